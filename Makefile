@@ -1,0 +1,38 @@
+# Two commands are all that a newcomer needs: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check bench lock clean
+
+demo: $(READY)
+	$(BIN)/beliefrag demo --yes
+
+test: check
+	$(BIN)/pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.overhead
+
+# The environment is made of pinned, hashed packages; it is made again when a pin changes.
+$(READY): requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "BeliefRAG needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+lock: $(READY)
+	$(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --generate-hashes \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header \
+		--extra dev --output-file requirements.txt pyproject.toml
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,96 @@
+"""What can go wrong, in words a person can act on.
+
+Every error that BeliefRAG raises on purpose derives from `BeliefRAGError`. The message is one line: what was wrong,
+with which value. `remedy` is the next thing to do. The command line prints both and exits; it never prints a
+traceback for these unless asked with `--debug`.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BeliefRAGError",
+    "CalibrationError",
+    "CorpusError",
+    "ModelError",
+    "ReplayMiss",
+    "ReplyError",
+    "RetrievalError",
+    "SettingsError",
+    "TransportError",
+    "UnreadableReply",
+]
+
+
+class BeliefRAGError(Exception):
+    """Base of every error raised on purpose.
+
+    Args:
+        message: What was wrong, with which value, in one line.
+        remedy: What to do next, in one line; empty when there is nothing to say.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".rstrip()
+
+
+class SettingsError(BeliefRAGError):
+    """A setting, flag or file given by the user cannot be used."""
+
+
+class CorpusError(BeliefRAGError):
+    """Documents or an index cannot be read or written."""
+
+
+class RetrievalError(BeliefRAGError):
+    """A search failed."""
+
+
+class CalibrationError(BeliefRAGError):
+    """A calibration artifact is missing, unreadable or belongs to something else."""
+
+
+class ModelError(BeliefRAGError):
+    """A model cannot be used: unknown name, missing weights, rejected request."""
+
+
+class TransportError(ModelError):
+    """A model server did not give a usable reply.
+
+    Args:
+        message: What happened, in one line.
+        remedy: What to do next.
+        status: The HTTP status, where there was one.
+        retryable: Whether asking again may help.
+        retry_after: Seconds the server asked us to wait, where it said so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str = "",
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class ReplyError(ModelError):
+    """A model replied, but with nothing that can be used."""
+
+
+class UnreadableReply(ReplyError):
+    """A reply was asked for twice and could not be read either time."""
+
+
+class ReplayMiss(ModelError):
+    """A replay asked for a reply that the cache does not hold."""

@@ -1,0 +1,184 @@
+"""The values that travel through an episode.
+
+All of them are frozen: a passage, a belief or a decision can be printed, compared and written down, and nobody changes
+it behind somebody's back. What changes during an episode lives in one place, the evidence workspace.
+
+A `Question` carries no gold answer on purpose. What a controller or a prompt is given is built from this module
+alone, so gold answers and labels cannot be reached from there (SPEC 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+
+__all__ = [
+    "TERMINAL",
+    "Action",
+    "Belief",
+    "Budget",
+    "Comparison",
+    "Decision",
+    "Diagnostics",
+    "Hit",
+    "Observation",
+    "Passage",
+    "Question",
+    "Usage",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and nothing about the right answer."""
+
+    text: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a document, about a hundred words, the unit of retrieval."""
+
+    id: str
+    title: str
+    text: str
+    source: str = ""
+    """Where it came from, for people: a file name or an address. Never opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that a search returned, with the retriever's raw score."""
+
+    passage: Passage
+    score: float
+
+
+class Action(StrEnum):
+    """The six things a controller can ask the harness to do."""
+
+    RETRIEVE = "RETRIEVE"
+    REWRITE = "REWRITE"
+    VERIFY = "VERIFY"
+    ANSWER = "ANSWER"
+    STOP = "STOP"
+    ABSTAIN = "ABSTAIN"
+
+
+TERMINAL = frozenset({Action.ANSWER, Action.STOP, Action.ABSTAIN})
+"""Actions that end an episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the verifier said about the evidence: four scores and the passages it would drop."""
+
+    support: float
+    conflict: float
+    uncertainty: float
+    gap: float
+    unhelpful: tuple[str, ...] = ()
+    """Passage ids, always a subset of the ids that were shown."""
+    draft: str | None = None
+    """The answer that the scores speak of, where the verifier form drafts one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """The seven measurements x = [R, S, C, U, G, N, K], each in [0, 1] (SPEC 2)."""
+
+    relevance: float
+    support: float
+    conflict: float
+    uncertainty: float
+    gap: float
+    novelty: float
+    cost: float
+
+    def vector(self) -> tuple[float, ...]:
+        """The values in the order R, S, C, U, G, N, K."""
+        return tuple(getattr(self, f.name) for f in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """The six quantities that persist over an episode (SPEC 3)."""
+
+    sufficiency: float
+    reliability: float
+    conflict: float
+    uncertainty: float
+    gap: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What an episode may spend. Each limit stands by itself (SPEC 1)."""
+
+    rounds: int = 3
+    top_k: int = 5
+    actions: int = 6
+    tokens: int = 12_000
+    verifier_passages: int = 8
+    answer_passages: int = 10
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            least = 0 if f.name == "rounds" else 1
+            if getattr(self, f.name) < least:
+                raise ValueError(f"budget {f.name} must be at least {least}, not {getattr(self, f.name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One number that a decision compared with a threshold, and how it came out."""
+
+    name: str
+    value: float
+    relation: str
+    threshold: float
+    holds: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.2f} {'is' if self.holds else 'is not'} {self.relation} {self.threshold:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One action, and all that a person needs to see why it was taken."""
+
+    action: Action
+    branch: str
+    """Which rule fired, as a short stable name."""
+    reason: str
+    """The same in words."""
+    comparisons: tuple[Comparison, ...] = ()
+    legal: tuple[Action, ...] = ()
+    query: str | None = None
+    """For RETRIEVE: search for exactly this. None leaves the query to the harness (SPEC 5, Queries)."""
+    answer: str | None = None
+    """For ANSWER and STOP: the answer, where the method already has it. None asks the answer prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an episode, or one purpose within it, has cost. The judge is never in here (SPEC 7)."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    cached_calls: int = 0
+    retries: int = 0
+    """Attempts that gave nothing usable and were made again. Their tokens are in `wasted_tokens`, not above."""
+    wasted_tokens: int = 0
+    searches: int = 0
+    by_purpose: Mapping[str, Usage] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out together."""
+        return self.tokens_in + self.tokens_out
