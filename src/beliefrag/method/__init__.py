@@ -1,0 +1,38 @@
+"""The method of the paper, pure: no I/O, no clock, no model, no async.
+
+One file per idea, in the order in which a step uses them: evidence, diagnostics, belief, answerability, value, budget,
+policy. The loop and the BeliefRAG method call these; nothing here calls back.
+"""
+
+from beliefrag.method.answerability import Answerability
+from beliefrag.method.belief import PRIOR, update
+from beliefrag.method.budget import Spent, correction_fits, legal_actions
+from beliefrag.method.diagnostics import NOTHING_OBSERVED, ScoreScale, cost, measure, novelty, relevance
+from beliefrag.method.evidence import Change, Evidence, Mutation
+from beliefrag.method.policy import Situation, Thresholds, decide
+from beliefrag.method.value import FALLBACK_SCHEDULE, FittedValue, RetrievalValue, ScheduledValue
+
+__all__ = [
+    "FALLBACK_SCHEDULE",
+    "NOTHING_OBSERVED",
+    "PRIOR",
+    "Answerability",
+    "Change",
+    "Evidence",
+    "FittedValue",
+    "Mutation",
+    "RetrievalValue",
+    "ScheduledValue",
+    "ScoreScale",
+    "Situation",
+    "Spent",
+    "Thresholds",
+    "correction_fits",
+    "cost",
+    "decide",
+    "legal_actions",
+    "measure",
+    "novelty",
+    "relevance",
+    "update",
+]

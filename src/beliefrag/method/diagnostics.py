@@ -1,0 +1,90 @@
+"""The seven diagnostics of the current evidence (SPEC 2). Four come from the verifier; three are computed here."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from beliefrag.types import Diagnostics, Observation, Passage
+
+__all__ = ["NOTHING_OBSERVED", "ScoreScale", "cost", "measure", "novelty", "relevance", "sigmoid"]
+
+NOTHING_OBSERVED = Observation(support=0.0, conflict=0.0, uncertainty=1.0, gap=1.0)
+"""What holds with no evidence, by structure; and the cautious reading of a verifier reply that cannot be used."""
+
+SOFTMAX_TEMPERATURE = 0.2
+"""tau_R: how strongly the best scores outweigh the others."""
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreScale:
+    """Where a retriever's raw scores lie: location mu_s and scale tau_s, fitted per corpus and retriever."""
+
+    location: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.location) and math.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"a score scale needs a finite location and a scale above 0, not {self}")
+
+
+def sigmoid(value: float) -> float:
+    """The logistic function, without overflow at either end."""
+    if value >= 0:
+        return 1.0 / (1.0 + math.exp(-value))
+    power = math.exp(value)
+    return power / (1.0 + power)
+
+
+def relevance(scores: Sequence[float], scale: ScoreScale, k: int) -> float:
+    """R: softmax-weighted mean of the k best calibrated scores among the retained passages; 0 with none."""
+    calibrated = [sigmoid((z - scale.location) / scale.scale) for z in sorted(scores, reverse=True)[:k]]
+    if not calibrated:
+        return 0.0
+    weights = [math.exp(z / SOFTMAX_TEMPERATURE) for z in calibrated]
+    return sum(w * z for w, z in zip(weights, calibrated, strict=True)) / sum(weights)
+
+
+def novelty(new: Sequence[Passage], before: Sequence[Passage]) -> float:
+    """N: how little the newly added passages repeat of those retained before.
+
+    1 with nothing retained before, 0 with nothing new; otherwise 1 minus the mean, over the new passages, of the
+    largest Jaccard similarity to an old one.
+    """
+    if not new:
+        return 0.0
+    if not before:
+        return 1.0
+    old = [_tokens(passage) for passage in before]
+    return 1.0 - sum(max(_jaccard(_tokens(p), o) for o in old) for p in new) / len(new)
+
+
+def cost(tokens_used: int, token_budget: int) -> float:
+    """K: the share of the token budget that is spent, at most 1."""
+    return min(1.0, tokens_used / token_budget)
+
+
+def measure(observation: Observation, *, relevance: float, novelty: float, cost: float) -> Diagnostics:
+    """Puts the verifier's four scores and the three local ones together into x."""
+    return Diagnostics(
+        relevance=relevance,
+        support=observation.support,
+        conflict=observation.conflict,
+        uncertainty=observation.uncertainty,
+        gap=observation.gap,
+        novelty=novelty,
+        cost=cost,
+    )
+
+
+def _tokens(passage: Passage) -> frozenset[str]:
+    return frozenset(_WORD.findall(f"{passage.title} {passage.text}".lower()))
+
+
+def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    union = len(a | b)
+    return len(a & b) / union if union else 1.0

@@ -1,0 +1,123 @@
+"""The evidence workspace: the one place where the retained passages change, and the record of every change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from beliefrag.types import Hit, Passage
+
+__all__ = ["Change", "Evidence", "Mutation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One passage that entered or left, when and why."""
+
+    operation: Literal["add", "drop"]
+    passage_id: str
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a search did to the evidence."""
+
+    added: tuple[Passage, ...] = ()
+    known: tuple[str, ...] = ()
+    """Returned, but already retained."""
+    refused: tuple[str, ...] = ()
+    """Returned, but dropped earlier: ids once dropped never come back."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    passage: Passage
+    score: float
+    round: int
+    rank: int
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The passages an episode holds.
+
+    Passages are kept in the order in which they came, so that a prompt built from them begins like the one before
+    it and a model server can reuse the shared beginning.
+    """
+
+    _entries: dict[str, _Entry] = field(default_factory=dict)
+    _dropped: dict[str, None] = field(default_factory=dict)
+    _log: list[Mutation] = field(default_factory=list)
+    _rounds: int = 0
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """The retained passages in the order in which they came."""
+        return tuple(entry.passage for entry in self._entries.values())
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The retained ids in the same order."""
+        return tuple(self._entries)
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The best raw score at which each retained passage was returned."""
+        return tuple(entry.score for entry in self._entries.values())
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Ids that were removed, in the order of their removal."""
+        return tuple(self._dropped)
+
+    @property
+    def log(self) -> tuple[Mutation, ...]:
+        """Every mutation so far."""
+        return tuple(self._log)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, hits: Sequence[Hit], *, step: int, reason: str) -> Change:
+        """Takes in what a search returned, except what was dropped before."""
+        self._rounds += 1
+        added: list[Passage] = []
+        known: list[str] = []
+        refused: list[str] = []
+        for rank, hit in enumerate(hits):
+            identifier = hit.passage.id
+            if identifier in self._dropped:
+                refused.append(identifier)
+            elif identifier in self._entries:
+                entry = self._entries[identifier]
+                entry.score = max(entry.score, hit.score)
+                if identifier not in known and hit.passage not in added:
+                    known.append(identifier)
+            else:
+                self._entries[identifier] = _Entry(hit.passage, hit.score, self._rounds, rank)
+                self._log.append(Mutation("add", identifier, step, reason))
+                added.append(hit.passage)
+        return Change(tuple(added), tuple(known), tuple(refused))
+
+    def drop(self, ids: Iterable[str], *, step: int, reason: str) -> tuple[str, ...]:
+        """Removes passages for good. Ids that are not retained are passed over; returns those removed."""
+        removed = []
+        for identifier in ids:
+            if self._entries.pop(identifier, None) is not None:
+                self._dropped[identifier] = None
+                self._log.append(Mutation("drop", identifier, step, reason))
+                removed.append(identifier)
+        return tuple(removed)
+
+    def window(self, size: int) -> tuple[Passage, ...]:
+        """At most `size` retained passages, for a prompt.
+
+        Where there are more, each search keeps its best: BM25 scores of different queries cannot be compared, ranks
+        can. The passages come in the order in which they entered.
+        """
+        by_rank = sorted(self._entries.values(), key=lambda entry: (entry.rank, -entry.round))
+        chosen = {entry.passage.id for entry in by_rank[:size]}
+        return tuple(passage for passage in self.passages if passage.id in chosen)

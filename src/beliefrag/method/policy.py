@@ -1,0 +1,147 @@
+"""The branch policy: which action, and why (SPEC 5).
+
+The rules are tried in order and the first that applies decides. Every decision carries the numbers it compared, so
+that a person can read why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beliefrag.types import Action, Belief, Comparison, Decision
+
+__all__ = ["Situation", "Thresholds", "decide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where the branches switch. The abstention thresholds and all switches are ours; the rest is the paper's."""
+
+    answer: float = 0.50
+    conflict: float = 0.50
+    reliability: float = 0.30
+    retrieval_value: float = 0.10
+    novelty: float = 0.20
+    abstain: bool = True
+    """False never abstains: STOP gives the best answer instead."""
+    abstain_sufficiency: float = 0.15
+    abstain_uncertainty: float = 0.85
+    abstain_answerability: float = 0.35
+    correct_conflict: bool = True
+    correct_unreliable: bool = True
+    correct_flagged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a decision may look at."""
+
+    belief: Belief
+    answerability: float
+    retrieval_value: float
+    novelty: float
+    rounds: int
+    flagged: int
+    """How many retained passages the latest observation would drop."""
+    actions: tuple[Action, ...]
+    """What was done so far."""
+    legal: tuple[Action, ...]
+    correction_fits: bool
+    nothing_missing: bool = False
+    """The query writer found nothing left to search for."""
+
+
+def decide(situation: Situation, thresholds: Thresholds) -> Decision:
+    """Chooses one legal action."""
+    for branch in (_finish_correction, _start_correction, _answer, _acquire):
+        decision = branch(situation, thresholds)
+        if decision is not None:
+            return decision
+    return _end(situation, thresholds)
+
+
+def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
+    last = s.actions[-1] if s.actions else None
+    if last is Action.VERIFY and Action.REWRITE in s.legal:
+        return _decision(s, Action.REWRITE, "finish-correction", "weak passages are gone; look for better ones")
+    if last is Action.REWRITE and Action.RETRIEVE in s.legal:
+        return _decision(s, Action.RETRIEVE, "finish-rewrite", "the query was rewritten; search with it")
+    return None
+
+
+def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
+    if not (s.correction_fits and Action.VERIFY in s.legal):
+        return None
+    conflict = _at_least("conflict", s.belief.conflict, t.conflict)
+    unreliable = _below("reliability", s.belief.reliability, t.reliability)
+    flagged = _at_least("flagged passages", float(s.flagged), 1.0)
+    if t.correct_conflict and conflict.holds:
+        return _decision(s, Action.VERIFY, "correct-conflict", "the evidence contradicts itself", conflict)
+    if t.correct_unreliable and unreliable.holds:
+        return _decision(s, Action.VERIFY, "correct-unreliable", "the evidence is not reliable enough", unreliable)
+    if t.correct_flagged and flagged.holds:
+        words = "the verifier flagged one passage" if s.flagged == 1 else f"the verifier flagged {s.flagged} passages"
+        return _decision(s, Action.VERIFY, "correct-flagged", words, flagged)
+    return None
+
+
+def _answer(s: Situation, t: Thresholds) -> Decision | None:
+    answerable = _at_least("answerability", s.answerability, t.answer)
+    calm = _below("conflict", s.belief.conflict, t.conflict)
+    if answerable.holds and calm.holds:
+        return _decision(s, Action.ANSWER, "answer", "the question can be answered now", answerable, calm)
+    return None
+
+
+def _acquire(s: Situation, t: Thresholds) -> Decision | None:
+    unanswerable = _below("answerability", s.answerability, t.answer)
+    worth = _at_least("retrieval value", s.retrieval_value, t.retrieval_value)
+    if not (unanswerable.holds and worth.holds and Action.RETRIEVE in s.legal):
+        return None
+    stale = _below("novelty", s.novelty, t.novelty)
+    if stale.holds and s.rounds >= 1 and Action.REWRITE in s.legal:
+        reason = "the last search brought little new; change the query first"
+        return _decision(s, Action.REWRITE, "rewrite", reason, unanswerable, worth, stale)
+    reason = "not answerable yet, and another search is worth it"
+    return _decision(s, Action.RETRIEVE, "retrieve", reason, unanswerable, worth)
+
+
+def _end(s: Situation, t: Thresholds) -> Decision:
+    inadequate = (
+        _below("sufficiency", s.belief.sufficiency, t.abstain_sufficiency),
+        _above("uncertainty", s.belief.uncertainty, t.abstain_uncertainty),
+        _below("answerability", s.answerability, t.abstain_answerability),
+    )
+    if t.abstain and all(comparison.holds for comparison in inadequate):
+        reason = "the evidence is inadequate and no search is worth making"
+        return _decision(s, Action.ABSTAIN, "abstain", reason, *inadequate)
+    compared = (
+        _at_least("answerability", s.answerability, t.answer),
+        _below("conflict", s.belief.conflict, t.conflict),
+        _at_least("retrieval value", s.retrieval_value, t.retrieval_value),
+    )
+    if s.nothing_missing:
+        reason = "the query writer finds nothing left to search for; give the best answer from what there is"
+    elif Action.RETRIEVE not in s.legal:
+        reason = "no search is left within the budget; give the best answer from what there is"
+    elif compared[0].holds:
+        reason = "the evidence still contradicts itself; give the best answer from what there is"
+    else:
+        reason = "another search is not worth it; give the best answer from what there is"
+    return _decision(s, Action.STOP, "stop", reason, *compared)
+
+
+def _decision(s: Situation, action: Action, branch: str, reason: str, *compared: Comparison) -> Decision:
+    return Decision(action=action, branch=branch, reason=reason, comparisons=compared, legal=s.legal)
+
+
+def _at_least(name: str, value: float, threshold: float) -> Comparison:
+    return Comparison(name, value, "at least", threshold, value >= threshold)
+
+
+def _below(name: str, value: float, threshold: float) -> Comparison:
+    return Comparison(name, value, "below", threshold, value < threshold)
+
+
+def _above(name: str, value: float, threshold: float) -> Comparison:
+    return Comparison(name, value, "above", threshold, value > threshold)
