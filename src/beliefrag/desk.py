@@ -1,0 +1,149 @@
+"""Where an episode talks to the model: one function per prompt contract of SPEC 6, each call metered and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.method.diagnostics import NOTHING_OBSERVED
+from beliefrag.models.meter import Meter
+from beliefrag.models.protocol import ChatReply, ChatRequest, Message
+from beliefrag.prompts import Prompts, evidence_block, neutral
+from beliefrag.replies import Repairs, bare_answer, one_line
+from beliefrag.types import Observation, Passage, Question, Usage
+from beliefrag.verifiers import VerifierForm
+
+__all__ = ["SUFFICIENT", "CallRecorder", "Desk"]
+
+SUFFICIENT = "SUFFICIENT"
+"""The query writer's word for: nothing is missing."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecorder:
+    """Told when a call begins and when it has ended, so that events can be made of it."""
+
+    started: Callable[[str], None]
+    finished: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
+
+
+class Desk:
+    """The model-facing side of one episode."""
+
+    def __init__(self, model: Meter, prompts: Prompts, verifier: VerifierForm, recorder: CallRecorder) -> None:
+        self._model = model
+        self._prompts = prompts
+        self._verifier = verifier
+        self._recorder = recorder
+
+    @property
+    def usage(self) -> Usage:
+        """What the episode has cost so far."""
+        return self._model.usage
+
+    async def verify(self, question: Question, passages: Sequence[Passage], draft: str | None = None) -> Observation:
+        """The verifier's observation of these passages.
+
+        A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
+        """
+        fields = {
+            "question": neutral(question.text),
+            "evidence": evidence_block(passages),
+            "draft": neutral(draft) if draft else "none",
+        }
+        try:
+            return await self._verifier.observe(self, fields, passages)
+        except UnreadableReply:
+            return NOTHING_OBSERVED
+
+    async def write_query(self, question: Question, passages: Sequence[Passage], queries: Sequence[str]) -> str | None:
+        """A query for what is still missing; None when nothing is."""
+        fields = {
+            "question": neutral(question.text),
+            "evidence": evidence_block(passages),
+            "prior_queries": "; ".join(neutral(query) for query in queries) or "none",
+        }
+        query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: one_line(reply.text))
+        return None if query.strip(".!*\"'").upper() == SUFFICIENT else query
+
+    async def rewrite(self, question: Question, query: str, reason: str) -> str:
+        """A different query, given why the current one fails."""
+        fields = {"question": neutral(question.text), "query": neutral(query), "reason": neutral(reason)}
+        return await self.ask("rewriter", "rewriter", fields, lambda reply, _: one_line(reply.text))
+
+    async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
+        """The final short answer."""
+        fields = {"question": neutral(question.text), "evidence": evidence_block(passages)}
+        return await self.ask("answer", "answer", fields, lambda reply, _: bare_answer(reply.text))
+
+    async def ask(
+        self,
+        purpose: str,
+        prompt: str,
+        fields: Mapping[str, str],
+        read: Callable[[ChatReply, Repairs], _T],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        top_logprobs: int = 0,
+    ) -> _T:
+        """Fills in a prompt, asks, reads, and asks once more when the reply cannot be read (SPEC 6).
+
+        Args:
+            purpose: What the call is metered as.
+            prompt: The template.
+            fields: What to fill in, already made safe with `neutral` or `evidence_block`.
+            read: Turns the reply into a value, counting what it had to mend; raises ReplyError when it cannot.
+            schema: What the reply must look like, for providers that can enforce it.
+            max_tokens: The longest reply that makes sense, where there is one.
+            top_logprobs: How many token alternatives are needed.
+
+        Raises:
+            UnreadableReply: Neither reply could be read.
+        """
+        request = ChatRequest(
+            purpose,
+            (Message("system", self._prompts.fill("system")), Message("user", self._prompts.fill(prompt, **fields))),
+            schema=schema,
+            max_tokens=max_tokens,
+            top_logprobs=top_logprobs,
+        )
+        repairs = Repairs()
+        reply = await self._call(request)
+        try:
+            return read(reply, repairs)
+        except ReplyError as error:
+            repairs["asked_again"] += 1
+            objection = _objection(reply.text, error.message)
+        finally:
+            self._recorder.finished(request, reply, dict(repairs))
+
+        request = replace(request, messages=(*request.messages, *objection))
+        repairs = Repairs()
+        reply = await self._call(request)
+        try:
+            return read(reply, repairs)
+        except ReplyError as error:
+            repairs["unusable"] += 1
+            raise UnreadableReply(
+                f"The {purpose.replace('_', ' ')} reply could not be used, twice: {error.message}",
+                remedy="Try another model, or other wording with --prompts.",
+            ) from error
+        finally:
+            self._recorder.finished(request, reply, dict(repairs))
+
+    async def _call(self, request: ChatRequest) -> ChatReply:
+        self._recorder.started(request.purpose)
+        return await self._model.chat(request)
+
+
+def _objection(reply: str, problem: str) -> tuple[Message, Message]:
+    # The model is shown its own reply: at temperature 0 the bare prompt would give the same words again.
+    return (
+        Message("assistant", neutral(reply)[:2000]),
+        Message("user", f"{problem} Reply again, in exactly the form that was asked for."),
+    )

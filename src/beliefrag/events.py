@@ -1,0 +1,167 @@
+"""The one stream that an episode leaves behind.
+
+Terminal display, JSONL trace, Python callers and everything after them read these events and nothing else. An event
+is a frozen value; `as_record` gives it as plain data, ready for JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from beliefrag.method.evidence import Mutation
+from beliefrag.outcome import Outcome
+from beliefrag.types import Belief, Budget, Decision, Diagnostics, Hit, Observation, Question, Usage
+
+__all__ = [
+    "CallFinished",
+    "CallStarted",
+    "Decided",
+    "Event",
+    "Finished",
+    "Pruned",
+    "Retrieved",
+    "Rewritten",
+    "Started",
+    "as_record",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What all events have: the step they belong to, and seconds since the episode began."""
+
+    kind: ClassVar[str] = ""
+
+    step: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(Event):
+    """An episode begins."""
+
+    kind: ClassVar[str] = "started"
+    question: Question
+    method: str
+    model: str
+    budget: Budget
+    prompts: Mapping[str, str]
+    """Hash of each prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted(Event):
+    """A model is being asked: lets a display say what it is waiting for."""
+
+    kind: ClassVar[str] = "call_started"
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFinished(Event):
+    """A model replied."""
+
+    kind: ClassVar[str] = "call_finished"
+    purpose: str
+    messages: tuple[Mapping[str, str], ...]
+    reply: str
+    tokens_in: int
+    tokens_out: int
+    counted_by: str
+    seconds: float
+    cached: bool
+    retries: int
+    repairs: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(Event):
+    """The evidence was measured, the belief moved and an action was chosen."""
+
+    kind: ClassVar[str] = "decided"
+    decision: Decision
+    observation: Observation | None
+    diagnostics: Diagnostics | None
+    belief: Belief | None
+    answerability: float | None
+    retrieval_value: float | None
+    evidence: tuple[str, ...]
+    """Ids retained when the decision was made."""
+    tokens: int
+    """Tokens used so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved(Event):
+    """RETRIEVE was carried out."""
+
+    kind: ClassVar[str] = "retrieved"
+    query: str | None
+    """None when the query writer found nothing missing: no search was made and no round was used."""
+    hits: tuple[Hit, ...]
+    added: tuple[str, ...]
+    known: tuple[str, ...]
+    refused: tuple[str, ...]
+    novelty: float
+    mutations: tuple[Mutation, ...]
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten(Event):
+    """REWRITE was carried out: the query changed, the evidence did not."""
+
+    kind: ClassVar[str] = "rewritten"
+    before: str
+    after: str
+    reason: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned(Event):
+    """VERIFY was carried out: flagged passages are gone for good."""
+
+    kind: ClassVar[str] = "pruned"
+    mutations: tuple[Mutation, ...]
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished(Event):
+    """The episode ended."""
+
+    kind: ClassVar[str] = "finished"
+    outcome: Outcome
+
+
+def as_record(event: Event) -> dict[str, Any]:
+    """The event as plain data, its kind first."""
+    record = {"event": event.kind} | _plain(event)
+    if isinstance(event, Finished):
+        record["outcome"] = {"outcome": event.outcome.name} | record["outcome"]
+    return record
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Usage):
+        return usage_record(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def usage_record(usage: Usage) -> dict[str, Any]:
+    """Usage as plain data: totals, then each purpose with its own."""
+    totals = {f.name: getattr(usage, f.name) for f in dataclasses.fields(usage) if f.name != "by_purpose"}
+    record: dict[str, Any] = {"tokens": usage.tokens} | totals
+    if usage.by_purpose:
+        record["by_purpose"] = {purpose: usage_record(part) for purpose, part in usage.by_purpose.items()}
+    return record

@@ -1,0 +1,93 @@
+"""BeliefRAG: measure the evidence, update the belief, follow the branch policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from beliefrag.calibration import Calibration
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.method import (
+    NOTHING_OBSERVED,
+    PRIOR,
+    Situation,
+    Thresholds,
+    cost,
+    decide,
+    measure,
+    relevance,
+    update,
+)
+from beliefrag.types import Belief, Decision, Observation
+
+__all__ = ["BeliefRAGMethod"]
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefRAGMethod:
+    """The paper's controller, with what was fitted for a model and the thresholds of its branches."""
+
+    calibration: Calibration
+    thresholds: Thresholds = Thresholds()
+    name: str = "beliefrag"
+
+    def begin(self) -> Controller:
+        """A controller that starts from the prior belief."""
+        return _Controller(self.calibration, self.thresholds)
+
+
+class _Controller:
+    def __init__(self, calibration: Calibration, thresholds: Thresholds) -> None:
+        self._calibration = calibration
+        self._thresholds = thresholds
+        self._belief: Belief = PRIOR
+        self._seen: tuple[str, ...] = ()
+        self._observation: Observation = NOTHING_OBSERVED
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        await self._observe(view, desk)
+        x = measure(
+            self._observation,
+            relevance=relevance(view.scores, self._calibration.score_scale, view.budget.top_k),
+            novelty=view.novelty,
+            cost=cost(desk.usage.tokens, view.budget.tokens),
+        )
+        # With no evidence there is nothing to update on: the belief stays, apart from what was spent.
+        self._belief = update(self._belief, x) if view.passages else replace(self._belief, cost=x.cost)
+        return Measurement(
+            observation=self._observation,
+            diagnostics=x,
+            belief=self._belief,
+            answerability=self._calibration.answerability.probability(x),
+            retrieval_value=self._calibration.retrieval_value.probability(
+                rounds=view.spent.rounds, novelty=x.novelty, sufficiency=self._belief.sufficiency
+            ),
+        )
+
+    async def _observe(self, view: View, desk: Desk) -> None:
+        """Asks the verifier, unless the evidence is what it saw last or there is none (SPEC 2)."""
+        ids = tuple(passage.id for passage in view.passages)
+        if ids == self._seen:
+            return
+        self._seen = ids
+        self._observation = await desk.verify(view.question, view.verifier_window) if ids else NOTHING_OBSERVED
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        assert measurement.belief and measurement.diagnostics
+        assert measurement.answerability is not None and measurement.retrieval_value is not None
+        retained = {passage.id for passage in view.passages}
+        return decide(
+            Situation(
+                belief=measurement.belief,
+                answerability=measurement.answerability,
+                retrieval_value=measurement.retrieval_value,
+                novelty=measurement.diagnostics.novelty,
+                rounds=view.spent.rounds,
+                flagged=len(retained.intersection(self._observation.unhelpful)),
+                actions=view.actions,
+                legal=view.legal,
+                correction_fits=view.correction_fits,
+                nothing_missing=view.nothing_missing,
+            ),
+            self._thresholds,
+        )

@@ -1,0 +1,90 @@
+"""Loads prompt templates, fills them in and knows their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from beliefrag.errors import SettingsError
+
+__all__ = ["NAMES", "Prompts"]
+
+FIELDS: Mapping[str, frozenset[str]] = {
+    "system": frozenset(),
+    "verifier": frozenset({"question", "evidence", "draft"}),
+    "verifier_graded": frozenset({"question", "evidence", "draft"}),
+    "verifier_support": frozenset({"question", "evidence", "draft"}),
+    "verifier_complete": frozenset({"question", "evidence"}),
+    "verifier_agree": frozenset({"question", "evidence"}),
+    "verifier_helps": frozenset({"question", "evidence"}),
+    "query_writer": frozenset({"question", "evidence", "prior_queries"}),
+    "rewriter": frozenset({"question", "query", "reason"}),
+    "answer": frozenset({"question", "evidence"}),
+}
+"""Each prompt and the fields that it may use."""
+
+NAMES = tuple(FIELDS)
+
+# Only these names in braces are fields; a JSON example in a template keeps its braces.
+_FIELD = re.compile(r"\{(" + "|".join(sorted(frozenset().union(*FIELDS.values()))) + r")\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """A set of templates.
+
+    Point `folder` at files named like ours (`verifier.txt`, `answer.txt`, ...) to replace some or all of them; that
+    is how somebody runs the paper's own wording.
+    """
+
+    templates: Mapping[str, str]
+
+    @classmethod
+    def load(cls, folder: Path | None = None) -> Prompts:
+        """Reads the shipped prompts, and those in `folder` over them.
+
+        Raises:
+            SettingsError: The folder is missing, holds a file that is no prompt of ours, or a template uses an
+                unknown field or lacks the question.
+        """
+        shipped = resources.files(__package__)
+        templates = {name: (shipped / f"{name}.txt").read_text(encoding="utf-8").strip() for name in NAMES}
+        if folder is not None:
+            templates |= _replacements(folder)
+        return cls(templates)
+
+    def fill(self, prompt: str, **values: str) -> str:
+        """The template with its fields replaced, in one pass: text that was filled in is never looked at again."""
+        return _FIELD.sub(lambda match: values[match.group(1)], self.templates[prompt])
+
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of each template, shortened: what a run records and an artifact is checked against."""
+        return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
+
+
+def _replacements(folder: Path) -> dict[str, str]:
+    try:
+        files = sorted(folder.glob("*.txt"))
+        found = {file.stem: file.read_text(encoding="utf-8").strip() for file in files}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"Cannot read the prompts in {folder}: {error}.") from error
+    if not found:
+        raise SettingsError(
+            f"No prompt files in {folder}.", remedy=f"Put files there named {', '.join(f'{n}.txt' for n in NAMES)}."
+        )
+    for name, text in found.items():
+        if name not in FIELDS:
+            raise SettingsError(f"{name}.txt in {folder} is not a prompt.", remedy=f"Known: {', '.join(NAMES)}.")
+        used = set(_FIELD.findall(text))
+        if stray := used - FIELDS[name]:
+            raise SettingsError(
+                f"The prompt {name}.txt uses {{{min(stray)}}}, which it is not given.",
+                remedy=f"It may use {', '.join(sorted(FIELDS[name])) or 'no fields'}.",
+            )
+        if FIELDS[name] and "question" not in used:
+            raise SettingsError(f"The prompt {name}.txt never mentions {{question}}.", remedy="Add the field.")
+    return found

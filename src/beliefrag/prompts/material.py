@@ -1,0 +1,50 @@
+"""Turns untrusted text into prompt material that cannot pass for anything else (SPEC 6).
+
+Three things must not happen: a passage ends its own delimiter, a passage imitates another one, or its text becomes a
+control token of the model's chat template (such as an end-of-turn mark). All of them need an angle bracket or a line
+of their own, so brackets are replaced by look-alikes and each piece of text is folded to a single line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from beliefrag.types import Passage
+
+__all__ = ["evidence_block", "neutral", "restored"]
+
+_BRACKETS = str.maketrans("<>", "‹›")
+_BRACKETS_BACK = str.maketrans("‹›", "<>")
+
+# Control characters, directional overrides and invisible tag characters can hide text from the person who checks a
+# trace while a model still reads it.
+_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+def neutral(text: str) -> str:
+    """The text on one line, without angle brackets and invisible characters, safe between our delimiters."""
+    text = _INVISIBLE.sub("", text.encode("utf-8", "replace").decode("utf-8"))
+    return " ".join(text.translate(_BRACKETS).split())
+
+
+def restored(text: str) -> str:
+    """A reply with the brackets of the original passages put back, for people to read."""
+    return text.translate(_BRACKETS_BACK)
+
+
+def evidence_block(passages: Sequence[Passage]) -> str:
+    """The passages, numbered from 1 in their order, each on one delimited line.
+
+    Numbers stand for ids: they are short, a small model copies them without slips, and an id that came from a file
+    name never reaches a prompt.
+    """
+    if not passages:
+        return "(no passages)"
+    return "\n".join(_line(number, passage) for number, passage in enumerate(passages, start=1))
+
+
+def _line(number: int, passage: Passage) -> str:
+    title = neutral(passage.title).replace('"', "'")
+    heading = f' title="{title}"' if title else ""
+    return f'<passage id="{number}"{heading}>{neutral(passage.text)}</passage>'

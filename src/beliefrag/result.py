@@ -1,0 +1,118 @@
+"""What a question came to: the outcome, and the way to it, read off the event stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from beliefrag import events
+from beliefrag.outcome import Answered, Failed, Outcome, Stopped
+from beliefrag.types import Belief, Passage, Question, Usage
+
+__all__ = ["Result", "step_records"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one question with its events."""
+
+    question: Question
+    outcome: Outcome
+    events: tuple[events.Event, ...]
+
+    @classmethod
+    def of(cls, stream: Sequence[events.Event]) -> Result:
+        """Builds the result from a complete stream."""
+        first, last = stream[0], stream[-1]
+        if not (isinstance(first, events.Started) and isinstance(last, events.Finished)):
+            raise ValueError("a complete stream runs from Started to Finished")
+        return cls(first.question, last.outcome, tuple(stream))
+
+    @property
+    def answer(self) -> str | None:
+        """The answer; None when the system declined or failed."""
+        return self.outcome.answer if isinstance(self.outcome, Answered | Stopped) else None
+
+    @property
+    def answerability(self) -> float | None:
+        """The calibrated probability that the answer is right."""
+        return self.outcome.answerability
+
+    @property
+    def belief(self) -> Belief | None:
+        """The six beliefs at the end."""
+        return self.outcome.belief
+
+    @property
+    def reason(self) -> str:
+        """Why it ended as it did."""
+        return self.outcome.reason
+
+    @property
+    def sources(self) -> tuple[Passage, ...]:
+        """The passages that the ending rests on."""
+        return self.outcome.sources
+
+    @property
+    def usage(self) -> Usage:
+        """What it cost."""
+        return self.outcome.usage
+
+    def record(self) -> dict[str, Any]:
+        """The result as plain data: what `beliefrag ask --json` prints."""
+        outcome = self.outcome
+        record: dict[str, Any] = {
+            "question": self.question.text,
+            "outcome": outcome.name,
+            "answer": self.answer,
+            "answerability": outcome.answerability,
+            "belief": asdict(outcome.belief) if outcome.belief else None,
+            "reason": outcome.reason,
+            "sources": [asdict(passage) for passage in outcome.sources],
+            "steps": step_records(self.events),
+            "usage": events.usage_record(outcome.usage),
+        }
+        if isinstance(outcome, Failed):
+            record["error"] = {"cause": outcome.cause, "message": outcome.error, "remedy": outcome.remedy}
+        return record
+
+
+def step_records(stream: Sequence[events.Event]) -> list[dict[str, Any]]:
+    """One record per action: what was decided on which numbers, and what it changed."""
+    steps: list[dict[str, Any]] = []
+    for event in stream:
+        if isinstance(event, events.Decided):
+            plain = events.as_record(event)
+            decision = plain["decision"]
+            steps.append(
+                {
+                    "step": event.step,
+                    "action": decision["action"],
+                    "branch": decision["branch"],
+                    "reason": decision["reason"],
+                    "comparisons": decision["comparisons"],
+                    "legal": decision["legal"],
+                    "diagnostics": plain["diagnostics"],
+                    "belief": plain["belief"],
+                    "answerability": event.answerability,
+                    "retrieval_value": event.retrieval_value,
+                    "tokens": event.tokens,
+                }
+            )
+        elif isinstance(event, events.Retrieved):
+            steps[-1] |= {
+                "query": event.query,
+                "added": list(event.added),
+                "known": list(event.known),
+                "refused": list(event.refused),
+                "evidence": list(event.evidence),
+            }
+        elif isinstance(event, events.Rewritten):
+            steps[-1] |= {"query": event.after, "evidence": list(event.evidence)}
+        elif isinstance(event, events.Pruned):
+            dropped = [mutation.passage_id for mutation in event.mutations]
+            steps[-1] |= {"dropped": dropped, "evidence": list(event.evidence)}
+        elif isinstance(event, events.Finished) and steps:
+            steps[-1].setdefault("evidence", [passage.id for passage in event.outcome.sources])
+    return steps

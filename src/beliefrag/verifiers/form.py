@@ -1,0 +1,86 @@
+"""What a verifier form looks like, and what forms share: reading ids and scores with care."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from beliefrag.errors import ReplyError
+from beliefrag.models.protocol import ChatReply
+from beliefrag.replies import Repairs
+from beliefrag.types import Observation, Passage
+
+__all__ = ["Asker", "VerifierForm", "read_ids", "read_score"]
+
+_T = TypeVar("_T")
+
+
+class Asker(Protocol):
+    """How a form puts a question to the model: the desk, seen from here."""
+
+    async def ask(
+        self,
+        purpose: str,
+        prompt: str,
+        fields: Mapping[str, str],
+        read: Callable[[ChatReply, Repairs], _T],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        top_logprobs: int = 0,
+    ) -> _T:
+        """Fills in a prompt, asks, reads; asks once more when the reply cannot be read."""
+        ...
+
+
+class VerifierForm(Protocol):
+    """One way to find out support, conflict, gap, uncertainty and the unhelpful passages."""
+
+    @property
+    def name(self) -> str:
+        """How settings call it."""
+        ...
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The templates it uses: a calibration holds for these words only."""
+        ...
+
+    async def observe(
+        self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]
+    ) -> Observation:
+        """Looks at the passages.
+
+        Args:
+            asker: Through which every model call goes.
+            fields: question, evidence and draft, already safe to put into a prompt.
+            passages: What the evidence block shows, in the same order.
+        """
+        ...
+
+
+def read_ids(value: object, passages: Sequence[Passage], repairs: Repairs) -> tuple[str, ...]:
+    """Turns the numbers of a reply back into passage ids; numbers of no passage are ignored and counted."""
+    if not isinstance(value, list):
+        raise ReplyError("unhelpful_doc_ids is not a list.")
+    chosen: dict[str, None] = {}
+    for item in value:
+        text = str(item)
+        number = int(text) if text.isascii() and text.isdigit() else 0
+        if 1 <= number <= len(passages):
+            chosen[passages[number - 1].id] = None
+        else:
+            repairs["unknown_ids"] += 1
+    return tuple(chosen)
+
+
+def read_score(fields: Mapping[str, Any], name: str, repairs: Repairs, *, out_of: float = 1.0) -> float:
+    """A score in [0, 1]; one outside is moved to the nearest end and counted."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ReplyError(f"{name} is not a number.")
+    score = value / out_of
+    if not 0.0 <= score <= 1.0:
+        repairs["clamped"] += 1
+    return min(1.0, max(0.0, score))

@@ -1,0 +1,87 @@
+"""Scores read from token probabilities, by asking small questions one at a time.
+
+A small model's verbal numbers carry little signal; the odds it gives to "yes" against "no" carry much. Asked several
+questions in one reply it drifts towards its own first answer, so each is asked by itself. All questions about the
+whole evidence begin with the same text, which a local runtime reads only once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from beliefrag.errors import ModelError, ReplyError
+from beliefrag.models.protocol import ChatReply, TokenProbability
+from beliefrag.prompts import evidence_block, neutral
+from beliefrag.replies import Repairs, bare_answer
+from beliefrag.types import Observation, Passage
+from beliefrag.verifiers.form import Asker
+
+__all__ = ["Probability"]
+
+_ALTERNATIVES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """A drafted answer, three questions about the whole evidence and one about each passage."""
+
+    name: str = "probability"
+    prompts: tuple[str, ...] = ("answer", "verifier_support", "verifier_complete", "verifier_agree", "verifier_helps")
+    helps: float = 0.5
+    """A passage with less than this probability of helping is unhelpful."""
+
+    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+        """Asks four calls about the whole and one per passage."""
+        draft, confidence = await asker.ask("verifier", "answer", fields, _drafted, top_logprobs=1)
+        whole = {**fields, "draft": neutral(draft)}
+        support = await _yes(asker, "verifier_support", whole)
+        complete = await _yes(asker, "verifier_complete", whole)
+        agree = await _yes(asker, "verifier_agree", whole)
+        unhelpful = []
+        for passage in passages:
+            alone = {**fields, "evidence": evidence_block([passage])}
+            if await _yes(asker, "verifier_helps", alone) < self.helps:
+                unhelpful.append(passage.id)
+        return Observation(
+            support=support,
+            conflict=1.0 - agree,
+            uncertainty=1.0 - confidence,
+            gap=1.0 - complete,
+            unhelpful=tuple(unhelpful),
+            draft=draft,
+        )
+
+
+async def _yes(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:
+    return await asker.ask(
+        "verifier", prompt, fields, _probability_of_yes, max_tokens=1, top_logprobs=_ALTERNATIVES
+    )
+
+
+def _drafted(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
+    """The drafted answer and the probability of its least likely token."""
+    return bare_answer(reply.text), min(math.exp(min(0.0, token.logprob)) for token in _tokens(reply))
+
+
+def _probability_of_yes(reply: ChatReply, repairs: Repairs) -> float:
+    """The share of "yes" in the odds of yes against no for the first token of the reply."""
+    weights = {"yes": 0.0, "no": 0.0}
+    for word, logprob in _tokens(reply)[0].top:
+        plain = word.strip(" \"'.*").lower()
+        if plain in weights:
+            weights[plain] += math.exp(logprob)
+    total = sum(weights.values())
+    if total <= 0.0:
+        raise ReplyError("The reply is neither yes nor no.")
+    return weights["yes"] / total
+
+
+def _tokens(reply: ChatReply) -> tuple[TokenProbability, ...]:
+    if not reply.tokens:
+        raise ModelError(
+            "This model reports no token probabilities, which the verifier form 'probability' needs.",
+            remedy="Use --verifier graded or --verifier structured.",
+        )
+    return reply.tokens

@@ -1,0 +1,84 @@
+"""What tests of whole episodes need: a retriever with planned results and a scripted model on a temporary file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from beliefrag import loop
+from beliefrag.calibration import load_artifact
+from beliefrag.controller import Method
+from beliefrag.events import Event
+from beliefrag.loop import Harness
+from beliefrag.method import ScoreScale, Thresholds
+from beliefrag.methods import BeliefRAGMethod
+from beliefrag.models.protocol import ChatModel
+from beliefrag.models.scripted import Scripted
+from beliefrag.prompts import Prompts
+from beliefrag.result import Result
+from beliefrag.types import Budget, Hit, Passage, Question
+from beliefrag.verifiers import verifier_form
+
+
+class PlannedRetriever:
+    """Returns the planned hits, search by search, and remembers the queries."""
+
+    def __init__(self, *searches: Sequence[Hit]) -> None:
+        self.searches = list(searches)
+        self.queries: list[str] = []
+
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        self.queries.append(query)
+        return self.searches[min(len(self.queries), len(self.searches)) - 1]
+
+
+def hits(*ids: str, score: float = 20.0) -> list[Hit]:
+    """Hits with distinct texts and falling scores."""
+    return [
+        Hit(Passage(i, i.replace("_", " "), f"{i} alpha{i} beta{i} gamma{i}"), score - rank)
+        for rank, i in enumerate(ids)
+    ]
+
+
+def verdict(
+    support: float, gap: float, uncertainty: float, conflict: float = 0.0, unhelpful: Sequence[object] = ()
+) -> dict[str, Any]:
+    """A verifier line for a script."""
+    reply = {
+        "unhelpful_doc_ids": list(unhelpful),
+        "support": support,
+        "conflict": conflict,
+        "gap": gap,
+        "uncertainty": uncertainty,
+    }
+    return {"purpose": "verifier", "reply": reply}
+
+
+def script(folder: Path, *lines: Mapping[str, Any]) -> Scripted:
+    """A scripted model with these lines."""
+    file = folder / "script.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    return Scripted(file)
+
+
+def published_method(
+    scale: ScoreScale = ScoreScale(20.0, 8.0), thresholds: Thresholds = Thresholds()
+) -> BeliefRAGMethod:
+    """BeliefRAG with the published coefficients."""
+    return BeliefRAGMethod(load_artifact("published").calibration(scale), thresholds)
+
+
+async def play(
+    model: ChatModel,
+    retriever: Any,
+    *,
+    question: str = "Which?",
+    method: Method | None = None,
+    budget: Budget = Budget(),
+) -> Result:
+    """Runs one episode to its end."""
+    harness = Harness(model, retriever, Prompts.load(), verifier_form("structured"), budget)
+    stream: list[Event] = [event async for event in loop.run(Question(question), method or published_method(), harness)]
+    return Result.of(stream)

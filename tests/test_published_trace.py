@@ -1,0 +1,119 @@
+"""The trace that the paper prints, step by step, with a scripted model in place of gpt-oss-120b."""
+
+from pathlib import Path
+
+import pytest
+
+from beliefrag.events import Decided, Pruned, Retrieved, Rewritten
+from beliefrag.method import PRIOR, ScoreScale
+from beliefrag.outcome import Answered
+from beliefrag.result import Result
+from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
+
+QUESTION = "Private Music signed the drummer who was part of which English group?"
+FIRST = hits("Private_Music", "Myron_duo", "Zak_Starkey", "Weathermaker_Music", "Oasis_discography")
+SECOND = hits("Zak_Starkey", "Drum_kit", "Myron_duo", "Drummer_list", "English_folk")
+REWRITTEN = "Private Music signed drummer formerly a member of an English band"
+WRITTEN = "Ringo Starr drummer member of which English group?"
+
+
+@pytest.fixture
+async def trace(tmp_path: Path) -> tuple[Result, PlannedRetriever]:
+    retriever = PlannedRetriever(FIRST, SECOND)
+    model = script(
+        tmp_path,
+        verdict(0.30, 0.70, 1.0, unhelpful=[2, 3, 4, 5]),
+        verdict(0.30, 0.70, 1.0),
+        {"purpose": "rewriter", "reply": REWRITTEN},
+        {"purpose": "query_writer", "reply": WRITTEN},
+        verdict(0.30, 0.60, 0.9),
+        {"purpose": "answer", "reply": "The Beatles"},
+    )
+    # A scale that puts the relevance of the first search near the published 0.27.
+    method = published_method(ScoreScale(25.0, 5.0))
+    return await play(model, retriever, question=QUESTION, method=method), retriever
+
+
+def decided(result: Result) -> list[Decided]:
+    return [event for event in result.events if isinstance(event, Decided)]
+
+
+async def test_the_actions_are_the_published_ones(trace: tuple[Result, PlannedRetriever]) -> None:
+    result, _ = trace
+    actions = [event.decision.action for event in decided(result)]
+    assert actions == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "ANSWER"]
+    assert isinstance(result.outcome, Answered)
+    assert result.answer == "The Beatles"
+
+
+async def test_the_evidence_grows_and_shrinks_as_published(trace: tuple[Result, PlannedRetriever]) -> None:
+    result, _ = trace
+    assert [len(step["evidence"]) for step in result.record()["steps"]] == [5, 1, 1, 4, 4]
+
+
+async def test_two_dropped_ids_are_filtered_and_three_passages_added(trace: tuple[Result, PlannedRetriever]) -> None:
+    result, _ = trace
+    second = [event for event in result.events if isinstance(event, Retrieved)][1]
+    assert set(second.refused) == {"Zak_Starkey", "Myron_duo"}
+    assert second.added == ("Drum_kit", "Drummer_list", "English_folk")
+
+
+async def test_the_first_query_is_the_question_and_the_second_is_written_from_the_evidence(
+    trace: tuple[Result, PlannedRetriever],
+) -> None:
+    result, retriever = trace
+    assert retriever.queries == [QUESTION, WRITTEN]
+    rewritten = next(event for event in result.events if isinstance(event, Rewritten))
+    assert rewritten.after == REWRITTEN
+    # A correction pays for both the rewriter and the query writer; the first query is free.
+    assert {purpose: usage.calls for purpose, usage in result.usage.by_purpose.items()} == {
+        "verifier": 3,
+        "rewriter": 1,
+        "query_writer": 1,
+        "answer": 1,
+    }
+
+
+async def test_the_first_step_starts_from_the_prior_and_the_fallback_value(
+    trace: tuple[Result, PlannedRetriever],
+) -> None:
+    result, _ = trace
+    first = decided(result)[0]
+    assert first.belief == PRIOR
+    assert first.retrieval_value == 0.59
+    assert first.diagnostics is not None
+    assert (first.diagnostics.uncertainty, first.diagnostics.gap) == (1.0, 1.0)
+
+
+async def test_flagged_passages_are_what_verification_removes(trace: tuple[Result, PlannedRetriever]) -> None:
+    result, _ = trace
+    verify = decided(result)[1]
+    assert verify.decision.branch == "correct-flagged"
+    pruned = next(event for event in result.events if isinstance(event, Pruned))
+    assert [mutation.passage_id for mutation in pruned.mutations] == [hit.passage.id for hit in FIRST[1:]]
+    assert {mutation.reason for mutation in pruned.mutations} == {"the verifier flagged 4 passages"}
+
+
+async def test_conflict_ends_at_the_published_value(trace: tuple[Result, PlannedRetriever]) -> None:
+    result, _ = trace
+    last = decided(result)[-1]
+    assert last.belief is not None
+    assert round(last.belief.conflict, 2) == 0.09
+
+
+async def test_answerability_crosses_the_threshold_as_published(trace: tuple[Result, PlannedRetriever]) -> None:
+    result, _ = trace
+    last = decided(result)[-1]
+    assert last.answerability is not None
+    assert last.answerability == pytest.approx(0.53, abs=0.01)
+    assert last.decision.branch == "answer"
+    assert "answerability 0.53 is at least 0.50" in result.reason or "answerability 0.54" in result.reason
+
+
+async def test_after_the_rewrite_the_observation_is_reused_and_not_paid_for_again(
+    trace: tuple[Result, PlannedRetriever],
+) -> None:
+    result, _ = trace
+    third, fourth = decided(result)[2:4]
+    assert third.observation == fourth.observation
+    assert fourth.step == 3

@@ -1,0 +1,142 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from beliefrag.desk import CallRecorder, Desk
+from beliefrag.errors import ModelError, SettingsError
+from beliefrag.models.meter import Meter
+from beliefrag.models.protocol import ChatReply, ChatRequest
+from beliefrag.prompts import Prompts
+from beliefrag.types import Observation, Passage, Question
+from beliefrag.verifiers import FORMS, verifier_form
+from tests.support.episodes import script
+
+PASSAGES = [Passage("first", "One", "text one"), Passage("second", "Two", "text two")]
+
+
+class Observed:
+    """A desk whose calls are kept, and the observation it came to."""
+
+    def __init__(self) -> None:
+        self.requests: list[ChatRequest] = []
+        self.repairs: list[dict[str, int]] = []
+
+    def finished(self, request: ChatRequest, reply: ChatReply, repairs: object) -> None:
+        self.requests.append(request)
+        self.repairs.append(dict(repairs))  # type: ignore[call-overload]
+
+
+async def observe(tmp_path: Path, form: str, *lines: dict[str, object]) -> tuple[Observation, Observed]:
+    kept = Observed()
+    desk = Desk(
+        Meter(script(tmp_path, *lines)),
+        Prompts.load(),
+        verifier_form(form),
+        CallRecorder(lambda purpose: None, kept.finished),
+    )
+    return await desk.verify(Question("Which?"), PASSAGES), kept
+
+
+def line(**reply: object) -> dict[str, object]:
+    full = {"unhelpful_doc_ids": [], "support": 0.5, "conflict": 0.0, "gap": 0.5, "uncertainty": 0.5}
+    return {"purpose": "verifier", "reply": full | reply}
+
+
+async def test_numbers_of_passages_become_their_ids(tmp_path: Path) -> None:
+    observation, _ = await observe(tmp_path, "structured", line(unhelpful_doc_ids=[2], support=0.7))
+    assert observation.unhelpful == ("second",)
+    assert observation.support == 0.7
+
+
+async def test_unknown_ids_are_ignored_and_counted(tmp_path: Path) -> None:
+    observation, kept = await observe(tmp_path, "structured", line(unhelpful_doc_ids=[0, 3, "2", "second", -1, None]))
+    assert observation.unhelpful == ("second",)
+    assert kept.repairs == [{"unknown_ids": 5}]
+
+
+async def test_scores_outside_are_clamped_and_counted(tmp_path: Path) -> None:
+    observation, kept = await observe(tmp_path, "structured", line(support=1.7, gap=-0.2))
+    assert (observation.support, observation.gap) == (1.0, 0.0)
+    assert kept.repairs == [{"clamped": 2}]
+
+
+@pytest.mark.parametrize("value", ["high", None, True, [0.5]])
+async def test_a_score_that_is_no_number_is_asked_for_again(tmp_path: Path, value: object) -> None:
+    observation, kept = await observe(tmp_path, "structured", line(support=value), line(support=0.4))
+    assert observation.support == 0.4
+    assert kept.repairs == [{"asked_again": 1}, {}]
+    assert "support is not a number" in kept.requests[1].messages[-1].content
+
+
+async def test_nan_never_becomes_a_score(tmp_path: Path) -> None:
+    text = json.dumps(line()["reply"]).replace("0.5", "NaN", 1)
+    observation, kept = await observe(tmp_path, "structured", {"purpose": "verifier", "reply": text}, line(support=0.1))
+    assert observation.support == 0.1
+    assert kept.repairs[0] == {"asked_again": 1}
+
+
+async def test_graded_scores_are_tenths(tmp_path: Path) -> None:
+    reply = line(unhelpful_doc_ids=[1], support=7, conflict=1, gap=10, uncertainty=0)
+    observation, kept = await observe(tmp_path, "graded", reply)
+    assert (observation.support, observation.conflict, observation.gap) == (0.7, 0.1, 1.0)
+    assert kept.requests[0].schema is not None
+    assert kept.requests[0].schema["properties"]["support"] == {"type": "integer"}
+
+
+async def test_the_schema_lists_the_ids_first_and_only_those_shown(tmp_path: Path) -> None:
+    _, kept = await observe(tmp_path, "structured", line())
+    schema = kept.requests[0].schema
+    assert schema is not None
+    assert list(schema["properties"])[0] == "unhelpful_doc_ids"
+    assert schema["properties"]["unhelpful_doc_ids"]["items"]["enum"] == [1, 2]
+
+
+def yes(probability: float, match: str) -> dict[str, object]:
+    odds = {"yes": probability * 0.9, "no": (1 - probability) * 0.9, "maybe": 0.1}
+    return {"purpose": "verifier", "match": match, "reply": "yes", "logprobs": odds}
+
+
+PROBES = [
+    {
+        "purpose": "verifier",
+        "match": "answer alone",
+        "reply": "New York",
+        "logprobs": [{"token": "New", "p": 0.8}, {"token": " York", "p": 0.4}],
+    },
+    yes(0.9, "prove"),
+    yes(0.7, "every fact"),
+    yes(0.6, "same answer"),
+    yes(0.8, "text one</passage>\n\nQuestion"),
+    yes(0.2, "text two</passage>\n\nQuestion"),
+]
+
+
+async def test_probabilities_are_read_from_the_odds_of_yes_against_no(tmp_path: Path) -> None:
+    observation, kept = await observe(tmp_path, "probability", *PROBES)
+    assert observation.support == pytest.approx(0.9)
+    assert observation.gap == pytest.approx(0.3)
+    assert observation.conflict == pytest.approx(0.4)
+    assert observation.uncertainty == pytest.approx(0.6)
+    assert observation.unhelpful == ("second",)
+    assert observation.draft == "New York"
+    assert "New York" in kept.requests[1].messages[-1].content
+
+
+async def test_a_model_without_probabilities_is_told_so(tmp_path: Path) -> None:
+    without = {key: value for key, value in PROBES[0].items() if key != "logprobs"}
+    with pytest.raises(ModelError, match="no token probabilities"):
+        await observe(tmp_path, "probability", without)
+
+
+async def test_a_probe_that_is_neither_yes_nor_no_twice_gives_the_cautious_observation(tmp_path: Path) -> None:
+    vague = {"purpose": "verifier", "match": "prove", "reply": "well", "logprobs": {"well": 0.9}, "repeat": True}
+    observation, kept = await observe(tmp_path, "probability", PROBES[0], vague)
+    assert observation == Observation(support=0.0, conflict=0.0, uncertainty=1.0, gap=1.0)
+    assert kept.repairs[-1] == {"unusable": 1}
+
+
+def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match="structured"):
+        verifier_form("vibes")
+    assert set(FORMS) == {"structured", "graded", "probability"}
