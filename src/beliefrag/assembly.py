@@ -1,0 +1,101 @@
+"""Puts the parts together as the settings say: model, retriever, prompts, verifier, calibration, method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from beliefrag.calibration import Artifact, artifact_for
+from beliefrag.errors import SettingsError
+from beliefrag.loop import Harness
+from beliefrag.method import ScoreScale
+from beliefrag.methods import BeliefRAGMethod
+from beliefrag.models import ChatModel, compose, default_verifier, open_provider
+from beliefrag.models.retry import RetryPolicy
+from beliefrag.paths import cache_dir
+from beliefrag.prompts import Prompts
+from beliefrag.retrieval import Bm25Index, Retriever, open_documents
+from beliefrag.retrieval.scale import score_scale
+from beliefrag.settings import Settings
+from beliefrag.types import Passage
+from beliefrag.verifiers import verifier_form
+
+__all__ = ["Assembly", "assemble", "open_model"]
+
+_UNKNOWN_SCALE = ScoreScale(location=20.0, scale=8.0)
+"""For a retriever of the user's own with an artifact that has no scale: typical BM25 scores of a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """All that an episode needs, ready to run."""
+
+    model: ChatModel
+    harness: Harness
+    method: BeliefRAGMethod
+    artifact: Artifact
+
+
+def open_model(settings: Settings) -> ChatModel:
+    """The model that the settings name, with cache, retries and limit around it."""
+    provider = open_provider(
+        settings.model,
+        base_url=settings.base_url,
+        timeout=settings.timeout,
+        context=settings.context,
+        threads=settings.threads,
+    )
+    return compose(
+        provider,
+        cache=cache_dir() / "replies.sqlite" if settings.cache else None,
+        retry=RetryPolicy(seconds=settings.retry_seconds),
+        limit=settings.concurrency,
+    )
+
+
+def assemble(
+    settings: Settings,
+    *,
+    docs: str | Path | Iterable[str | Path] | None = None,
+    passages: Iterable[Passage] | None = None,
+    index: str | Path | None = None,
+    retriever: Retriever | None = None,
+) -> Assembly:
+    """Opens everything. The cheap things come first, so that a wrong setting is told before documents are read.
+
+    Raises:
+        SettingsError: A setting cannot be used, or not exactly one source of passages was given.
+        CalibrationError: There is no calibration for the model.
+        CorpusError: The documents or the index cannot be used.
+        ModelError: The model cannot be used.
+    """
+    given = [source for source in (docs, passages, index, retriever) if source is not None]
+    if len(given) != 1:
+        raise SettingsError(
+            f"Needs one source of passages, and {len(given) or 'none'} were given.",
+            remedy="Name documents, or an index made with 'beliefrag index'.",
+        )
+    verifier = verifier_form(settings.verifier or default_verifier(settings.model))
+    prompts = Prompts.load(settings.prompts)
+    model = open_model(settings)
+    artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
+    found = retriever or _retriever(docs, passages, index)
+    scale = score_scale(found) if isinstance(found, Bm25Index) else artifact.score_scale or _UNKNOWN_SCALE
+    return Assembly(
+        model=model,
+        harness=Harness(model, found, prompts, verifier, settings.budget),
+        method=BeliefRAGMethod(artifact.calibration(scale), settings.thresholds),
+        artifact=artifact,
+    )
+
+
+def _retriever(
+    docs: str | Path | Iterable[str | Path] | None, passages: Iterable[Passage] | None, index: str | Path | None
+) -> Bm25Index:
+    if index is not None:
+        return Bm25Index.open(Path(index))
+    if passages is not None:
+        return Bm25Index.in_memory(passages)
+    paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
+    return open_documents([Path(path) for path in paths], cache_dir())

@@ -1,0 +1,82 @@
+"""The artifact: fitted numbers as readable JSON, with where they come from (SPEC 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from beliefrag.method import Answerability, FittedValue, RetrievalValue, ScheduledValue, ScoreScale
+from beliefrag.types import Diagnostics
+
+__all__ = ["FORMAT", "Artifact", "Calibration"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What the controller needs of an artifact."""
+
+    score_scale: ScoreScale
+    answerability: Answerability
+    retrieval_value: RetrievalValue
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AnswerabilityFit(_Strict):
+    """Intercept and one weight per diagnostic."""
+
+    intercept: float
+    weights: Diagnostics
+
+
+class ValueFit(_Strict):
+    """The retrieval-value logistic."""
+
+    intercept: float
+    rounds: float
+    novelty: float
+    sufficiency: float
+
+
+class Artifact(_Strict):
+    """One fit, its provenance and how good it was on questions that it had not seen."""
+
+    format: Literal[1] = FORMAT
+    name: str
+    origin: Literal["published", "fitted"]
+    backbone: str
+    """The model it was fitted for, as the beginning of the model's identity."""
+    retriever: str
+    verifier: str
+    prompts: Mapping[str, str] = Field(default_factory=dict)
+    """Hash of each prompt that shaped the diagnostics and the answers; empty where they are not known."""
+    target: str
+    """What counted as answerable."""
+    partition: str
+    seed: int | None
+    contaminated: bool
+    made: str
+    counts: Mapping[str, int] = Field(default_factory=dict)
+    quality: Mapping[str, float] = Field(default_factory=dict)
+    note: str = ""
+    score_scale: ScoreScale | None = None
+    """Of the corpus it was fitted on; None where it is not known."""
+    answerability: AnswerabilityFit
+    retrieval_value: ValueFit | None = None
+    """None: the paper's schedule by round stands in."""
+
+    def calibration(self, score_scale: ScoreScale) -> Calibration:
+        """The fitted functions, on a corpus with that score scale."""
+        value = self.retrieval_value
+        return Calibration(
+            score_scale=score_scale,
+            answerability=Answerability(self.answerability.intercept, self.answerability.weights),
+            retrieval_value=FittedValue(**value.model_dump()) if value else ScheduledValue(),
+        )

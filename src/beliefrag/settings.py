@@ -1,0 +1,148 @@
+"""Every setting, its default, and where the value in force came from.
+
+From weakest to strongest: the defaults here, the user's file, the project's `beliefrag.toml` (or the file given with
+--config), BELIEFRAG_* variables, and what was typed. Budget and Thresholds are the method's own types, so a limit is
+defined in one place.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from beliefrag.errors import SettingsError
+from beliefrag.method import Thresholds
+from beliefrag.types import Budget
+
+__all__ = ["DEFAULT_MODEL", "Loaded", "Settings", "load_settings", "user_config_path"]
+
+DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
+PROJECT_FILE = "beliefrag.toml"
+
+
+class Settings(BaseModel):
+    """What a person can set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(
+        DEFAULT_MODEL,
+        description="local:NAME or local:FILE.gguf runs embedded; scripted:FILE replays a script; else an endpoint's model",
+    )
+    base_url: str | None = Field(None, description="address of an OpenAI-compatible server; OPENAI_BASE_URL by default")
+    timeout: float = Field(120.0, gt=0, description="seconds that one call to an endpoint may take")
+    retry_seconds: float = Field(120.0, ge=0, description="seconds to keep trying an endpoint that fails")
+    concurrency: int = Field(16, ge=1, description="most calls to an endpoint at a time")
+    context: int = Field(6144, ge=512, description="context of the embedded model, in tokens")
+    threads: int | None = Field(None, ge=1, description="threads of the embedded model; all cores by default")
+    verifier: str | None = Field(None, description="verifier form; by default the one that suits the model")
+    prompts: Path | None = Field(None, description="folder with prompts that replace ours")
+    calibration: str | None = Field(None, description="calibration fitted for this model; by default the shipped one")
+    borrow: str | None = Field(None, description="calibration of another model, used knowingly")
+    cache: bool = Field(True, description="keep model replies, so that nothing is paid for twice")
+    budget: Budget = Budget()
+    thresholds: Thresholds = Thresholds()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings in force, with the source of each."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    """Dotted name to where its value came from."""
+
+    def rows(self) -> Iterator[tuple[str, Any, str]]:
+        """Name, value and source of every setting."""
+        for name, value in _leaves(self.settings.model_dump()):
+            yield name, value, self.sources.get(name, "default")
+
+
+def user_config_path() -> Path:
+    """The user's own file; it need not exist."""
+    home = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"
+
+
+def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None = None) -> Loaded:
+    """Puts the sources together.
+
+    Args:
+        typed: What was given on the command line or in code; None values are passed over.
+        config: A file in place of `beliefrag.toml`; it must exist.
+
+    Raises:
+        SettingsError: A file cannot be read, or a value cannot be used.
+    """
+    project = config or Path(PROJECT_FILE)
+    layers = [
+        (str(user_config_path()), _read(user_config_path(), required=False)),
+        (str(project), _read(project, required=config is not None)),
+        ("environment", _environment()),
+        ("given", {name: value for name, value in (typed or {}).items() if value is not None}),
+    ]
+    merged: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for source, values in layers:
+        for name, value in _leaves(values):
+            sources[name] = _variable(name) if source == "environment" else source
+            _put(merged, name, value)
+    try:
+        return Loaded(Settings.model_validate(merged), sources)
+    except ValidationError as error:
+        raise _explained(error, sources) from None
+
+
+def _read(path: Path, *, required: bool) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not required:
+            return {}
+        raise SettingsError(f"There is no settings file {path}.", remedy="Check what --config names.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"Cannot read the settings file {path}: {error}.", remedy="Mend or remove it.") from error
+
+
+def _environment() -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, _ in _leaves(Settings().model_dump()):
+        if (text := os.environ.get(_variable(name))) is not None:
+            _put(values, name, text)
+    return values
+
+
+def _variable(name: str) -> str:
+    return f"BELIEFRAG_{name.upper().replace('.', '__')}"
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    *groups, last = name.split(".")
+    for group in groups:
+        values = values.setdefault(group, {})
+    values[last] = value
+
+
+def _explained(error: ValidationError, sources: Mapping[str, str]) -> SettingsError:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "given")
+    if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
+        return SettingsError(
+            f"There is no setting {name!r} (from {source}).", remedy="'beliefrag config show' lists all settings."
+        )
+    return SettingsError(f"The setting {name} (from {source}) cannot be used: {first['msg']}.")
