@@ -1,0 +1,18 @@
+"""Models: one protocol, three providers, and the layers around every call."""
+
+from beliefrag.models.compose import compose
+from beliefrag.models.meter import Meter
+from beliefrag.models.opening import default_verifier, open_provider
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message, TokenProbability
+
+__all__ = [
+    "ChatModel",
+    "ChatReply",
+    "ChatRequest",
+    "Message",
+    "Meter",
+    "TokenProbability",
+    "compose",
+    "default_verifier",
+    "open_provider",
+]

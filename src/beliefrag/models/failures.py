@@ -1,0 +1,154 @@
+"""The ways a model call fails, each in one line with what to do next.
+
+Shared by the providers, so that a scripted 429 and a real one are the same error to everything above them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+
+from beliefrag.errors import ReplyError, TransportError
+
+__all__ = ["EmptyReplyError", "from_connection", "from_status", "one_line", "wait_asked_for"]
+
+_RETRYABLE = frozenset({408, 409, 425, 429})
+_NEVER = frozenset({501, 505})
+_TOO_LONG = re.compile(
+    r"context.{0,30}(length|window|size)|maximum context|too many (input |prompt )?tokens|(prompt|input) is too long",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
+_LONGEST_DETAIL = 240
+
+
+class EmptyReplyError(ReplyError):
+    """A generation without any text: the one bad reply worth asking for again, once.
+
+    Args:
+        message: What happened, in one line.
+        remedy: What to do next.
+        wasted_tokens: Tokens that were paid for nothing, in and out together.
+        retries: How often it had already been asked again.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "", wasted_tokens: int = 0, retries: int = 0) -> None:
+        super().__init__(message, remedy=remedy)
+        self.wasted_tokens = wasted_tokens
+        self.retries = retries
+
+
+def from_status(status: int, *, server: str, detail: str = "", retry_after: float | None = None) -> TransportError:
+    """Gives the error for an HTTP status.
+
+    Args:
+        status: The HTTP status, 400 or above.
+        server: Who answered, without credentials.
+        detail: What the server said, already made safe with `one_line`.
+        retry_after: Seconds the server asked us to wait.
+    """
+    retryable = status in _RETRYABLE or (status >= 500 and status not in _NEVER)
+    what, remedy = _explain(status, detail)
+    if status == 429 and _QUOTA.search(detail):
+        retryable = False
+        what, remedy = "says that the quota is used up", "Check the account's plan and billing."
+    elif status == 429 and retry_after is not None:
+        what += f" and asks to wait {retry_after:g} s"
+    said = f": {detail}" if detail else ""
+    return TransportError(
+        f"{server} {what} (HTTP {status}){said}",
+        remedy=remedy,
+        status=status,
+        retryable=retryable,
+        retry_after=retry_after,
+    )
+
+
+def _explain(status: int, detail: str) -> tuple[str, str]:
+    if status == 413 or (status in (400, 422) and _TOO_LONG.search(detail)):
+        return "finds the request too long", "Give fewer or shorter passages, or use a model with a longer context."
+    if status in (400, 422) and "temperature" in detail.lower():
+        return "rejected temperature 0", "Set the model's temperature to none to use the server's own."
+    return {
+        401: ("rejected the API key", "Set OPENAI_API_KEY to a key that this server knows."),
+        402: ("asks for payment", "Check the account's plan and billing."),
+        403: ("does not allow this", "Check that the key may use this model."),
+        404: (
+            "does not know this model or address",
+            "Check the model's name, and the base URL (it often ends in /v1).",
+        ),
+        405: ("takes no chat requests at this address", "Check the base URL (it often ends in /v1)."),
+        408: ("gave up waiting", "Try again, or raise the timeout."),
+        429: ("is asked too often", "Wait, or lower the concurrency."),
+    }.get(
+        status,
+        ("failed", "Look at the server's log, or try again later.")
+        if status >= 500
+        else ("rejected the request", "Look at what the server said, and at the model's settings."),
+    )
+
+
+def from_connection(error: BaseException, *, server: str, reached: bool) -> TransportError:
+    """Gives the error for a connection that could not be made or broke.
+
+    Args:
+        error: What the client raised; its causes are looked through.
+        server: Who was asked, without credentials.
+        reached: Whether this server has answered before. If not, its address is probably wrong, and a person should
+            not wait for retries to be told so.
+    """
+    causes = tuple(_causes(error))
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return TransportError(
+            f"{server} cannot be found: its name is unknown.", remedy="Check the base URL.", retryable=reached
+        )
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return TransportError(
+            f"There is no secure connection to {server}: {one_line(str(causes[-1]))}",
+            remedy="Check the base URL (http or https) and the certificates (SSL_CERT_FILE).",
+        )
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return TransportError(
+            f"{server} refused the connection.",
+            remedy="Check that the server runs at this base URL.",
+            retryable=reached,
+        )
+    return TransportError(
+        f"{server} broke the connection.", remedy="Look at the server's log, or try again later.", retryable=True
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for each in error.exceptions:
+                yield from _causes(each)
+        error = error.__cause__ or error.__context__
+
+
+def one_line(text: str, *, secrets: Iterable[str] = ()) -> str:
+    """Makes what a server said fit for an error message: one short line, no control characters, no secrets."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text if len(text) <= _LONGEST_DETAIL else text[: _LONGEST_DETAIL - 1] + "…"
+
+
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Reads how many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
+    milliseconds, asked = headers.get("retry-after-ms"), headers.get("retry-after", "")
+    try:
+        wait = float(milliseconds) / 1000 if milliseconds else float(asked)
+    except ValueError:
+        try:
+            wait = parsedate_to_datetime(asked).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, wait) if math.isfinite(wait) else None

@@ -1,0 +1,203 @@
+"""Reads the body of a chat completion into a `ChatReply`, whatever the server put around the answer.
+
+Servers that call themselves compatible differ: no usage, content in parts, thinking inside the content, an error with
+status 200. All of that ends here, as one reply or one clear error.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from beliefrag.errors import ModelError, ReplyError, TransportError
+from beliefrag.models.counting import STAND_IN, count_prompt, count_tokens
+from beliefrag.models.failures import EmptyReplyError, from_status, one_line
+from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
+
+__all__ = ["read_reply"]
+
+_THOUGHT = re.compile(r"\s*(?:<think>)?(?:(?!<think>).)*?</think>\s*", re.DOTALL)
+_UNFINISHED_THOUGHT = re.compile(r"\s*<think>(?!.*</think>)", re.DOTALL)
+_LEAST_LOGPROB = -9999.0
+"""What servers write for 'next to impossible'; minus infinity would not survive JSON."""
+
+
+class _Part(BaseModel):
+    type: str = ""
+    text: str = ""
+
+
+class _Message(BaseModel):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: Any = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: Annotated[int, Field(gt=0)]
+    completion_tokens: Annotated[int, Field(ge=0)]
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    error: Any = None
+
+
+class _Alternative(BaseModel):
+    token: str
+    logprob: float
+
+
+class _Token(_Alternative):
+    bytes: list[Annotated[int, Field(ge=0, le=255)]] | None = None
+    top_logprobs: list[_Alternative] = []
+
+
+class _Logprobs(BaseModel):
+    content: list[_Token]
+
+
+def read_reply(
+    body: bytes, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
+) -> ChatReply:
+    """Gives the reply that a body holds.
+
+    Args:
+        body: What the server sent with status 200.
+        request: What was asked, for counting where the server did not.
+        server: Who answered, without credentials, for error messages.
+        seconds: How long the call took.
+        secrets: Texts that must not appear in an error message.
+
+    Raises:
+        TransportError: The body is not a completion at all.
+        EmptyReplyError: The model generated no text.
+        ReplyError: There is a completion, but no usable one: no choices, a refusal, filtered.
+    """
+    completion = _parse(body, server, secrets)
+    if not completion.choices:
+        raise _without_choices(completion, server, secrets)
+    choice = completion.choices[0]
+    text, thought = _answer(choice)
+    tokens_in, tokens_out, counted_by = _cost(completion, request, choice)
+    if not text.strip():
+        raise _without_text(choice, server, tokens_in + tokens_out, secrets)
+    return ChatReply(
+        text=text,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        seconds=seconds,
+        counted_by=counted_by,
+        tokens=_tokens(choice, text, aligned=not thought) if request.top_logprobs else None,
+    )
+
+
+def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> _Completion:
+    try:
+        return _Completion.model_validate_json(body)
+    except ValidationError as error:
+        start = body[:200].lstrip()
+        shown = one_line(body[:2000].decode("utf-8", "replace"), secrets=secrets)[:80]
+        if any(problem["type"] != "json_invalid" for problem in error.errors(include_url=False)):
+            raise ReplyError(
+                f"{server} sent JSON that is not a chat completion: {shown}",
+                remedy="Check that the base URL is that of an OpenAI-compatible server (it often ends in /v1).",
+            ) from None
+        # A body that begins as JSON was cut short and may come whole the next time. A web page stays one.
+        raise TransportError(
+            f"{server} sent {'a web page' if start.startswith(b'<') else 'a body that is not JSON'}: {shown!r}",
+            remedy="Check the base URL (it often ends in /v1) and any proxy in between.",
+            status=200,
+            retryable=start.startswith(b"{"),
+        ) from None
+
+
+def _without_choices(completion: _Completion, server: str, secrets: tuple[str, ...]) -> ModelError:
+    if completion.error is None:
+        return ReplyError(f"{server} sent a reply without choices.", remedy="Look at the server's log.")
+    fields = completion.error if isinstance(completion.error, dict) else {"message": completion.error}
+    detail = one_line(str(fields.get("message", fields)), secrets=secrets)
+    code = fields.get("code")
+    if isinstance(code, int) and 400 <= code <= 599:
+        return from_status(code, server=server, detail=detail)
+    return ReplyError(f"{server} sent an error instead of a reply: {detail}", remedy="Look at the server's log.")
+
+
+def _without_text(choice: _Choice, server: str, wasted: int, secrets: tuple[str, ...]) -> ReplyError:
+    if choice.message.refusal:
+        detail = one_line(choice.message.refusal, secrets=secrets)
+        return ReplyError(f"The model refused: {detail}", remedy="Look at the question and the passages.")
+    if choice.finish_reason == "content_filter":
+        return ReplyError(f"{server} filtered the reply away.", remedy="Look at the question and the passages.")
+    if choice.finish_reason == "length":
+        return EmptyReplyError(
+            f"{server} reached its token limit before any answer.",
+            remedy="Raise max_tokens, or let the model think less.",
+            wasted_tokens=wasted,
+        )
+    return EmptyReplyError(f"{server} sent an empty message.", remedy="Look at the server's log.", wasted_tokens=wasted)
+
+
+def _answer(choice: _Choice) -> tuple[str, bool]:
+    """The text without the thinking, and whether there was any."""
+    content = choice.message.content
+    if isinstance(content, list):
+        thought = any(part.type != "text" for part in content)
+        return "".join(part.text for part in content if part.type == "text"), thought
+    text = content or ""
+    apart = bool(choice.message.reasoning_content or choice.message.reasoning)
+    if block := _THOUGHT.match(text):
+        return text[block.end() :], True
+    if choice.finish_reason == "length" and _UNFINISHED_THOUGHT.match(text):
+        return "", True
+    return text, apart
+
+
+def _cost(completion: _Completion, request: ChatRequest, choice: _Choice) -> tuple[int, int, str]:
+    try:
+        usage = _Usage.model_validate(completion.usage)
+    except ValidationError:
+        message = choice.message
+        written = message.content if isinstance(message.content, str) else _answer(choice)[0]
+        thought = message.reasoning_content or message.reasoning or ""
+        return count_prompt(request.messages), count_tokens(f"{thought} {written}"), STAND_IN
+    return usage.prompt_tokens, usage.completion_tokens, "server"
+
+
+def _tokens(choice: _Choice, text: str, *, aligned: bool) -> tuple[TokenProbability, ...] | None:
+    """The tokens of the text alone; None where the server gave none or they cannot be told from the thinking."""
+    try:
+        tokens = _Logprobs.model_validate(choice.logprobs).content
+    except ValidationError:
+        return None
+    if not aligned:
+        written = [bytes(token.bytes) if token.bytes else token.token.encode() for token in tokens]
+        start = b"".join(written).rfind(text.encode())
+        if start < 0:
+            return None
+        ends = accumulate(len(piece) for piece in written)
+        tokens = [token for token, end in zip(tokens, ends, strict=True) if end > start]
+    return tuple(
+        TokenProbability(
+            token=token.token,
+            logprob=_finite(token.logprob),
+            top=tuple((other.token, _finite(other.logprob)) for other in token.top_logprobs),
+        )
+        for token in tokens
+    )
+
+
+def _finite(logprob: float) -> float:
+    # In this order, so that "not a number" gives the least too.
+    return max(_LEAST_LOGPROB, logprob)

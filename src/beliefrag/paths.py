@@ -1,0 +1,31 @@
+"""Where BeliefRAG keeps what it can make or fetch again: model weights, recorded replies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from beliefrag.errors import SettingsError
+
+__all__ = ["cache_dir"]
+
+
+def cache_dir() -> Path:
+    """The folder for everything that may be deleted without loss, so that one setting moves all of it.
+
+    `BELIEFRAG_CACHE_DIR` if set, otherwise `beliefrag` in `XDG_CACHE_HOME` or in `~/.cache`. The folder is not made
+    here: nothing is written before something is to be kept.
+
+    Raises:
+        SettingsError: No folder is named and this user has no home.
+    """
+    try:
+        if own := os.environ.get("BELIEFRAG_CACHE_DIR"):
+            return Path(own).expanduser().absolute()
+        shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        # The XDG specification says that a relative value is to be ignored.
+        return (shared if shared.is_absolute() else Path.home() / ".cache") / "beliefrag"
+    except RuntimeError:
+        raise SettingsError(
+            "There is no home folder to keep a cache in.", remedy="Set BELIEFRAG_CACHE_DIR to a folder."
+        ) from None

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.support.http_server import ChatServer
+
+
+@pytest.fixture(autouse=True)
+def no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys, endpoints and proxies of the developer's machine are not part of any test."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def chat_server() -> Iterator[ChatServer]:
+    """A chat server on loopback that plays what a test tells it to."""
+    server = ChatServer()
+    yield server
+    server.stop()

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from tests.support.chat import Gated, ask, script
+from tests.support.http_server import ChatServer, completion
+
+from beliefrag.errors import ModelError, ReplayMiss, SettingsError, TransportError
+from beliefrag.models.cache import Cache, reply_key
+from beliefrag.models.openai_compatible import OpenAICompatible
+from beliefrag.models.protocol import ChatReply, Message
+from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.scripted import Scripted
+
+KEY = "sk-very-secret-key-123456"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "replies.sqlite"
+
+
+@pytest.fixture
+async def gated() -> Gated:
+    gated = Gated()
+    gated.gate.set()
+    return gated
+
+
+@pytest.fixture
+async def cache(gated: Gated, path: Path) -> AsyncIterator[Cache]:
+    cache = Cache(gated, path)
+    yield cache
+    await cache.aclose()
+
+
+async def test_the_same_request_is_paid_for_once_and_costs_the_same_again(cache: Cache, gated: Gated) -> None:
+    first = await cache.chat(ask())
+    again = await cache.chat(ask())
+    assert gated.asked == 1
+    assert not first.cached
+    assert again == dataclasses.replace(first, cached=True)
+    assert (again.tokens_in, again.tokens_out, again.seconds) == (7, 2, 0.5)
+
+
+async def test_replies_outlive_the_run(cache: Cache, gated: Gated, path: Path) -> None:
+    await cache.chat(ask())
+    later = Cache(gated, path)
+    assert (await later.chat(ask())).cached
+    await later.aclose()
+    assert gated.asked == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ask("Another question?"),
+        ask(schema={"type": "object"}),
+        ask(max_tokens=5),
+        ask(top_logprobs=5),
+        ask(sample=1),
+        dataclasses.replace(ask(), messages=ask().messages[::-1]),
+        dataclasses.replace(ask(), messages=(Message("user", "Answer."), ask().messages[1])),
+    ],
+)
+async def test_whatever_shapes_a_reply_is_part_of_its_key(cache: Cache, gated: Gated, other: Any) -> None:
+    await cache.chat(ask())
+    assert not (await cache.chat(other)).cached
+    assert gated.asked == 2
+
+
+async def test_the_purpose_is_not_part_of_the_key(cache: Cache, gated: Gated) -> None:
+    await cache.chat(ask(purpose="answer"))
+    assert (await cache.chat(ask(purpose="draft"))).cached
+    assert gated.asked == 1
+
+
+def test_two_models_never_share_a_key() -> None:
+    assert reply_key("openai:a@b", ask()) != reply_key("openai:a@c", ask())
+
+
+def test_the_order_of_a_schema_s_fields_is_part_of_the_key() -> None:
+    one: dict[str, Any] = {"properties": {"ids": {}, "support": {}}}
+    other: dict[str, Any] = {"properties": {"support": {}, "ids": {}}}
+    assert reply_key("m", ask(schema=one)) != reply_key("m", ask(schema=other))
+    assert reply_key("m", ask(schema=one)) == reply_key("m", ask(schema=MappingProxyType(one)))
+
+
+def test_a_key_stays_what_it_was_in_earlier_releases() -> None:
+    request = ask("Where?", schema={"type": "object"}, max_tokens=9, top_logprobs=2, sample=1)
+    spelt_out = b'[1,"m",[["system","Answer."],["user","Where?"]],{"type":"object"},9,2,1,0]'
+    assert reply_key("m", request) == hashlib.sha256(spelt_out).hexdigest()
+
+
+async def test_a_failure_is_never_stored(cache: Cache, gated: Gated) -> None:
+    gated.failing = TransportError("busy", status=429, retryable=True)
+    for _ in range(2):
+        with pytest.raises(TransportError):
+            await cache.chat(ask())
+    gated.failing = None
+    assert not (await cache.chat(ask())).cached
+    assert gated.asked == 3
+
+
+async def test_requests_at_the_same_time_are_asked_once(cache: Cache, gated: Gated) -> None:
+    gated.gate.clear()
+    calls = [asyncio.create_task(cache.chat(ask())) for _ in range(5)]
+    await asyncio.sleep(0.05)
+    gated.gate.set()
+    replies = await asyncio.gather(*calls)
+    assert gated.asked == 1
+    assert [reply.cached for reply in replies] == [False, True, True, True, True]
+    assert {reply.text for reply in replies} == {replies[0].text}
+
+
+async def test_requests_at_the_same_time_share_a_failure_too(cache: Cache, gated: Gated) -> None:
+    gated.gate.clear()
+    gated.failing = ModelError("broken")
+    calls = [asyncio.create_task(cache.chat(ask())) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    gated.gate.set()
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert gated.asked == 1
+    assert [str(outcome) for outcome in outcomes] == ["broken"] * 3
+
+
+async def test_the_others_get_their_reply_when_the_first_to_ask_is_cancelled(cache: Cache, gated: Gated) -> None:
+    gated.gate.clear()
+    first, second, third = (asyncio.create_task(cache.chat(ask())) for _ in range(3))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    third.cancel()
+    await asyncio.sleep(0.01)
+    assert (first.cancelled(), third.cancelled(), gated.inside) == (True, True, 1)
+    gated.gate.set()
+    assert (await second).text.startswith("reply to")
+    assert gated.asked == 1
+    assert (await cache.chat(ask())).cached
+
+
+async def test_a_question_that_nobody_waits_for_any_more_is_dropped(cache: Cache, gated: Gated) -> None:
+    gated.gate.clear()
+    calls = [asyncio.create_task(cache.chat(ask())) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    assert gated.inside == 1
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+    await asyncio.sleep(0.01)
+    assert gated.inside == 0
+    gated.gate.set()
+    assert not (await cache.chat(ask())).cached
+    assert gated.asked == 2
+
+
+async def test_a_reply_paid_for_is_stored_although_nobody_waits_for_it_any_more(cache: Cache, gated: Gated) -> None:
+    gated.gate.clear()
+    call = asyncio.create_task(cache.chat(ask()))
+    await asyncio.sleep(0.05)
+    assert gated.inside == 1
+    busy = threading.Event()
+    cache._thread.submit(busy.wait)
+    gated.gate.set()
+    await asyncio.sleep(0.01)
+    call.cancel()
+    await asyncio.wait([call])
+    busy.set()
+    assert call.cancelled()
+    assert (await cache.chat(ask())).cached
+
+
+async def test_a_replay_answers_from_the_cache_alone(cache: Cache, gated: Gated, path: Path) -> None:
+    stored = await cache.chat(ask())
+    replay = Cache(gated, path, replay=True)
+    assert (await replay.chat(ask())).text == stored.text
+    missing = ask("Something new?", purpose="verifier")
+    for _ in range(2):
+        with pytest.raises(ReplayMiss) as caught:
+            await replay.chat(missing)
+    assert caught.value.message == (
+        f"The cache holds no reply for this verifier call (key {reply_key('gated:1', missing)[:12]})."
+    )
+    assert "without replay" in caught.value.remedy
+    assert (replay.missing, gated.asked) == (1, 1)
+    await replay.aclose()
+
+
+def test_a_replay_without_a_cache_file_is_refused(path: Path) -> None:
+    with pytest.raises(SettingsError, match="no reply cache at"):
+        Cache(Gated(), path, replay=True)
+    assert not path.exists()
+
+
+async def test_a_reply_that_cannot_be_stored_is_returned_with_one_warning(
+    cache: Cache, gated: Gated, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cache.chat(ask("stored"))
+    pages = cache._store._db.execute("PRAGMA page_count").fetchone()[0]
+    cache._store._db.execute(f"PRAGMA max_page_count = {pages}")
+    with caplog.at_level(logging.WARNING):
+        replies = [await cache.chat(ask(str(n) * 9000)) for n in range(8)]
+    assert all(len(reply.text) > 9000 for reply in replies)
+    assert cache.unsaved >= 7
+    assert len(caplog.records) == 1
+    assert "disk is full" in caplog.text
+    assert (await cache.chat(ask("stored"))).cached
+
+
+async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(cache: Cache, gated: Gated) -> None:
+    cache._store._db.execute("DROP TABLE replies")
+    with pytest.raises(ModelError, match="cannot be read: no such table"):
+        await cache.chat(ask())
+    assert gated.asked == 0
+
+
+async def test_a_file_that_another_process_is_writing_to_does_not_stop_the_event_loop(
+    cache: Cache, gated: Gated, path: Path
+) -> None:
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(1.0, lambda: other.execute("COMMIT")).start()
+    call = asyncio.create_task(cache.chat(ask()))
+    longest = 0.0
+    while not call.done():
+        before = time.monotonic()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.monotonic() - before)
+    other.close()
+    assert not (await call).cached
+    assert cache.unsaved == 0
+    assert longest < 0.6
+
+
+async def test_when_another_run_stored_a_reply_first_that_one_counts(cache: Cache, gated: Gated, path: Path) -> None:
+    gated.gate.clear()
+    call = asyncio.create_task(cache.chat(ask()))
+    await asyncio.sleep(0.05)
+    with ReplyStore(path) as other:
+        other.put(reply_key(cache.identity, ask()), "gated:1", ChatReply("the other's", 1, 1, 0.0))
+    gated.gate.set()
+    assert (await call).text == "the other's"
+
+
+async def test_probabilities_are_stored_too(tmp_path: Path, path: Path) -> None:
+    line = {"purpose": "verifier", "reply": "yes", "logprobs": {"yes": 0.9, "no": 0.1}}
+    cache = Cache(Scripted(script(tmp_path, line)), path)
+    request = ask(purpose="verifier", top_logprobs=2)
+    first, again = await cache.chat(request), await cache.chat(request)
+    await cache.aclose()
+    assert again.cached
+    assert again.tokens == first.tokens is not None
+
+
+def everything_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def test_neither_keys_nor_passwords_reach_the_file(chat_server: ChatServer, path: Path) -> None:
+    chat_server.play(completion("a reply to be found"))
+    url = f"http://me:hunter2@{chat_server.host}/v1?sig=abcdefgh"
+    cache = Cache(OpenAICompatible("m", url, KEY), path)
+    await cache.chat(ask())
+    on_disk = everything_in(path.parent)
+    await cache.aclose()
+    on_disk += everything_in(path.parent)
+    assert b"a reply to be found" in on_disk
+    for secret in (KEY, "hunter2", "abcdefgh"):
+        assert secret.encode() not in on_disk
+
+
+async def test_closing_twice_is_harmless(gated: Gated, path: Path) -> None:
+    cache = Cache(gated, path)
+    await cache.chat(ask())
+    await cache.aclose()
+    await cache.aclose()
+    assert not path.with_name(path.name + "-wal").exists()

@@ -1,0 +1,350 @@
+"""The embedded model on real weights (SmolLM2, 98 MB): small enough for every test run, and the same code path."""
+
+import asyncio
+import json
+import math
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.errors import ModelError
+from beliefrag.models import embedded as embedded_module
+from beliefrag.models.embedded import Embedded
+from beliefrag.models.llama_engine import Engine, GenerationStoppedError
+from beliefrag.models.protocol import ChatModel, ChatRequest, Message
+from beliefrag.models.weights.pull import pull
+from beliefrag.models.weights.sources import SourceError
+
+pytestmark = pytest.mark.weights
+
+PASSAGES = "The river Aar rises in the Alps and flows north through Bern. It joins the Rhine near Koblenz. " * 8
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "ids": {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 5}, "maxItems": 3},
+        "support": {"type": "integer", "minimum": 0, "maximum": 10},
+        "verdict": {"enum": ["good", "bad"]},
+    },
+    "required": ["ids", "support", "verdict"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """The weights, pulled on first use."""
+    try:
+        return pull("smollm2-135m")
+    except SourceError as error:
+        pytest.skip(f"the weights smollm2-135m cannot be had: {error.message}")
+
+
+@pytest.fixture(scope="module")
+def model(smollm2: Path) -> Iterator[Embedded]:
+    model = Embedded(smollm2, context=2048)
+    yield model
+    asyncio.run(model.aclose())
+
+
+def ask(text: str, *, system: str = "You are brief.", **more: Any) -> ChatRequest:
+    messages = (Message("system", system), Message("user", text))
+    return ChatRequest(purpose="test", messages=messages, **{"max_tokens": 12, **more})
+
+
+@pytest.fixture
+def generations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What became of each call that reached the engine, and how often one was loaded."""
+    happened: list[str] = []
+
+    class Watched(Engine):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            happened.append("loaded")
+            super().__init__(*args, **kwargs)
+
+        def generate(self, *args: Any, **kwargs: Any) -> Any:
+            try:
+                generation = super().generate(*args, **kwargs)
+            except GenerationStoppedError as error:
+                happened.append("stopped early" if error.args[0] < kwargs["max_tokens"] / 2 else "stopped at its end")
+                raise
+            happened.append("generated")
+            return generation
+
+    monkeypatch.setattr(embedded_module, "Engine", Watched)
+    return happened
+
+
+async def test_a_reply_has_text_and_the_tokens_it_cost(model: Embedded) -> None:
+    reply = await model.chat(ask("Say hello."))
+    assert isinstance(model, ChatModel)
+    assert reply.text.strip()
+    assert reply.tokens_in > 10
+    assert 1 <= reply.tokens_out <= 12
+    assert reply.seconds > 0
+    assert reply.counted_by == "server"
+    assert reply.tokens is None
+
+
+async def test_the_reply_follows_the_schema(model: Embedded) -> None:
+    reply = await model.chat(ask("Tell me a long story about a dog.", schema=SCHEMA, max_tokens=60))
+    value = json.loads(reply.text)
+    assert set(value) == {"ids", "support", "verdict"}
+    assert all(1 <= number <= 5 for number in value["ids"])
+    assert len(value["ids"]) <= 3
+    assert value["verdict"] in ("good", "bad")
+    assert reply.text == json.dumps(value), "compact, so that no tokens go into white space"
+
+
+async def test_keywords_that_the_grammar_does_not_know_leave_the_rest_in_force(model: Embedded) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "ids": {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "maxItems": 2},
+            "day": {"type": "string", "format": "whatever", "maxLength": 6},
+        },
+        "required": ["ids", "day"],
+        "additionalProperties": False,
+    }
+    reply = await model.chat(ask("Tell me a story.", schema=schema, max_tokens=60))
+    assert len(json.loads(reply.text)["day"]) <= 6
+
+
+async def test_a_schema_that_cannot_be_enforced_is_an_error_and_not_free_text(model: Embedded) -> None:
+    with pytest.raises(ModelError, match="cannot be held to this JSON schema"):
+        await model.chat(ask("Tell me a story.", schema={"type": "object", "properties": {"a": {"type": "banana"}}}))
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["free", "schema"])
+async def test_probabilities_come_for_every_token_of_the_text(model: Embedded, schema: dict[str, Any] | None) -> None:
+    reply = await model.chat(ask("Is water wet? Answer yes or no.", top_logprobs=5, schema=schema, max_tokens=40))
+    assert reply.tokens
+    assert "".join(token.token for token in reply.tokens) == reply.text
+    for token in reply.tokens:
+        assert len(token.top) == 5
+        assert token.logprob <= 0
+        assert 0 < math.fsum(math.exp(logprob) for _, logprob in token.top) <= 1 + 1e-6
+        assert [logprob for _, logprob in token.top] == sorted((p for _, p in token.top), reverse=True)
+
+
+async def test_the_most_likely_token_is_the_one_that_is_taken(model: Embedded) -> None:
+    reply = await model.chat(ask("Count: one two three", top_logprobs=2))
+    assert reply.tokens
+    assert all((token.token, token.logprob) == token.top[0] for token in reply.tokens)
+
+
+async def test_the_beginning_of_a_prompt_is_not_read_twice(model: Embedded) -> None:
+    before = model.work
+    first = await model.chat(ask(PASSAGES + "Where does it rise?"))
+    middle = model.work
+    await model.chat(ask(PASSAGES + "What does it join?"))
+    after = model.work
+    assert middle.tokens_read - before.tokens_read > first.tokens_in / 2
+    assert after.tokens_read - middle.tokens_read < first.tokens_in / 10
+    assert after.tokens_reused - middle.tokens_reused > 0.9 * first.tokens_in
+
+
+async def test_a_prompt_is_still_in_memory_after_another_one(model: Embedded) -> None:
+    one, other = PASSAGES, PASSAGES.replace("river", "stream").replace("Alps", "hills")
+    await model.chat(ask(one + "Where?", system="You answer."))
+    await model.chat(ask(other + "Where?", system="You verify."))
+    before = model.work
+    again = await model.chat(ask(one + "Which way?", system="You answer."))
+    assert model.work.tokens_reused - before.tokens_reused > 0.9 * again.tokens_in
+
+
+async def test_a_prompt_that_does_not_fit_says_how_long_it_is_and_what_to_set(model: Embedded) -> None:
+    with pytest.raises(ModelError, match=r"prompt of 30\d\d tokens .* context of 2048 tokens") as caught:
+        await model.chat(ask("word " * 3000))
+    assert "context of the embedded model to 30" in caught.value.remedy
+    assert (await model.chat(ask("Say hello."))).text
+
+
+async def test_a_reply_that_the_context_has_no_room_for_is_an_error_and_not_a_cut_reply(smollm2: Path) -> None:
+    model = Embedded(smollm2, context=256)
+    try:
+        with pytest.raises(ModelError, match="and its reply do not fit"):
+            await model.chat(ask("Tell me a story.", schema={"type": "string", "minLength": 3000}, max_tokens=1000))
+    finally:
+        await model.aclose()
+
+
+async def test_the_context_is_never_longer_than_the_model_was_trained_on(smollm2: Path) -> None:
+    model = Embedded(smollm2, context=1_000_000_000)
+    try:
+        with pytest.raises(ModelError, match="context of 8192 tokens") as caught:
+            await model.chat(ask("word " * 9000))
+        assert "cannot read more" in caught.value.remedy
+    finally:
+        await model.aclose()
+
+
+async def test_marks_of_the_chat_template_in_a_message_are_only_text(model: Embedded) -> None:
+    plain = await model.chat(ask("x", max_tokens=1))
+    marked = await model.chat(ask("x<|im_end|>", max_tokens=1))
+    assert marked.tokens_in - plain.tokens_in >= 4, "as a mark it would be a single token"
+
+
+async def test_text_that_is_not_unicode_is_a_model_error(model: Embedded) -> None:
+    with pytest.raises(ModelError, match="not valid Unicode"):
+        await model.chat(ask("\ud800"))
+
+
+async def test_first_calls_at_once_load_once_and_each_gets_its_own_reply(smollm2: Path, generations: list[str]) -> None:
+    model = Embedded(smollm2, context=1024)
+    questions = [f"Write the number {number} three times." for number in (7, 21, 350)]
+    try:
+        together = await asyncio.gather(*(model.chat(ask(question)) for question in questions))
+        assert generations == ["loaded", "generated", "generated", "generated"]
+        alone = [await model.chat(ask(question)) for question in questions]
+    finally:
+        await model.aclose()
+    assert [reply.text for reply in together] == [reply.text for reply in alone]
+    assert len({reply.text for reply in together}) == 3
+
+
+async def test_a_call_cancelled_while_it_waits_is_never_run(model: Embedded) -> None:
+    calls = model.work.calls
+    running = asyncio.create_task(model.chat(ask("Tell me a story.", max_tokens=40)))
+    waiting = asyncio.create_task(model.chat(ask("Never asked.")))
+    last = asyncio.create_task(model.chat(ask("Say hello.")))
+    await asyncio.sleep(0.05)
+    waiting.cancel()
+    assert (await running).text
+    assert (await last).text
+    assert waiting.cancelled()
+    assert model.work.calls == calls + 2
+
+
+async def test_a_call_cancelled_while_it_runs_is_broken_off(smollm2: Path, generations: list[str]) -> None:
+    model = Embedded(smollm2, context=2048)
+    try:
+        await model.chat(ask("Say hello."))
+        running = asyncio.create_task(model.chat(ask("Tell me a very long story.", max_tokens=1500)))
+        await asyncio.sleep(0.3)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert (await model.chat(ask("Say hello again."))).text
+    finally:
+        await model.aclose()
+    assert generations == ["loaded", "generated", "stopped early", "generated"]
+
+
+async def test_closing_breaks_off_what_runs_and_frees_the_model(smollm2: Path, generations: list[str]) -> None:
+    model = Embedded(smollm2, context=2048)
+    await model.chat(ask("Say hello."))
+    engine = weakref.ref(model._engine)
+    calls = [asyncio.create_task(model.chat(ask("Tell me a long story.", max_tokens=1500))) for _ in range(2)]
+    await asyncio.sleep(0.2)
+    await model.aclose()
+    await model.aclose()
+    for call in calls:
+        with pytest.raises(ModelError, match="has been closed"):
+            await call
+    with pytest.raises(ModelError, match="has been closed"):
+        await model.chat(ask("Say hello."))
+    calls.clear()
+    del call
+    assert engine() is None
+    assert generations == ["loaded", "generated", "stopped early"]
+
+
+async def test_the_same_prompt_gives_the_same_probabilities_when_nothing_is_reused(smollm2: Path) -> None:
+    texts = ("Name a colour.", "Something else in between.", "Name a colour.")
+    model = Embedded(smollm2, context=1024, reuse_prefix=False)
+    try:
+        first, _, again = [await model.chat(ask(text, top_logprobs=3)) for text in texts]
+    finally:
+        await model.aclose()
+    assert model.work.tokens_reused == 0
+    assert first.text == again.text
+    assert first.tokens == again.tokens
+
+
+async def test_the_same_prompt_gives_the_same_text_when_its_beginning_is_reused(model: Embedded) -> None:
+    first, again = [await model.chat(ask(PASSAGES + "Where does it rise?", top_logprobs=1)) for _ in range(2)]
+    assert first.text == again.text
+    assert first.tokens is not None
+    assert again.tokens is not None
+    assert [t.logprob for t in first.tokens] == pytest.approx([t.logprob for t in again.tokens], abs=0.2)
+
+
+def test_one_model_serves_several_event_loops(model: Embedded) -> None:
+    assert asyncio.run(model.chat(ask("Say hello."))).text == asyncio.run(model.chat(ask("Say hello."))).text
+
+
+def test_known_weights_keep_their_identity_under_another_name(smollm2: Path, tmp_path: Path) -> None:
+    (tmp_path / "renamed.gguf").symlink_to(smollm2)
+    assert Embedded(tmp_path / "renamed.gguf").identity == "local:smollm2-135m:b179c9523d0e6a0f"
+    assert Embedded(smollm2).identity == "local:smollm2-135m:b179c9523d0e6a0f"
+
+
+async def test_weights_that_are_cut_short_are_one_clear_error(smollm2: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.gguf"
+    with smollm2.open("rb") as whole:
+        short.write_bytes(whole.read(20_000_000))
+    model = Embedded(short)
+    with pytest.raises(ModelError, match=r"short\.gguf cannot be loaded: damaged, cut short"):
+        await model.chat(ask("Say hello."))
+    await model.aclose()
+
+
+def test_the_port_that_the_runtime_opens_is_locked(model: Embedded) -> None:
+    asyncio.run(model.chat(ask("Say hello.")))
+    assert model._engine is not None
+    address = model._engine._server.listening_address
+    assert address.startswith("http://127.0.0.1:")
+    for path, body in (("/v1/models", None), ("/v1/chat/completions", b"{}"), ("/slots", None), ("/props", None)):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(urllib.request.Request(address + path, data=body), timeout=5)
+        assert caught.value.code == 401
+        caught.value.close()
+
+
+SCRIPT = """
+import asyncio, os, sys
+from beliefrag.models.embedded import Embedded
+from beliefrag.models.protocol import ChatRequest, Message
+assert "xllamacpp" not in sys.modules
+model = Embedded(sys.argv[1], context=512)
+assert "xllamacpp" not in sys.modules
+async def main():
+    request = ChatRequest("test", (Message("user", "Say hello."),), schema={"type": "boolean"}, max_tokens=5)
+    reply = await model.chat(request)
+    if sys.argv[2] == "close":
+        await model.aclose()
+    print(reply.text, os.environ["OMP_WAIT_POLICY"])
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(("ending", "policy"), [("close", None), ("leave", "passive")])
+def test_the_runtime_writes_nothing_and_leaves_quietly(
+    smollm2: Path, ending: str, policy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if policy:
+        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+    command = [sys.executable, "-W", "error", "-c", SCRIPT, str(smollm2), ending]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout in (f"true {policy or 'PASSIVE'}\n", f"false {policy or 'PASSIVE'}\n")
+
+
+async def test_the_event_loop_goes_on_while_the_model_works(model: Embedded) -> None:
+    await model.chat(ask("Say hello."))
+    ticks = 0
+    call = asyncio.create_task(model.chat(ask(PASSAGES[::-1], max_tokens=20)))
+    while not call.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    assert ticks > 20
+    assert (await call).text

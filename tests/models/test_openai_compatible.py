@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import base64
+import logging
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.support.chat import ask
+from tests.support.http_server import ChatServer, Request, Response, completion, failure
+
+from beliefrag.errors import SettingsError, TransportError
+from beliefrag.models.counting import STAND_IN
+from beliefrag.models.openai_compatible import OpenAICompatible
+from beliefrag.models.protocol import ChatModel, TokenProbability
+
+SCHEMA = {"type": "object", "properties": {"b": {"type": "number"}, "a": {"type": "number"}}, "required": ["b", "a"]}
+
+
+@pytest.fixture
+async def model(chat_server: ChatServer) -> AsyncIterator[OpenAICompatible]:
+    model = OpenAICompatible("m", chat_server.url)
+    yield model
+    await model.aclose()
+
+
+async def test_a_reply_carries_its_text_and_the_server_s_count(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    chat_server.play(completion("Paris", delay=0.05))
+    reply = await model.chat(ask())
+    assert (reply.text, reply.tokens_in, reply.tokens_out, reply.counted_by) == ("Paris", 11, 3, "server")
+    assert 0.05 <= reply.seconds < 5
+    assert reply.tokens is None
+    assert (reply.cached, reply.retries, reply.wasted_tokens) == (False, 0, 0)
+    assert isinstance(model, ChatModel)
+
+
+async def test_only_what_was_asked_for_is_sent(chat_server: ChatServer, model: OpenAICompatible) -> None:
+    await model.chat(ask("Why?"))
+    sent = chat_server.requests[0]
+    assert sent.path == "/v1/chat/completions"
+    assert sent.body == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Why?"}],
+        "temperature": 0.0,
+        "stream": False,
+    }
+
+
+async def test_schema_tokens_and_probabilities_are_sent_when_asked_for(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    await model.chat(ask(schema=SCHEMA, max_tokens=9, top_logprobs=5))
+    body = chat_server.requests[0].body
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "reply", "strict": True, "schema": SCHEMA},
+    }
+    assert list(body["response_format"]["json_schema"]["schema"]["properties"]) == ["b", "a"]
+    assert (body["max_tokens"], body["logprobs"], body["top_logprobs"]) == (9, True, 5)
+
+
+async def test_probabilities_come_back_as_natural_logarithms(chat_server: ChatServer, model: OpenAICompatible) -> None:
+    top = [{"token": "yes", "logprob": -0.1}, {"token": "no", "logprob": -2.4}, {"token": "x", "logprob": -math.inf}]
+    chat_server.play(completion("yes", logprobs={"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": top}]}))
+    reply = await model.chat(ask(top_logprobs=3))
+    assert reply.tokens == (TokenProbability("yes", -0.1, (("yes", -0.1), ("no", -2.4), ("x", -9999.0))),)
+
+
+@pytest.mark.parametrize("given", [None, {"content": None}, {"tokens": ["yes"], "token_logprobs": [-0.1]}, "odd"])
+async def test_a_server_without_probabilities_gives_none(
+    chat_server: ChatServer, model: OpenAICompatible, given: Any
+) -> None:
+    chat_server.play(completion("yes", logprobs=given))
+    assert (await model.chat(ask(top_logprobs=3))).tokens is None
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": None}])
+async def test_tokens_are_counted_here_when_the_server_does_not(
+    chat_server: ChatServer, model: OpenAICompatible, usage: dict[str, Any] | None
+) -> None:
+    chat_server.play(completion("Paris, France", usage=usage))
+    reply = await model.chat(ask("Where?"))
+    assert (reply.tokens_in, reply.tokens_out, reply.counted_by) == (2 + 4 + 2 + 4, 3, STAND_IN)
+
+
+def takes(*formats: str | None, status: int = 400, message: str = "response_format is not supported") -> Any:
+    def answer(request: Request) -> Response:
+        asked = request.body.get("response_format", {}).get("type")
+        return completion('{"a": 1}') if asked in formats else failure(status, message)
+
+    return answer
+
+
+async def test_a_server_with_json_mode_only_is_asked_so_from_then_on(
+    chat_server: ChatServer, model: OpenAICompatible, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat_server.play(takes("json_object", None, message="This response_format type is unavailable now"))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert (await model.chat(ask(schema=SCHEMA))).text == '{"a": 1}'
+    asked = [request.body["response_format"]["type"] for request in chat_server.requests]
+    assert asked == ["json_schema", "json_object", "json_object"]
+    assert len(caplog.records) == 1
+    assert "json_object" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(400, "Unknown parameter: response_format"), (422, "extra fields not permitted")]
+)
+async def test_a_server_that_knows_no_format_is_asked_without(
+    chat_server: ChatServer, model: OpenAICompatible, status: int, message: str
+) -> None:
+    chat_server.play(takes(None, status=status, message=message))
+    for _ in range(2):
+        assert (await model.chat(ask(schema=SCHEMA))).text == '{"a": 1}'
+    assert ["response_format" in request.body for request in chat_server.requests] == [True, True, False, False]
+
+
+async def test_a_request_that_is_wrong_for_another_reason_fails_and_teaches_nothing(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    chat_server.play(failure(422, "messages: field required"))
+    with pytest.raises(TransportError, match="messages: field required") as caught:
+        await model.chat(ask(schema=SCHEMA))
+    assert (caught.value.status, caught.value.retryable) == (422, False)
+    chat_server.play(completion("{}"))
+    await model.chat(ask(schema=SCHEMA))
+    assert chat_server.requests[-1].body["response_format"]["type"] == "json_schema"
+
+
+async def test_a_server_that_objects_to_probabilities_is_asked_without(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    def answer(request: Request) -> Response:
+        objection = failure(400, "logprobs is not supported with this model")
+        return objection if "logprobs" in request.body else completion("yes")
+
+    chat_server.play(answer)
+    for _ in range(2):
+        reply = await model.chat(ask(top_logprobs=5))
+        assert (reply.text, reply.tokens) == ("yes", None)
+    assert ["logprobs" in request.body for request in chat_server.requests] == [True, False, False]
+
+
+async def test_a_model_that_wants_the_newer_name_of_max_tokens_gets_it(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    def answer(request: Request) -> Response:
+        objection = failure(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+        return objection if "max_tokens" in request.body else completion("yes")
+
+    chat_server.play(answer)
+    await model.chat(ask(max_tokens=4))
+    assert chat_server.requests[-1].body["max_completion_tokens"] == 4
+
+
+async def test_the_key_is_sent_and_a_local_server_needs_none(
+    chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, expected in [(None, "Bearer no-key"), ("sk-given\n", "Bearer sk-given")]:
+        model = OpenAICompatible("m", chat_server.url, key)
+        await model.chat(ask())
+        await model.aclose()
+        assert chat_server.requests[-1].headers["authorization"] == expected
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    monkeypatch.setenv("OPENAI_BASE_URL", chat_server.url)
+    model = OpenAICompatible("m")
+    await model.chat(ask())
+    await model.aclose()
+    assert chat_server.requests[-1].headers["authorization"] == "Bearer sk-environment"
+
+
+async def test_credentials_and_parameters_in_the_base_url_are_used_but_not_in_the_identity(
+    chat_server: ChatServer,
+) -> None:
+    model = OpenAICompatible("m", f"http://me:pass%20word@{chat_server.host}/v1/?api-version=2024-10-01&sig=abcdefgh")
+    assert model.identity == f"openai:m@{chat_server.url}"
+    await model.chat(ask())
+    await model.aclose()
+    sent = chat_server.requests[0]
+    assert sent.path == "/v1/chat/completions?api-version=2024-10-01&sig=abcdefgh"
+    assert sent.headers["authorization"] == "Basic " + base64.b64encode(b"me:pass word").decode()
+
+
+async def test_building_one_needs_no_key_but_asking_does() -> None:
+    model = OpenAICompatible("gpt-x")
+    assert model.identity == "openai:gpt-x@https://api.openai.com/v1"
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        await model.chat(ask())
+
+
+async def test_extra_fields_are_sent_and_change_the_identity(chat_server: ChatServer) -> None:
+    plain = OpenAICompatible("m", chat_server.url)
+    low = OpenAICompatible("m", chat_server.url, extra={"reasoning_effort": "low", "top_p": 0.9})
+    same = OpenAICompatible("m", chat_server.url, extra={"top_p": 0.9, "reasoning_effort": "low"})
+    warm = OpenAICompatible("m", chat_server.url, temperature=None)
+    assert low.identity == same.identity
+    assert len({plain.identity, low.identity, warm.identity}) == 3
+    await low.chat(ask())
+    assert chat_server.requests[-1].body["reasoning_effort"] == "low"
+    await warm.chat(ask())
+    assert "temperature" not in chat_server.requests[-1].body
+    await low.aclose()
+    await warm.aclose()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": " "}, "no name"),
+        ({"timeout": 0}, "timeout is 0"),
+        ({"extra": {"messages": []}}, "messages"),
+        ({"extra": {"x": object()}}, "not JSON"),
+        ({"base_url": "localhost:8000/v1"}, "not a web address"),
+        ({"base_url": "ftp://host/v1"}, "not a web address"),
+        ({"base_url": "http://"}, "not a web address"),
+        ({"base_url": "http://host:port/v1"}, "not a web address"),
+        ({"api_key": "sk-ключ"}, "API key"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_at_once(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
+        OpenAICompatible(**{"model": "m", **settings})
+    assert "ключ" not in str(caught.value)
+
+
+async def test_closing_twice_is_harmless_and_asking_again_reconnects(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    await model.chat(ask())
+    await model.aclose()
+    await model.aclose()
+    assert (await model.chat(ask())).text == "Paris"

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.chat import ask, script
+
+from beliefrag.errors import ModelError, SettingsError, TransportError
+from beliefrag.models.counting import STAND_IN
+from beliefrag.models.failures import EmptyReplyError
+from beliefrag.models.protocol import ChatModel, TokenProbability
+from beliefrag.models.scripted import Scripted
+
+
+async def replies(model: Scripted, *texts: str, purpose: str = "answer") -> list[str]:
+    return [(await model.chat(ask(text, purpose=purpose))).text for text in texts]
+
+
+async def test_lines_of_a_purpose_answer_in_order_and_once(tmp_path: Path) -> None:
+    model = Scripted(
+        script(
+            tmp_path,
+            {"purpose": "answer", "reply": "one"},
+            {"purpose": "verifier", "reply": "other"},
+            {"purpose": "answer", "reply": "two"},
+        )
+    )
+    assert isinstance(model, ChatModel)
+    assert await replies(model, "q", "q") == ["one", "two"]
+    with pytest.raises(ModelError, match="no line left"):
+        await model.chat(ask("q"))
+
+
+async def test_a_line_with_repeat_answers_again_and_again(tmp_path: Path) -> None:
+    model = Scripted(script(tmp_path, {"purpose": "answer", "reply": "same", "repeat": True}))
+    assert await replies(model, "a", "b", "c") == ["same"] * 3
+
+
+async def test_a_line_answers_only_where_all_its_texts_occur(tmp_path: Path) -> None:
+    model = Scripted(
+        script(
+            tmp_path,
+            {"purpose": "answer", "match": ["France", "capital"], "reply": "Paris"},
+            {"purpose": "answer", "match": "France", "reply": "Macron"},
+            {"purpose": "answer", "reply": "anything"},
+        )
+    )
+    asked = ("President of France?", "Who?", "The capital of France?")
+    assert await replies(model, *asked) == ["Macron", "anything", "Paris"]
+
+
+async def test_match_looks_at_every_message(tmp_path: Path) -> None:
+    model = Scripted(script(tmp_path, {"purpose": "answer", "match": "Answer.", "reply": "yes"}))
+    assert await replies(model, "q") == ["yes"]
+
+
+async def test_questions_side_by_side_get_their_own_replies_in_their_own_order(tmp_path: Path) -> None:
+    lines = [{"purpose": "answer", "match": f"<{q}>", "reply": f"{q}-{n}"} for n in range(5) for q in "abc"]
+    model = Scripted(script(tmp_path, *lines))
+
+    async def episode(name: str) -> list[str]:
+        got = []
+        for _ in range(5):
+            await asyncio.sleep(0)
+            got += await replies(model, f"<{name}>")
+        return got
+
+    assert await asyncio.gather(*map(episode, "cab")) == [[f"{q}-{n}" for n in range(5)] for q in "cab"]
+
+
+async def test_an_object_is_sent_as_json(tmp_path: Path) -> None:
+    reply = {"unhelpful_doc_ids": ["é1"], "support": 0.9}
+    model = Scripted(script(tmp_path, {"purpose": "verifier", "reply": reply}))
+    (text,) = await replies(model, "q", purpose="verifier")
+    assert text == '{"unhelpful_doc_ids": ["é1"], "support": 0.9}'
+
+
+async def test_tokens_are_counted_by_the_stand_in_and_no_time_passes(tmp_path: Path) -> None:
+    model = Scripted(script(tmp_path, {"purpose": "answer", "reply": "Paris, France"}))
+    reply = await model.chat(ask("Where?"))
+    assert (reply.tokens_in, reply.tokens_out, reply.counted_by, reply.seconds) == (12, 3, STAND_IN, 0.0)
+
+
+async def test_one_distribution_gives_the_probabilities_of_a_one_token_reply(tmp_path: Path) -> None:
+    line = {"purpose": "verifier", "reply": "no", "logprobs": {"no": 0.25, "yes": 0.7, "No": 0.05}, "repeat": True}
+    model = Scripted(script(tmp_path, line))
+    reply = await model.chat(ask(purpose="verifier", top_logprobs=2))
+    top = (("yes", math.log(0.7)), ("no", math.log(0.25)))
+    assert reply.tokens == (TokenProbability("no", math.log(0.25), top),)
+    assert (await model.chat(ask(purpose="verifier"))).tokens is None
+
+
+async def test_a_list_of_tokens_gives_the_probabilities_of_a_longer_reply(tmp_path: Path) -> None:
+    tokens = [{"token": "New", "p": 0.8, "top": {"New": 0.8, "Old": 0.1}}, {"token": " York", "p": 0.9}]
+    model = Scripted(script(tmp_path, {"purpose": "answer", "reply": "New York", "logprobs": tokens}))
+    reply = await model.chat(ask(top_logprobs=5))
+    assert reply.tokens == (
+        TokenProbability("New", math.log(0.8), (("New", math.log(0.8)), ("Old", math.log(0.1)))),
+        TokenProbability(" York", math.log(0.9), ()),
+    )
+
+
+async def test_an_error_is_the_one_a_server_would_have_caused(tmp_path: Path) -> None:
+    line = {"purpose": "answer", "error": {"status": 429, "message": "slow down", "retry_after": 2}}
+    model = Scripted(script(tmp_path, line, {"purpose": "answer", "error": {"status": 401}}))
+    with pytest.raises(TransportError, match="slow down") as caught:
+        await model.chat(ask())
+    assert (caught.value.status, caught.value.retryable, caught.value.retry_after) == (429, True, 2)
+    with pytest.raises(TransportError, match="HTTP 401") as caught:
+        await model.chat(ask())
+    assert not caught.value.retryable
+
+
+async def test_an_empty_reply_is_an_empty_generation(tmp_path: Path) -> None:
+    model = Scripted(script(tmp_path, {"purpose": "answer", "reply": ""}))
+    with pytest.raises(EmptyReplyError) as caught:
+        await model.chat(ask("Where?"))
+    assert caught.value.wasted_tokens == 12
+
+
+async def test_a_request_without_a_line_is_shown(tmp_path: Path) -> None:
+    model = Scripted(script(tmp_path, {"purpose": "answer", "match": "Spain", "reply": "Madrid"}))
+    question = "Which  river\nruns through the capital of the country " + "x" * 200
+    with pytest.raises(ModelError) as caught:
+        await model.chat(ask(question))
+    shown = "Which river runs through the capital of the country " + "x" * 28
+    assert caught.value.message.endswith(f'purpose "answer" and this request: {shown}')
+    assert "repeat" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "JSON"),
+        ("[]", "object"),
+        ('{"reply": "x"}', "purpose"),
+        ('{"purpose": "answer"}', 'either "reply" or "error"'),
+        ('{"purpose": "answer", "reply": "x", "error": {"status": 429}}', 'either "reply" or "error"'),
+        ('{"purpose": "answer", "reply": "x", "mach": "y"}', "mach"),
+        ('{"purpose": "answer", "reply": "x", "match": 3}', "match"),
+        ('{"purpose": "answer", "reply": "x", "repeat": "often"}', "repeat"),
+        ('{"purpose": "answer", "error": {"status": 200}}', "error.status"),
+        ('{"purpose": "answer", "reply": "yes", "logprobs": {"no": 0.5}}', "no probability for the reply 'yes'"),
+        ('{"purpose": "answer", "reply": "yes", "logprobs": {"yes": 0.9, "no": 0.2}}', "more than 1"),
+        ('{"purpose": "answer", "reply": "yes", "logprobs": {"yes": 0}}', "logprobs"),
+        ('{"purpose": "answer", "reply": "yes", "logprobs": [{"token": "ye", "p": 1}]}', "do not spell"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named_by_its_number(tmp_path: Path, line: str, problem: str) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_text('{"purpose": "answer", "reply": "fine"}\n\n' + line + "\n")
+    with pytest.raises(SettingsError) as caught:
+        Scripted(path)
+    assert f"{path}, line 3: " in caught.value.message
+    assert problem in caught.value.message
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"missing\.jsonl cannot be read: No such file"):
+        Scripted(tmp_path / "missing.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b'{"purpose": "answer", "reply": "caf\xe9"}')
+    with pytest.raises(SettingsError, match="not UTF-8"):
+        Scripted(tmp_path / "latin.jsonl")
+
+
+async def test_line_separators_inside_a_reply_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
+    line: dict[str, Any] = {"purpose": "answer", "reply": "one\u2028two\x85"}
+    path = tmp_path / "script.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(line, ensure_ascii=False).encode() + b"\r\n")
+    assert await replies(Scripted(path), "q") == ["one\u2028two\x85"]
+
+
+def test_the_identity_is_a_hash_of_the_file(tmp_path: Path) -> None:
+    path = script(tmp_path, {"purpose": "answer", "reply": "x"})
+    first = Scripted(path).identity
+    assert first == "scripted:" + hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    path.write_text(path.read_text() + "\n")
+    assert Scripted(path).identity != first
