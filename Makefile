@@ -20,6 +20,7 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.overhead_retrieval
 
 # The environment is made of pinned, hashed packages; it is made again when a pin changes.
 $(READY): requirements.txt pyproject.toml

@@ -28,7 +28,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     yield
 
 
-def given(tmp_path: Path, *lines: dict[str, Any]) -> dict[str, str]:
+def given(tmp_path: Path, *lines: dict[str, Any]) -> dict[str, Any]:
     file = tmp_path / "model.jsonl"
     lines = lines or (SURE | {"repeat": True}, {"purpose": "answer", "reply": "Larvik", "repeat": True})
     file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")

@@ -70,7 +70,8 @@ async def test_sufficient_makes_no_search_uses_no_round_and_ends_next(tmp_path: 
     )
     retriever = PlannedRetriever(hits("a", "b"))
     result = await play(model, retriever)
-    assert [step["action"] for step in result.record()["steps"]] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"]
+    actions = [step["action"] for step in result.record()["steps"]]
+    assert actions == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"]
     assert retriever.queries == ["Which?"]
     last = [event for event in result.events if isinstance(event, Retrieved)][-1]
     assert last.query is None
@@ -306,9 +307,9 @@ def check_invariants(result: Result, budget: Budget) -> None:
     if not isinstance(result.outcome, Failed):
         assert decisions[-1].decision.action in TERMINAL
     # Nothing new is begun once the token budget is spent.
-    for event in decisions:
-        if event.tokens >= budget.tokens:
-            assert event.decision.action not in {Action.RETRIEVE, Action.REWRITE}
+    for decided in decisions:
+        if decided.tokens >= budget.tokens:
+            assert decided.decision.action not in {Action.RETRIEVE, Action.REWRITE}
     dropped: set[str] = set()
     for event in result.events:
         record: dict[str, Any] = as_record(event)

@@ -74,7 +74,7 @@ def test_a_query_is_the_first_line_with_words(reply: str, query: str) -> None:
         ("Paris\nFrance", "Paris France"),
         ("1920–1939", "1920–1939"),
         ("List‹String›", "List<String>"),
-        ("AC/DC's \"Back in Black\"", "AC/DC's \"Back in Black\""),
+        ('AC/DC\'s "Back in Black"', 'AC/DC\'s "Back in Black"'),
     ],
 )
 def test_an_answer_is_bare(reply: str, answer: str) -> None:

@@ -15,7 +15,7 @@ from beliefrag.models import ChatModel, compose, default_verifier, open_provider
 from beliefrag.models.retry import RetryPolicy
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
-from beliefrag.retrieval import Bm25Index, Retriever, open_documents
+from beliefrag.retrieval import Bm25Index, Retriever, docs_index
 from beliefrag.retrieval.scale import score_scale
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
@@ -98,4 +98,4 @@ def _retriever(
     if passages is not None:
         return Bm25Index.in_memory(passages)
     paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
-    return open_documents([Path(path) for path in paths], cache_dir())
+    return docs_index(paths, cache_dir())[0]

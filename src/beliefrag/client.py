@@ -58,6 +58,7 @@ class BeliefRAG:
             self._settings, docs=docs, passages=passages, index=index, retriever=retriever
         )
         self._worker = _Worker()
+        self._closed = False
 
     @property
     def settings(self) -> Settings:
@@ -92,9 +93,10 @@ class BeliefRAG:
 
     def close(self) -> None:
         """Lets go of the model and of the worker thread. Calling it twice is harmless."""
-        if self._worker.started:
+        if not self._closed:
+            self._closed = True
             self._worker.submit(self._assembly.model.aclose()).result()
-        self._worker.stop()
+            self._worker.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -120,10 +122,6 @@ class _Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-
-    @property
-    def started(self) -> bool:
-        return self._loop is not None
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
         with self._starting:

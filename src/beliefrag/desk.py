@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -39,6 +40,7 @@ class Desk:
         self._prompts = prompts
         self._verifier = verifier
         self._recorder = recorder
+        self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
 
     @property
     def usage(self) -> Usage:
@@ -112,38 +114,56 @@ class Desk:
             max_tokens=max_tokens,
             top_logprobs=top_logprobs,
         )
-        repairs = Repairs()
-        reply = await self._call(request)
         try:
-            return read(reply, repairs)
-        except ReplyError as error:
-            repairs["asked_again"] += 1
-            objection = _objection(reply.text, error.message)
-        finally:
-            self._recorder.finished(request, reply, dict(repairs))
-
-        request = replace(request, messages=(*request.messages, *objection))
-        repairs = Repairs()
-        reply = await self._call(request)
+            return await self._read(request, read, "asked_again")
+        except _Unreadable as first:
+            again = replace(request, messages=(*request.messages, *_objection(first)))
         try:
-            return read(reply, repairs)
-        except ReplyError as error:
-            repairs["unusable"] += 1
+            return await self._read(again, read, "unusable")
+        except _Unreadable as second:
             raise UnreadableReply(
-                f"The {purpose.replace('_', ' ')} reply could not be used, twice: {error.message}",
+                f"The {purpose.replace('_', ' ')} reply could not be used, twice: {second.problem}",
                 remedy="Try another model, or other wording with --prompts.",
-            ) from error
+            ) from second
+
+    async def _read(self, request: ChatRequest, read: Callable[[ChatReply, Repairs], _T], otherwise: str) -> _T:
+        repairs = Repairs()
+        reply, paid = await self._call(request)
+        try:
+            return read(reply, repairs)
+        except ReplyError as error:
+            repairs[otherwise] += 1
+            raise _Unreadable(reply.text, error.message) from error
         finally:
-            self._recorder.finished(request, reply, dict(repairs))
+            if paid:
+                self._recorder.finished(request, reply, dict(repairs))
 
-    async def _call(self, request: ChatRequest) -> ChatReply:
+    async def _call(self, request: ChatRequest) -> tuple[ChatReply, bool]:
+        """The reply, and whether it was paid for now.
+
+        What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
+        passage is judged once, and an answer that the verifier drafted from the same evidence is the answer.
+        """
+        key = json.dumps([[m.role, m.content] for m in request.messages] + [request.schema, request.max_tokens])
+        asked, reply = self._replies.get(key, (None, None))
+        if asked and reply and asked.top_logprobs >= request.top_logprobs:
+            return reply, False
         self._recorder.started(request.purpose)
-        return await self._model.chat(request)
+        reply = await self._model.chat(request)
+        self._replies[key] = (request, reply)
+        return reply, True
 
 
-def _objection(reply: str, problem: str) -> tuple[Message, Message]:
+class _Unreadable(Exception):
+    def __init__(self, reply: str, problem: str) -> None:
+        super().__init__(problem)
+        self.reply = reply
+        self.problem = problem
+
+
+def _objection(unreadable: _Unreadable) -> tuple[Message, Message]:
     # The model is shown its own reply: at temperature 0 the bare prompt would give the same words again.
     return (
-        Message("assistant", neutral(reply)[:2000]),
-        Message("user", f"{problem} Reply again, in exactly the form that was asked for."),
+        Message("assistant", neutral(unreadable.reply)[:2000]),
+        Message("user", f"{unreadable.problem} Reply again, in exactly the form that was asked for."),
     )

@@ -140,7 +140,7 @@ class Finished(Event):
 
 def as_record(event: Event) -> dict[str, Any]:
     """The event as plain data, its kind first."""
-    record = {"event": event.kind} | _plain(event)
+    record: dict[str, Any] = {"event": event.kind, **_plain(event)}
     if isinstance(event, Finished):
         record["outcome"] = {"outcome": event.outcome.name} | record["outcome"]
     return record

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from beliefrag import events
+from beliefrag.events import Event
 from beliefrag.outcome import Answered, Failed, Outcome, Stopped
 from beliefrag.types import Belief, Passage, Question, Usage
 
@@ -19,10 +20,10 @@ class Result:
 
     question: Question
     outcome: Outcome
-    events: tuple[events.Event, ...]
+    events: tuple[Event, ...]
 
     @classmethod
-    def of(cls, stream: Sequence[events.Event]) -> Result:
+    def of(cls, stream: Sequence[Event]) -> Result:
         """Builds the result from a complete stream."""
         first, last = stream[0], stream[-1]
         if not (isinstance(first, events.Started) and isinstance(last, events.Finished)):
@@ -78,7 +79,7 @@ class Result:
         return record
 
 
-def step_records(stream: Sequence[events.Event]) -> list[dict[str, Any]]:
+def step_records(stream: Sequence[Event]) -> list[dict[str, Any]]:
     """One record per action: what was decided on which numbers, and what it changed."""
     steps: list[dict[str, Any]] = []
     for event in stream:

@@ -32,20 +32,24 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = Field(
-        DEFAULT_MODEL,
-        description="local:NAME or local:FILE.gguf runs embedded; scripted:FILE replays a script; else an endpoint's model",
+        default=DEFAULT_MODEL,
+        description="local:NAME or local:FILE.gguf runs here, scripted:FILE plays a script, else an endpoint's model",
     )
-    base_url: str | None = Field(None, description="address of an OpenAI-compatible server; OPENAI_BASE_URL by default")
-    timeout: float = Field(120.0, gt=0, description="seconds that one call to an endpoint may take")
-    retry_seconds: float = Field(120.0, ge=0, description="seconds to keep trying an endpoint that fails")
-    concurrency: int = Field(16, ge=1, description="most calls to an endpoint at a time")
-    context: int = Field(6144, ge=512, description="context of the embedded model, in tokens")
-    threads: int | None = Field(None, ge=1, description="threads of the embedded model; all cores by default")
-    verifier: str | None = Field(None, description="verifier form; by default the one that suits the model")
-    prompts: Path | None = Field(None, description="folder with prompts that replace ours")
-    calibration: str | None = Field(None, description="calibration fitted for this model; by default the shipped one")
-    borrow: str | None = Field(None, description="calibration of another model, used knowingly")
-    cache: bool = Field(True, description="keep model replies, so that nothing is paid for twice")
+    base_url: str | None = Field(
+        default=None, description="address of an OpenAI-compatible server; OPENAI_BASE_URL by default"
+    )
+    timeout: float = Field(default=120.0, gt=0, description="seconds that one call to an endpoint may take")
+    retry_seconds: float = Field(default=120.0, ge=0, description="seconds to keep trying an endpoint that fails")
+    concurrency: int = Field(default=16, ge=1, description="most calls to an endpoint at a time")
+    context: int = Field(default=6144, ge=512, description="context of the embedded model, in tokens")
+    threads: int | None = Field(default=None, ge=1, description="threads of the embedded model; all cores by default")
+    verifier: str | None = Field(default=None, description="verifier form; by default the one that suits the model")
+    prompts: Path | None = Field(default=None, description="folder with prompts that replace ours")
+    calibration: str | None = Field(
+        default=None, description="calibration fitted for this model; by default the shipped one"
+    )
+    borrow: str | None = Field(default=None, description="calibration of another model, used knowingly")
+    cache: bool = Field(default=True, description="keep model replies, so that nothing is paid for twice")
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
 

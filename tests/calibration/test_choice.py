@@ -34,7 +34,7 @@ def test_a_model_without_an_artifact_stops_with_the_way_around() -> None:
 
 
 def test_naming_another_models_artifact_is_refused_with_the_way_around() -> None:
-    with pytest.raises(CalibrationError, match="fitted for openai:gpt-oss-120b.*--borrow published"):
+    with pytest.raises(CalibrationError, match=r"fitted for openai:gpt-oss-120b.*--borrow published"):
         artifact_for("openai:another@http://localhost/v1", calibration="published")
 
 

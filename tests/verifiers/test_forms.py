@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ class Observed:
         self.repairs.append(dict(repairs))  # type: ignore[call-overload]
 
 
-async def observe(tmp_path: Path, form: str, *lines: dict[str, object]) -> tuple[Observation, Observed]:
+async def observe(tmp_path: Path, form: str, *lines: dict[str, Any]) -> tuple[Observation, Observed]:
     kept = Observed()
     desk = Desk(
         Meter(script(tmp_path, *lines)),
@@ -38,7 +39,7 @@ async def observe(tmp_path: Path, form: str, *lines: dict[str, object]) -> tuple
     return await desk.verify(Question("Which?"), PASSAGES), kept
 
 
-def line(**reply: object) -> dict[str, object]:
+def line(**reply: object) -> dict[str, Any]:
     full = {"unhelpful_doc_ids": [], "support": 0.5, "conflict": 0.0, "gap": 0.5, "uncertainty": 0.5}
     return {"purpose": "verifier", "reply": full | reply}
 
@@ -88,52 +89,69 @@ async def test_the_schema_lists_the_ids_first_and_only_those_shown(tmp_path: Pat
     _, kept = await observe(tmp_path, "structured", line())
     schema = kept.requests[0].schema
     assert schema is not None
-    assert list(schema["properties"])[0] == "unhelpful_doc_ids"
+    assert next(iter(schema["properties"])) == "unhelpful_doc_ids"
     assert schema["properties"]["unhelpful_doc_ids"]["items"]["enum"] == [1, 2]
 
 
-def yes(probability: float, match: str) -> dict[str, object]:
+def yes(probability: float, match: str) -> dict[str, Any]:
     odds = {"yes": probability * 0.9, "no": (1 - probability) * 0.9, "maybe": 0.1}
     return {"purpose": "verifier", "match": match, "reply": "yes", "logprobs": odds}
 
 
-PROBES = [
-    {
-        "purpose": "verifier",
-        "match": "answer alone",
-        "reply": "New York",
-        "logprobs": [{"token": "New", "p": 0.8}, {"token": " York", "p": 0.4}],
-    },
-    yes(0.9, "prove"),
-    yes(0.7, "every fact"),
-    yes(0.6, "same answer"),
-    yes(0.8, "text one</passage>\n\nQuestion"),
-    yes(0.2, "text two</passage>\n\nQuestion"),
-]
+DRAFT: dict[str, Any] = {
+    "purpose": "verifier",
+    "match": "answer alone",
+    "reply": "New York",
+    "logprobs": [{"token": "New", "p": 0.8}, {"token": " York", "p": 0.4}],
+}
+WHOLE: list[dict[str, Any]] = [DRAFT, yes(0.9, "prove"), yes(0.7, "every fact")]
+
+
+def helps(first: float, second: float) -> list[dict[str, Any]]:
+    alone = "{}</passage>\n\nQuestion: Which?\n\nDoes this passage"
+    return [yes(first, alone.format("text one")), yes(second, alone.format("text two"))]
 
 
 async def test_probabilities_are_read_from_the_odds_of_yes_against_no(tmp_path: Path) -> None:
-    observation, kept = await observe(tmp_path, "probability", *PROBES)
+    observation, kept = await observe(tmp_path, "probability", *helps(0.8, 0.6), *WHOLE, yes(0.6, "same answer"))
     assert observation.support == pytest.approx(0.9)
     assert observation.gap == pytest.approx(0.3)
     assert observation.conflict == pytest.approx(0.4)
     assert observation.uncertainty == pytest.approx(0.6)
-    assert observation.unhelpful == ("second",)
+    assert observation.unhelpful == ()
     assert observation.draft == "New York"
-    assert "New York" in kept.requests[1].messages[-1].content
+    assert "Proposed answer: New York" in kept.requests[3].messages[-1].content
+
+
+async def test_a_passage_that_does_not_help_is_flagged_and_one_voice_cannot_conflict(tmp_path: Path) -> None:
+    observation, kept = await observe(tmp_path, "probability", *helps(0.8, 0.2), *WHOLE)
+    assert observation.unhelpful == ("second",)
+    assert observation.conflict == 0.0
+    assert len(kept.requests) == 5
 
 
 async def test_a_model_without_probabilities_is_told_so(tmp_path: Path) -> None:
-    without = {key: value for key, value in PROBES[0].items() if key != "logprobs"}
+    without = {key: value for key, value in helps(0.8, 0.2)[0].items() if key != "logprobs"}
     with pytest.raises(ModelError, match="no token probabilities"):
         await observe(tmp_path, "probability", without)
 
 
 async def test_a_probe_that_is_neither_yes_nor_no_twice_gives_the_cautious_observation(tmp_path: Path) -> None:
     vague = {"purpose": "verifier", "match": "prove", "reply": "well", "logprobs": {"well": 0.9}, "repeat": True}
-    observation, kept = await observe(tmp_path, "probability", PROBES[0], vague)
+    observation, kept = await observe(tmp_path, "probability", *helps(0.8, 0.6), DRAFT, vague)
     assert observation == Observation(support=0.0, conflict=0.0, uncertainty=1.0, gap=1.0)
     assert kept.repairs[-1] == {"unusable": 1}
+
+
+async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(tmp_path: Path) -> None:
+    kept = Observed()
+    meter = Meter(script(tmp_path, *helps(0.8, 0.2), *WHOLE))
+    desk = Desk(meter, Prompts.load(), verifier_form("probability"), CallRecorder(lambda purpose: None, kept.finished))
+    first = await desk.verify(Question("Which?"), PASSAGES)
+    paid = meter.usage
+    assert await desk.verify(Question("Which?"), PASSAGES) == first
+    assert await desk.answer(Question("Which?"), PASSAGES) == "New York"
+    assert meter.usage == paid
 
 
 def test_an_unknown_form_is_refused_with_the_known_ones() -> None:

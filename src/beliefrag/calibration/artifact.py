@@ -11,9 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from beliefrag.method import Answerability, FittedValue, RetrievalValue, ScheduledValue, ScoreScale
 from beliefrag.types import Diagnostics
 
-__all__ = ["FORMAT", "Artifact", "Calibration"]
-
-FORMAT = 1
+__all__ = ["Artifact", "Calibration"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class ValueFit(_Strict):
 class Artifact(_Strict):
     """One fit, its provenance and how good it was on questions that it had not seen."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[1] = 1
     name: str
     origin: Literal["published", "fitted"]
     backbone: str

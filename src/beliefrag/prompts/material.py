@@ -19,7 +19,9 @@ _BRACKETS_BACK = str.maketrans("‹›", "<>")
 
 # Control characters, directional overrides and invisible tag characters can hide text from the person who checks a
 # trace while a model still reads it.
-_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 
 
 def neutral(text: str) -> str:

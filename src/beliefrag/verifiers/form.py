@@ -47,9 +47,7 @@ class VerifierForm(Protocol):
         """The templates it uses: a calibration holds for these words only."""
         ...
 
-    async def observe(
-        self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]
-    ) -> Observation:
+    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Looks at the passages.
 
         Args:

@@ -30,34 +30,38 @@ class Probability:
     name: str = "probability"
     prompts: tuple[str, ...] = ("answer", "verifier_support", "verifier_complete", "verifier_agree", "verifier_helps")
     helps: float = 0.5
-    """A passage with less than this probability of helping is unhelpful."""
+    margin: float = 0.1
+    """A passage is unhelpful when it helps with less than this probability and clearly less than the best one.
+
+    The model's yes is not calibrated: on some questions every passage stays below one half, the needed one too.
+    """
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks four calls about the whole and one per passage."""
+        """Asks whether each passage helps, then for an answer, then whether the passages bear it out."""
+        helps = [
+            await _yes(asker, "verifier_helps", {**fields, "evidence": evidence_block([passage])})
+            for passage in passages
+        ]
+        least = min(self.helps, max(helps) - self.margin)
+        unhelpful = tuple(passage.id for passage, p in zip(passages, helps, strict=True) if p < least)
         draft, confidence = await asker.ask("verifier", "answer", fields, _drafted, top_logprobs=1)
         whole = {**fields, "draft": neutral(draft)}
         support = await _yes(asker, "verifier_support", whole)
         complete = await _yes(asker, "verifier_complete", whole)
-        agree = await _yes(asker, "verifier_agree", whole)
-        unhelpful = []
-        for passage in passages:
-            alone = {**fields, "evidence": evidence_block([passage])}
-            if await _yes(asker, "verifier_helps", alone) < self.helps:
-                unhelpful.append(passage.id)
+        # One voice cannot contradict itself.
+        agree = await _yes(asker, "verifier_agree", whole) if len(passages) - len(unhelpful) > 1 else 1.0
         return Observation(
             support=support,
             conflict=1.0 - agree,
             uncertainty=1.0 - confidence,
             gap=1.0 - complete,
-            unhelpful=tuple(unhelpful),
+            unhelpful=unhelpful,
             draft=draft,
         )
 
 
 async def _yes(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:
-    return await asker.ask(
-        "verifier", prompt, fields, _probability_of_yes, max_tokens=1, top_logprobs=_ALTERNATIVES
-    )
+    return await asker.ask("verifier", prompt, fields, _probability_of_yes, max_tokens=1, top_logprobs=_ALTERNATIVES)
 
 
 def _drafted(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:

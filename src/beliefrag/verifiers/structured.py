@@ -25,15 +25,16 @@ class Structured:
     out_of: float = 1.0
     number: str = "number"
 
-    async def observe(
-        self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]
-    ) -> Observation:
+    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks once."""
 
         def read(reply: ChatReply, repairs: Repairs) -> Observation:
             found = json_object(reply.text, repairs)
-            scores = {name: read_score(found, name, repairs, out_of=self.out_of) for name in SCORES}
-            return Observation(**scores, unhelpful=read_ids(found.get("unhelpful_doc_ids"), passages, repairs))
+            support, conflict, gap, uncertainty = (
+                read_score(found, name, repairs, out_of=self.out_of) for name in SCORES
+            )
+            unhelpful = read_ids(found.get("unhelpful_doc_ids"), passages, repairs)
+            return Observation(support, conflict, uncertainty, gap, unhelpful)
 
         return await asker.ask("verifier", self.prompts[0], fields, read, schema=self._schema(len(passages)))
 
