@@ -24,7 +24,7 @@ from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.types import TERMINAL, Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
+from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 
 __all__ = ["Harness", "run"]
@@ -227,9 +227,7 @@ class _Episode:
         flagged = measurement.observation.unhelpful if measurement.observation else ()
         logged = len(self._evidence.log)
         self._evidence.drop(flagged, step=self._step, reason=decision.reason)
-        self._emit(
-            events.Pruned(**self._stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids)
-        )
+        self._emit(events.Pruned(**self._stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids))
 
     async def _end(self, decision: Decision, view: View) -> Outcome:
         compared = "; ".join(str(comparison) for comparison in decision.comparisons)

@@ -17,7 +17,7 @@ X = Diagnostics(relevance=0.5, support=1.0, conflict=0.5, uncertainty=0.2, gap=0
 
 
 def test_the_prior_is_the_published_one() -> None:
-    assert PRIOR == Belief(0.35, 0.50, 0.05, 0.70, 0.90, 0.00)
+    assert Belief(0.35, 0.50, 0.05, 0.70, 0.90, 0.00) == PRIOR
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ BUDGET = Budget()
 
 
 def legal(spent: Spent, *, evidence: bool = True, query: bool = True, missing: bool = True) -> set[Action]:
-    return set(
-        legal_actions(BUDGET, spent, has_evidence=evidence, has_query=query, nothing_missing=not missing)
-    )
+    return set(legal_actions(BUDGET, spent, has_evidence=evidence, has_query=query, nothing_missing=not missing))
 
 
 def test_at_the_start_one_can_retrieve_or_end_but_not_verify_or_rewrite() -> None:

@@ -113,7 +113,7 @@ def helps(first: float, second: float) -> list[dict[str, Any]]:
 
 
 async def test_probabilities_are_read_from_the_odds_of_yes_against_no(tmp_path: Path) -> None:
-    observation, kept = await observe(tmp_path, "probability", *helps(0.8, 0.6), *WHOLE, yes(0.6, "same answer"))
+    observation, kept = await observe(tmp_path, "probability", *helps(0.8, 0.6), *WHOLE, yes(0.3, "same answer"))
     assert observation.support == pytest.approx(0.9)
     assert observation.gap == pytest.approx(0.3)
     assert observation.conflict == pytest.approx(0.4)
@@ -128,6 +128,23 @@ async def test_a_passage_that_does_not_help_is_flagged_and_one_voice_cannot_conf
     assert observation.unhelpful == ("second",)
     assert observation.conflict == 0.0
     assert len(kept.requests) == 5
+
+
+async def test_an_undecided_model_sees_no_conflict(tmp_path: Path) -> None:
+    observation, _ = await observe(tmp_path, "probability", *helps(0.8, 0.6), *WHOLE, yes(0.5, "same answer"))
+    assert observation.conflict == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("odds", "flagged"),
+    [((0.2, 0.3), ()), ((0.2, 0.45), ("first",)), ((0.6, 0.9), ()), ((0.45, 0.9), ("first",))],
+)
+async def test_only_passages_clearly_behind_the_best_are_flagged(
+    tmp_path: Path, odds: tuple[float, float], flagged: tuple[str, ...]
+) -> None:
+    lines = [*helps(*odds), *WHOLE, yes(0.9, "same answer")]
+    observation, _ = await observe(tmp_path, "probability", *lines)
+    assert observation.unhelpful == flagged
 
 
 async def test_a_model_without_probabilities_is_told_so(tmp_path: Path) -> None:

@@ -33,9 +33,7 @@ class FittedValue:
 
     def probability(self, *, rounds: int, novelty: float, sufficiency: float) -> float:
         """p_flip = sigmoid(a + w_r r + w_N N + w_s b_suff)."""
-        return sigmoid(
-            self.intercept + self.rounds * rounds + self.novelty * novelty + self.sufficiency * sufficiency
-        )
+        return sigmoid(self.intercept + self.rounds * rounds + self.novelty * novelty + self.sufficiency * sufficiency)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,27 +37,35 @@ class Probability:
     """
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks whether each passage helps, then for an answer, then whether the passages bear it out."""
+        """Asks whether each passage helps, then for an answer, then whether the passages bear it out.
+
+        There is conflict only as far as "no, they do not agree" is likelier than yes: undecided is not torn.
+        """
         helps = [
             await _yes(asker, "verifier_helps", {**fields, "evidence": evidence_block([passage])})
             for passage in passages
         ]
         least = min(self.helps, max(helps) - self.margin)
-        unhelpful = tuple(passage.id for passage, p in zip(passages, helps, strict=True) if p < least)
+        helpful = [passage for passage, p in zip(passages, helps, strict=True) if p >= least]
         draft, confidence = await asker.ask("verifier", "answer", fields, _drafted, top_logprobs=1)
         whole = {**fields, "draft": neutral(draft)}
         support = await _yes(asker, "verifier_support", whole)
         complete = await _yes(asker, "verifier_complete", whole)
-        # One voice cannot contradict itself.
-        agree = await _yes(asker, "verifier_agree", whole) if len(passages) - len(unhelpful) > 1 else 1.0
+        agree = await self._agreement(asker, fields, helpful)
         return Observation(
             support=support,
-            conflict=1.0 - agree,
+            conflict=max(0.0, 1.0 - 2.0 * agree),
             uncertainty=1.0 - confidence,
             gap=1.0 - complete,
-            unhelpful=unhelpful,
+            unhelpful=tuple(passage.id for passage in passages if passage not in helpful),
             draft=draft,
         )
+
+    async def _agreement(self, asker: Asker, fields: Mapping[str, str], helpful: Sequence[Passage]) -> float:
+        """The probability that the helpful passages agree; one voice cannot contradict itself."""
+        if len(helpful) < 2:
+            return 1.0
+        return await _yes(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
 
 
 async def _yes(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:

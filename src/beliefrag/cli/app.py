@@ -1,0 +1,51 @@
+"""All commands in one place."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from beliefrag._version import __version__
+from beliefrag.cli import config, model, prompt
+from beliefrag.cli.ask import ask
+from beliefrag.cli.demo import demo
+from beliefrag.cli.doctor import doctor
+from beliefrag.cli.index import index
+from beliefrag.cli.options import Debug
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+app.command()(ask)
+app.command()(demo)
+app.command()(index)
+app.add_typer(model.app, name="model")
+app.command()(doctor)
+app.add_typer(config.app, name="config")
+app.add_typer(prompt.app, name="prompt")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"beliefrag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Answer questions from documents: search only as much as needed, say how sure and why, decline when it should.
+
+    Try 'beliefrag demo' first. With documents of your own: beliefrag ask "Who approves travel?" --docs handbook/
+    """

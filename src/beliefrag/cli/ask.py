@@ -1,0 +1,122 @@
+"""`beliefrag ask`: answers a question from documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from beliefrag.cli import options
+from beliefrag.types import Budget
+
+__all__ = ["ask"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+_BUDGET = "Budget"
+_OUTPUT = "Output"
+_DEFAULT = Budget()
+
+
+def _limit(help_: str, default: int) -> Any:
+    return typer.Option(metavar="N", help=f"{help_}; {default:,} by default.", rich_help_panel=_BUDGET)
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to answer.", show_default=False)],
+    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    *,
+    docs: options.Docs = None,
+    index: options.Index = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    calibration: options.Calibration = None,
+    borrow: options.Borrow = None,
+    verifier: options.Verifier = None,
+    prompts: options.Prompts = None,
+    no_cache: options.NoCache = False,
+    rounds: Annotated[int | None, _limit("Most searches", _DEFAULT.rounds)] = None,
+    top_k: Annotated[int | None, _limit("Passages per search", _DEFAULT.top_k)] = None,
+    actions: Annotated[int | None, _limit("Most actions, the last one included", _DEFAULT.actions)] = None,
+    tokens: Annotated[int | None, _limit("Tokens after which no search begins", _DEFAULT.tokens)] = None,
+    never_abstain: Annotated[
+        bool,
+        typer.Option(
+            "--never-abstain", metavar="", help="Always give the best answer there is.", rich_help_panel=_BUDGET
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", metavar="", help="Print one JSON object and nothing else.", rich_help_panel=_OUTPUT),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", metavar="", help="Print the answer alone.", rich_help_panel=_OUTPUT),
+    ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write every event to this file, as JSON Lines. A file that is there is kept unless --force is given.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", metavar="", help="Overwrite a trace that is there.", rich_help_panel=_OUTPUT),
+    ] = False,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Answer a question from documents, searching only as much as it needs.
+
+    Shows what it believes at each step and why it acts, then the answer, how sure it is, why it stopped, its sources
+    and what it cost. It declines when the documents do not hold the answer.
+
+    Example: beliefrag ask "Who approves travel?" --docs handbook/
+
+    Ends with 0 when an answer was given, 3 when it declined, 1 when something failed, 2 when it was asked wrongly.
+    """
+    import asyncio
+    import contextlib
+
+    from beliefrag.cli.episode import play
+    from beliefrag.cli.exits import exit_code
+    from beliefrag.cli.opening import open_for_question
+    from beliefrag.cli.showing import choose_display, print_answer, print_json, tell_failure
+    from beliefrag.cli.trace import Trace
+    from beliefrag.settings import load_settings
+    from beliefrag.types import Question
+
+    if not question.strip():
+        raise typer.BadParameter("the question is empty", param_hint="QUESTION")
+    if as_json and quiet:
+        raise typer.BadParameter("--json and --quiet exclude each other")
+    paths = options.all_docs(docs, further)
+    typed = options.as_settings(
+        model=model,
+        base_url=base_url,
+        calibration=calibration,
+        borrow=borrow,
+        verifier=verifier,
+        prompts=prompts,
+        no_cache=no_cache,
+        **{"budget.rounds": rounds, "budget.top_k": top_k, "budget.actions": actions, "budget.tokens": tokens},
+        **{"thresholds.abstain": False if never_abstain else None},
+    )
+    settings = load_settings(typed, config=config).settings
+    # The trace comes first: if it cannot be written, nothing has been paid for yet.
+    with Trace(trace, replace=force) if trace else contextlib.nullcontext() as tracing:
+        assembly = open_for_question(settings, docs=paths, index=index)
+        display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
+        result = asyncio.run(play(Question(question), assembly, display=display, trace=tracing))
+    if as_json:
+        print_json(result)
+    elif quiet:
+        print_answer(result)
+    tell_failure(result)
+    if tracing is not None:
+        tracing.check()
+    raise typer.Exit(exit_code(result.outcome))

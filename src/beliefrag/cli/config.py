@@ -1,0 +1,64 @@
+"""`beliefrag config`: which settings are in force, and where each came from."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import typer
+
+from beliefrag.cli import options
+
+__all__ = ["app", "without_secrets"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+app = typer.Typer(help="Settings: which are in force, and where each came from.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    config: options.Config = None,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.")] = False,
+    debug: options.Debug = False,
+) -> None:
+    """Show every setting with its value and its source.
+
+    A setting comes from what is typed, from a BELIEFRAG_ variable (BELIEFRAG_BUDGET__ROUNDS=2 sets budget.rounds), from
+    beliefrag.toml in this folder or the file given with --config, from the user's own file, or is the default.
+
+    Example: beliefrag config show
+    """
+    from beliefrag.cli.terminal import print_table
+    from beliefrag.settings import load_settings
+
+    rows = [
+        (name, without_secrets(value) if name == "base_url" else value, source)
+        for name, value, source in load_settings(config=config).rows()
+    ]
+    if as_json:
+        record = {name: {"value": value, "source": source} for name, value, source in rows}
+        typer.echo(json.dumps(record, indent=2, default=str))
+    else:
+        print_table(("setting", "value", "source"), [(name, _words(value), source) for name, value, source in rows])
+
+
+def without_secrets(url: str | None) -> str | None:
+    """An address without user, password and query: any of them may be a key."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "(not an address)"
+    hidden = "(hidden)@" if "@" in parts.netloc else ""
+    return urlunsplit((parts.scheme, hidden + host, parts.path, "(hidden)" if parts.query else "", ""))
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,95 @@
+"""`beliefrag demo`: a question of the bundled corpus, answered before one's eyes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+if TYPE_CHECKING:
+    from beliefrag.demo import DemoQuestion
+    from beliefrag.result import Result
+
+__all__ = ["demo"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+
+def demo(
+    *,
+    question: Annotated[
+        int, typer.Option("--question", metavar="N", min=1, help="Which question; --list shows them.")
+    ] = 1,
+    list_: Annotated[bool, typer.Option("--list", metavar="", help="List the questions and end.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", metavar="", help="Download the model's weights without asking.")
+    ] = False,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    calibration: options.Calibration = None,
+    borrow: options.Borrow = None,
+    verifier: options.Verifier = None,
+    no_cache: options.NoCache = False,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Answer a question about a small bundled corpus, with a model on this machine.
+
+    The default model is downloaded once, after asking. The expected answer is shown beside the given one at the end;
+    whatever answers the question never sees it.
+
+    Example: beliefrag demo --question 5
+    """
+    import asyncio
+
+    from beliefrag.assembly import assemble
+    from beliefrag.cli.episode import play
+    from beliefrag.cli.exits import exit_code
+    from beliefrag.cli.opening import busy
+    from beliefrag.cli.showing import choose_display, tell_failure
+    from beliefrag.cli.weights import ensure_weights
+    from beliefrag.demo import load_passages, load_questions
+    from beliefrag.settings import load_settings
+
+    questions = load_questions()
+    if list_:
+        _list(questions)
+        return
+    if question > len(questions):
+        raise typer.BadParameter(f"there are {len(questions)} questions", param_hint="--question")
+    typed = options.as_settings(
+        model=model,
+        base_url=base_url,
+        calibration=calibration,
+        borrow=borrow,
+        verifier=verifier,
+        no_cache=no_cache,
+    )
+    settings = load_settings(typed, config=config).settings
+    ensure_weights(settings.model, agreed=yes)
+    chosen = questions[question - 1]
+    with busy("opening corpus and model"):
+        assembly = assemble(settings, passages=load_passages())
+    display = choose_display(assembly, settings)
+    result = asyncio.run(play(chosen.asked(), assembly, display=display, trace=None))
+    _compare(chosen, result)
+    tell_failure(result)
+    raise typer.Exit(exit_code(result.outcome))
+
+
+def _list(questions: list[DemoQuestion]) -> None:
+    from beliefrag.cli.terminal import print_table
+
+    rows = [(str(number), each.kind, each.question) for number, each in enumerate(questions, start=1)]
+    print_table(("n", "kind", "question"), rows)
+
+
+def _compare(question: DemoQuestion, result: Result) -> None:
+    from beliefrag.cli.safe import shown
+
+    given = result.answer if result.answer is not None else f"no answer ({result.outcome.name})"
+    expected = " or ".join(question.answers) or "no answer: the corpus does not say"
+    typer.echo(f"\ngiven       {shown(given)}\nexpected    {shown(expected)}\nnote        {shown(question.note)}")

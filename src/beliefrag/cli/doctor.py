@@ -1,0 +1,62 @@
+"""`beliefrag doctor`: looks at everything that an answer depends on, and says how to mend what is broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+__all__ = ["doctor"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+_STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
+
+def doctor(
+    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    *,
+    docs: options.Docs = None,
+    index: options.Index = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    calibration: options.Calibration = None,
+    borrow: options.Borrow = None,
+    verifier: options.Verifier = None,
+    prompts: options.Prompts = None,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Check everything that an answer depends on, and say how to mend what is broken.
+
+    Looks at the installation, the cache folder, the settings, the model (with calls of one token), its calibration, the
+    recorded replies and, where they are named, documents and index. Changes nothing. Ends with 1 if anything is broken.
+
+    Example: beliefrag doctor --index handbook.index
+    """
+    from beliefrag.cli import checkup
+    from beliefrag.cli.exits import FAILED
+    from beliefrag.cli.opening import busy
+    from beliefrag.cli.terminal import print_table
+
+    typed = options.as_settings(
+        model=model,
+        base_url=base_url,
+        calibration=calibration,
+        borrow=borrow,
+        verifier=verifier,
+        prompts=prompts,
+    )
+    with busy("looking at everything"):
+        findings = [*checkup.check_installation(), *checkup.check_cache()]
+        settings, finding = checkup.check_settings(typed, config)
+        findings += [finding, *checkup.check_model(settings)]
+        findings += checkup.check_documents(options.all_docs(docs, further) or [], index)
+    rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
+    print_table(("", "what", "how it is, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
+    if any(finding.state is checkup.State.PROBLEM for finding in findings):
+        raise typer.Exit(FAILED)

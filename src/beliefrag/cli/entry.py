@@ -1,0 +1,111 @@
+"""Where the program begins and ends: every error becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+import typer
+
+from beliefrag.cli.app import app
+from beliefrag.cli.exits import FAILED, INTERRUPTED, OK, TERMINATED, USAGE
+from beliefrag.cli.notices import listen, say
+from beliefrag.errors import BeliefRAGError, SettingsError
+
+__all__ = ["main"]
+
+_log = logging.getLogger("beliefrag.cli")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        arguments: What was typed after `beliefrag`; by default what the process was started with.
+
+    Returns:
+        The exit code: 0 done or answered, 1 failed, 2 wrong usage, 3 abstained, 130 interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark; it is no reason to lose an answer.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    listen()
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code = _run(arguments)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        say("interrupted")
+    return _flushed(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code: object = app(arguments, prog_name="beliefrag", standalone_mode=False)
+    except typer.Abort:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        return FAILED
+    except Exception as error:
+        _log.debug("The error came from here:", exc_info=error)
+        message, failure = _explained(error)
+        # Without a message, it was a command that needs another word, and its help has been printed.
+        if message:
+            say(f"error: {message}")
+        return failure
+    return code if isinstance(code, int) else OK
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """One line about an error, and the exit code that it stands for."""
+    match error:
+        case typer.TyperException():
+            message = error.format_message().rstrip(".")
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context else "beliefrag"
+            return (f"{message}. See '{command} --help'." if message else ""), USAGE
+        case SettingsError():
+            return str(error), USAGE
+        case BeliefRAGError():
+            return str(error), FAILED
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            return f"{place}{error.strerror or error}.", FAILED
+        case _:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return f"Internal error, {what}. Run again with 'beliefrag --debug' and report what it prints.", FAILED
+
+
+def _flushed(code: int) -> int:
+    """Writes out what is still buffered, so that a full disk is an error and a closed pipe is silent."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard()
+    except OSError as error:
+        _discard()
+        if code != FAILED:
+            say(f"error: The output cannot be written: {error.strerror}.")
+        return FAILED
+    return code
+
+
+def _discard() -> None:
+    # The interpreter flushes once more on its way out, and would complain.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    # Unwinds like an interrupt, so that the terminal is restored and model calls are cancelled.
+    raise SystemExit(TERMINATED)

@@ -1,0 +1,50 @@
+"""Runs one question for a command: shows it, traces it, and lets go of the model whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Protocol, cast
+
+from beliefrag import loop
+from beliefrag.assembly import Assembly
+from beliefrag.cli.trace import Trace
+from beliefrag.events import Event
+from beliefrag.result import Result
+from beliefrag.types import Question
+
+__all__ = ["Display", "play"]
+
+
+class Display(Protocol):
+    """Shows events while it is entered."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+    def show(self, event: Event) -> None:
+        """Takes in one event."""
+        ...
+
+
+async def play(question: Question, assembly: Assembly, *, display: Display | None, trace: Trace | None) -> Result:
+    """Answers a question. Cancelling it, or an error in the display, cancels the model call that is under way."""
+    seen: list[Event] = []
+    stream = cast("AsyncGenerator[Event, None]", loop.run(question, assembly.method, assembly.harness))
+    try:
+        # The display is left first: the terminal is usable again while the model is still winding down.
+        async with contextlib.aclosing(stream):
+            with display or contextlib.nullcontext():
+                async for event in stream:
+                    seen.append(event)
+                    if trace is not None:
+                        trace.write(event)
+                    if display is not None:
+                        display.show(event)
+    finally:
+        await assembly.model.aclose()
+    return Result.of(seen)

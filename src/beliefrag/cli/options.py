@@ -1,0 +1,149 @@
+"""Options that several commands share, and how they become settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from beliefrag.cli.notices import debug
+
+__all__ = [
+    "BaseUrl",
+    "Borrow",
+    "Calibration",
+    "Config",
+    "Debug",
+    "Docs",
+    "Index",
+    "Model",
+    "NoCache",
+    "Prompts",
+    "Verifier",
+    "all_docs",
+    "as_settings",
+]
+
+_MODEL = "Model"
+_DOCUMENTS = "Documents"
+
+Docs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--docs",
+        metavar="PATH...",
+        help="Files and folders to answer from. Their index is kept in the cache folder and follows their changes.",
+        rich_help_panel=_DOCUMENTS,
+        show_default=False,
+    ),
+]
+Index = Annotated[
+    Path | None,
+    typer.Option("--index", metavar="DIR", help="An index made with 'beliefrag index'.", rich_help_panel=_DOCUMENTS),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="local:NAME or local:FILE.gguf runs on this machine; any other name is a model of the server at "
+        "--base-url; scripted:FILE replays a script. By default local:qwen2.5-coder-1.5b.",
+        rich_help_panel=_MODEL,
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1. Its key is read from "
+        "OPENAI_API_KEY.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Calibration = Annotated[
+    str | None,
+    typer.Option(
+        "--calibration",
+        metavar="NAME|FILE",
+        help="A calibration fitted for this model; by default the shipped one.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Borrow = Annotated[
+    str | None,
+    typer.Option(
+        "--borrow",
+        metavar="NAME|FILE",
+        help="Use a calibration that was fitted for another model, knowing that its probabilities may be off; "
+        "'published' is the paper's.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Verifier = Annotated[
+    str | None,
+    typer.Option(
+        "--verifier",
+        metavar="FORM",
+        help="How the model is asked about the evidence: structured, graded or probability; by default what suits "
+        "the model.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts",
+        metavar="DIR",
+        help="A folder with prompts that replace ours; see 'beliefrag prompt list'.",
+        rich_help_panel=_MODEL,
+    ),
+]
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", metavar="", help="Neither use nor keep recorded model replies.", rich_help_panel=_MODEL),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE", help="Settings in TOML; by default beliefrag.toml in this folder, if there is one."
+    ),
+]
+Debug = Annotated[
+    bool,
+    typer.Option(
+        "--debug", metavar="", callback=debug, is_eager=True, help="Say more, with tracebacks, on standard error."
+    ),
+]
+
+
+def all_docs(docs: list[Path] | None, further: list[Path] | None) -> list[Path] | None:
+    """The paths after --docs. A shell turns `--docs notes/*.md` into one option and further arguments."""
+    if further and not docs:
+        raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="--docs")
+    return [*docs, *(further or ())] if docs else None
+
+
+def as_settings(
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    calibration: str | None = None,
+    borrow: str | None = None,
+    verifier: str | None = None,
+    prompts: Path | None = None,
+    no_cache: bool = False,
+    **others: Any,
+) -> dict[str, Any]:
+    """What was typed, by the names of the settings. What was not typed is None, and leaves the setting alone."""
+    return {
+        "model": model,
+        "base_url": base_url,
+        "calibration": calibration,
+        "borrow": borrow,
+        "verifier": verifier,
+        "prompts": prompts,
+        "cache": False if no_cache else None,
+        **others,
+    }

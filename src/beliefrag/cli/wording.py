@@ -1,0 +1,146 @@
+"""What an episode's events and outcome are in words. Both displays, on a terminal and in plain lines, use these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from beliefrag import events
+from beliefrag.calibration import Artifact
+from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
+from beliefrag.replies import REPAIRS
+from beliefrag.types import Belief, Passage, Usage
+
+__all__ = ["Row", "belief_items", "calibration_words", "effect", "percent", "summary", "waiting_for"]
+
+_WAITING = {
+    "verifier": "asking the model what the evidence is worth",
+    "query_writer": "asking the model for the next query",
+    "rewriter": "asking the model for another query",
+    "answer": "asking the model for the answer",
+}
+_OUTCOMES = {
+    Answered: "answered",
+    Stopped: "stopped: the best answer from what there is, not one that is trusted",
+    Abstained: "abstained: no answer is better than a bad one",
+    Failed: "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A heading with one or more values."""
+
+    heading: str
+    values: tuple[str, ...]
+
+
+def waiting_for(purpose: str) -> str:
+    """What a model call is for, as something that is going on."""
+    return _WAITING.get(purpose, f"asking the model ({purpose.replace('_', ' ')})")
+
+
+def percent(probability: float | None) -> str:
+    """A probability as a person reads it."""
+    return "unknown" if probability is None else f"{probability:.0%}"
+
+
+def belief_items(belief: Belief) -> Iterator[tuple[str, float]]:
+    """The six beliefs by name, in the paper's order."""
+    for field in fields(belief):
+        yield field.name, getattr(belief, field.name)
+
+
+def calibration_words(artifact: Artifact, *, borrowed: bool) -> str:
+    """Which calibration makes the probabilities, and a warning where it was made for another model."""
+    if not borrowed:
+        return artifact.name
+    return f"{artifact.name}, borrowed: fitted for {artifact.backbone}, so percentages may be off"
+
+
+def effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]:
+    """What an action changed.
+
+    Args:
+        event: The event that reports it; other events give nothing.
+        titles: Title of each passage by id.
+    """
+    if isinstance(event, events.Retrieved):
+        if event.query is None:
+            return [Row("query", ("none: the query writer finds nothing missing",))]
+        return [Row("query", (event.query,)), Row("found", (_found(event, titles),))]
+    if isinstance(event, events.Rewritten):
+        return [Row("query", (event.after,))]
+    if isinstance(event, events.Pruned):
+        dropped = [mutation.passage_id for mutation in event.mutations]
+        named = f"{len(dropped)} ({_titles(dropped, titles)})" if dropped else "none"
+        return [Row("dropped", (f"{named}, {len(event.evidence)} kept",))]
+    return []
+
+
+def _found(event: events.Retrieved, titles: Mapping[str, str]) -> str:
+    if not event.hits:
+        return "nothing"
+    parts = [f"{len(event.added)} new" + (f" ({_titles(event.added, titles)})" if event.added else "")]
+    parts += [f"{len(event.known)} known"] if event.known else []
+    parts += [f"{len(event.refused)} dropped earlier"] if event.refused else []
+    return ", ".join(parts)
+
+
+def _titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
+    return "; ".join(dict.fromkeys(titles.get(identifier) or identifier for identifier in ids))
+
+
+def summary(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
+    """How it ended: answer, outcome, confidence, reason, sources, cost."""
+    answer = outcome.answer if isinstance(outcome, Answered | Stopped) else "none"
+    rows = [
+        Row("answer", (answer,)),
+        Row("outcome", (_OUTCOMES.get(type(outcome), outcome.name),)),
+        Row("confidence", (percent(outcome.answerability),)),
+        Row("reason", (outcome.reason,)),
+        Row("sources", tuple(_sources(outcome.sources)) or ("none",)),
+        Row("cost", (_cost(outcome.usage, stream[-1].at if stream else 0.0),)),
+    ]
+    if mended := _mended(stream):
+        rows.append(Row("mended", (mended,)))
+    return rows
+
+
+def _sources(passages: Iterable[Passage]) -> Iterator[str]:
+    counted = Counter((passage.title or passage.id, passage.source) for passage in passages)
+    for (title, source), count in counted.items():
+        where = f" ({_nearby(source)})" if source and source != title else ""
+        yield f"{title}{where}" + (f", {count} passages" if count > 1 else "")
+
+
+def _nearby(source: str) -> str:
+    """A path as seen from the folder that the person stands in."""
+    try:
+        return source.removeprefix(f"{Path.cwd()}/")
+    except FileNotFoundError:  # that folder is gone
+        return source
+
+
+def _cost(usage: Usage, seconds: float) -> str:
+    cached = f", {usage.cached_calls} of them recorded earlier" if usage.cached_calls else ""
+    retried = f", {_count(usage.retries, 'retry', 'retries')}" if usage.retries else ""
+    return (
+        f"{usage.tokens:,} tokens ({usage.tokens_in:,} in, {usage.tokens_out:,} out), "
+        f"{_count(usage.calls, 'call')}{cached}{retried}, {_count(usage.searches, 'search', 'searches')}, "
+        f"{seconds:.1f} s"
+    )
+
+
+def _mended(stream: Sequence[events.Event]) -> str:
+    total: Counter[str] = Counter()
+    for event in stream:
+        if isinstance(event, events.CallFinished):
+            total.update(event.repairs)
+    return "; ".join(f"{count} {REPAIRS.get(kind, kind)}" for kind, count in total.items() if count)
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,106 @@
+"""Cuts documents into passages of about a hundred words, along sentences and paragraphs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from beliefrag.retrieval.document import Document
+from beliefrag.retrieval.sentences import sentences
+from beliefrag.retrieval.text import clean, storable
+from beliefrag.types import Passage
+
+__all__ = ["LONGEST", "LONGEST_ROW", "TARGET", "count_words", "passages_of", "split_text"]
+
+TARGET = 100
+"""Words that a passage is filled up to."""
+LONGEST = 150
+"""Words that no passage exceeds, except a row that came with an id of its own."""
+LONGEST_ROW = 300
+"""Words up to which a row with an id of its own stays one passage, as its author meant it."""
+
+_ENOUGH = 60
+_REMNANT = 25
+
+# Chinese and Japanese put no spaces between words, so a character counts as one; and what is longer than forty
+# characters is no word of any language, so it counts (and may be cut) as several.
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_WORD = re.compile(f"[{_CJK}]|[^\\s{_CJK}]{{1,40}}")
+_PARAGRAPHS = re.compile(
+    r"\n[^\S\n]*+\n\s*+|[\f\u2029]|\n(?=[^\S\n]*+(?:[-*+\u2022\u25aa\u25e6]|\d{1,3}[.)]|#{1,6})\s)"
+)
+
+
+def count_words(text: str) -> int:
+    """Gives how many words a text has, by the measure that passages are cut with."""
+    return len(_WORD.findall(text))
+
+
+def passages_of(document: Document) -> Iterator[Passage]:
+    """Gives the passages of a document, each with the document's title.
+
+    A passage's id is made from the document's name and the passage's own words: reading an unchanged file again gives
+    the same ids, and a change in one place leaves the ids of all other passages alone. Rows that have an id keep it,
+    with `#2`, `#3` ... for further parts of a long one.
+    """
+    if document.own_id:
+        texts = [storable(document.text)] if _fits_row(document.text) else split_text(document.text)
+        for number, text in enumerate(texts, 1):
+            own = document.id if number == 1 else f"{document.id}#{number}"
+            yield Passage(own, document.title, text, document.source)
+        return
+    for text in split_text(document.text):
+        passage = Passage("", document.title, text, document.source)
+        yield replace(passage, id=_made_id(document.id, passage))
+
+
+def split_text(text: str) -> list[str]:
+    """Cuts a text into pieces of about a hundred words, never more than `LONGEST`.
+
+    Nothing but white space is lost. A piece ends with a paragraph if it is long enough by then, else with a sentence;
+    a sentence that is too long by itself is cut between words.
+    """
+    pieces: list[str] = []
+    current, size = "", 0
+    for paragraph in _PARAGRAPHS.split(clean(text)):
+        separator = "\n"
+        for unit, words in _units(paragraph):
+            if current and size + words > TARGET:
+                pieces.append(current)
+                current, size = "", 0
+            current, size, separator = (f"{current}{separator}{unit}" if current else unit), size + words, " "
+        if size >= _ENOUGH:
+            pieces.append(current)
+            current, size = "", 0
+    if current:
+        # A few words at the end say little alone; the passage before has room for them.
+        if pieces and size < _REMNANT and count_words(pieces[-1]) + size <= LONGEST:
+            current = f"{pieces.pop()}\n{current}"
+        pieces.append(current)
+    return pieces
+
+
+def _fits_row(text: str) -> bool:
+    # Most rows are far below the limit, and an upper bound that needs no look at every character says so.
+    beyond_ascii = len(text.encode("utf-8", "replace")) - len(text)
+    at_most = len(text.split()) + len(text) // 40 + beyond_ascii
+    return at_most <= LONGEST_ROW or count_words(text) <= LONGEST_ROW
+
+
+def _units(paragraph: str) -> Iterator[tuple[str, int]]:
+    """Sentences with their lengths, those beyond the target cut into parts."""
+    for sentence in sentences(" ".join(paragraph.split())):
+        words = list(_WORD.finditer(sentence))
+        if len(words) <= TARGET:
+            yield sentence, len(words)
+            continue
+        for first in range(0, len(words), TARGET):
+            part = words[first : first + TARGET]
+            yield sentence[part[0].start() : part[-1].end()], len(part)
+
+
+def _made_id(document: str, passage: Passage) -> str:
+    content = f"{len(document)},{len(passage.title)},{document}{passage.title}{passage.text}"
+    return "p" + hashlib.sha256(content.encode()).hexdigest()[:16]

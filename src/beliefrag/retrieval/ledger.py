@@ -1,0 +1,232 @@
+"""The book that an index keeps of itself, and that agrees with its segments after any kill.
+
+Tantivy commits atomically but knows nothing of fingerprints and files. So before every commit one line is appended here
+and flushed to disk: the number of the commit it builds on (`base`), the corpus before and after, and what became of
+which files. Whether that commit then happened can be read off the store: tantivy's own number has passed `base`, or it
+has not. In the first case the line's `after` holds, in the second its `before`; there is no third. A torn last line was
+never followed by a commit and is ignored. Readers need the last line only, take no lock and write nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from beliefrag.errors import CorpusError
+from beliefrag.retrieval.fingerprint import EMPTY, CorpusState
+from beliefrag.retrieval.names import printable
+from beliefrag.retrieval.store import opstamp, sync_folder
+
+__all__ = [
+    "IN_FORCE",
+    "LEDGER",
+    "REBUILD",
+    "Entry",
+    "FileRecord",
+    "IndexUnusable",
+    "Ledger",
+    "Snapshot",
+    "read_snapshot",
+]
+
+LEDGER = "beliefrag-index.jsonl"
+"""Name of the book inside an index directory; its presence makes a directory an index of ours."""
+
+FORMAT = 1
+IN_FORCE = -1
+"""A `base` that every store has passed: the line holds as soon as it is written."""
+
+REBUILD = "Remove the directory and build the index again with `beliefrag index`."
+"""What to do with an index that cannot be used."""
+
+_WASTE = 1000
+
+
+class IndexUnusable(CorpusError):
+    """An index is damaged or of another version; building it again helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What is known of an indexed file. An empty hash means that its passages were still being written."""
+
+    sha256: str = ""
+    size: int = -1
+    mtime_ns: int = -1
+    ctime_ns: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the book: a commit that was about to happen."""
+
+    store: str
+    base: int
+    before: CorpusState
+    after: CorpusState
+    files: Mapping[str, FileRecord | None] = field(default_factory=dict)
+    """Files by path; None for one that is no longer indexed."""
+
+    def line(self) -> bytes:
+        """The entry as it stands in the book. Paths may hold any bytes, so everything is escaped to ASCII."""
+        states = [[state.passages, f"{state.total:x}"] for state in (self.before, self.after)]
+        files = {
+            path: record and [record.sha256, record.size, record.mtime_ns, record.ctime_ns]
+            for path, record in self.files.items()
+        }
+        value = {"store": self.store, "base": self.base, "before": states[0], "after": states[1], "files": files}
+        return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+
+    @classmethod
+    def parse(cls, line: bytes) -> Entry:
+        """Reads an entry back."""
+        value = json.loads(line)
+        before, after = (CorpusState(int(n), int(total, 16)) for n, total in (value["before"], value["after"]))
+        files = {path: FileRecord(*record) if record else None for path, record in value["files"].items()}
+        return cls(str(value["store"]), int(value["base"]), before, after, files)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Which store is in force, at which commit, holding what."""
+
+    store: Path
+    opstamp: int
+    state: CorpusState
+
+
+def read_snapshot(index: Path) -> Snapshot:
+    """Gives the state of an index at this moment.
+
+    Raises:
+        CorpusError: There is no index, it is not one of ours, of another version, or damaged.
+    """
+    with _reading(index), (index / LEDGER).open("rb") as book:
+        _check_header(index, book.readline())
+        entry = Entry.parse(_last_line(book))
+        store = index / entry.store
+        stamp = opstamp(store)
+    return Snapshot(store, stamp, entry.after if stamp > entry.base else entry.before)
+
+
+class Ledger:
+    """The book as a writer holds it: all of it read, its tail repaired. Only the holder of the store's lock may.
+
+    Args:
+        index: The index directory. Its book is begun when it has none.
+        store: Name of the store that a new book begins with.
+    """
+
+    def __init__(self, index: Path, store: str) -> None:
+        self.path = index / LEDGER
+        self.files: dict[str, FileRecord] = {}
+        if not self.path.exists():
+            self._rewrite(Entry(store, IN_FORCE, EMPTY, EMPTY))
+        with _reading(index):
+            self._load(index)
+
+    @property
+    def store(self) -> Path:
+        """The store in force."""
+        return self.path.parent / self._store
+
+    def append(self, entry: Entry) -> None:
+        """Writes an entry to disk, whole or not at all.
+
+        Raises:
+            OSError: The disk refused it; the book is as it was before.
+        """
+        with self.path.open("ab") as book:
+            end = book.tell()
+            try:
+                book.write(entry.line())
+                book.flush()
+                os.fsync(book.fileno())
+            except OSError:
+                with suppress(OSError):
+                    book.truncate(end)
+                raise
+
+    def apply(self, entry: Entry) -> None:
+        """Takes over an entry whose commit has happened."""
+        self._store = entry.store
+        self.state = entry.after
+        for path, record in entry.files.items():
+            if record is None:
+                self.files.pop(path, None)
+            else:
+                self.files[path] = record
+
+    def _load(self, index: Path) -> None:
+        lines = self.path.read_bytes().splitlines(keepends=True)
+        _check_header(index, lines[0])
+        whole = lines if lines[-1].endswith(b"\n") else lines[:-1]
+        entries = [Entry.parse(line) for line in whole[1:]]
+        last = entries[-1]
+        if opstamp(index / last.store) <= last.base:
+            # Killed between the line and its commit. The line must go, or a later commit would seem to confirm it.
+            entries[-1] = Entry(last.store, IN_FORCE, last.before, last.before)
+        for entry in entries:
+            self.apply(entry)
+        written = sum(1 + len(entry.files) for entry in entries)
+        if entries[-1] is not last or len(whole) < len(lines) or written > 2 * len(self.files) + _WASTE:
+            self._rewrite(Entry(last.store, IN_FORCE, self.state, self.state, dict(self.files)))
+
+    def _rewrite(self, entry: Entry) -> None:
+        beside = self.path.with_name("new-ledger")
+        with beside.open("wb") as book:
+            book.write(json.dumps({"beliefrag_index": FORMAT}).encode() + b"\n" + entry.line())
+            book.flush()
+            os.fsync(book.fileno())
+        beside.replace(self.path)
+        sync_folder(self.path.parent)
+
+
+def _check_header(index: Path, line: bytes) -> None:
+    version = json.loads(line)["beliefrag_index"]
+    if version != FORMAT:
+        raise IndexUnusable(
+            f"The index {printable(index)} has format {version!r}; this BeliefRAG reads format {FORMAT}.",
+            remedy=REBUILD,
+        )
+
+
+def _last_line(book: BinaryIO) -> bytes:
+    """Gives the last line that ends in a newline, without reading what stands before it."""
+    start = book.seek(0, os.SEEK_END)
+    tail, step = b"", 1 << 14
+    while start > 0:
+        step = min(2 * step, start)
+        start = book.seek(start - step)
+        tail = book.read(step) + tail
+        end = tail.rfind(b"\n")
+        begin = tail.rfind(b"\n", 0, max(end, 0))
+        if begin >= 0:
+            return tail[begin + 1 : end]
+    return b""
+
+
+@contextmanager
+def _reading(index: Path) -> Iterator[None]:
+    """Says in words why a book could not be read."""
+    name = printable(index)
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as problem:
+        if (index / LEDGER).exists():
+            raise IndexUnusable(f"The index {name} is damaged: files are missing.", remedy=REBUILD) from problem
+        raise CorpusError(
+            f"{name} does not exist or is not a BeliefRAG index.",
+            remedy="Build it with `beliefrag index`, or check the path.",
+        ) from problem
+    except OSError as problem:
+        raise CorpusError(
+            f"The index {name} cannot be read: {problem.strerror or problem}.", remedy="Check its permissions."
+        ) from problem
+    except (ValueError, KeyError, TypeError, IndexError) as problem:
+        raise IndexUnusable(f"The index {name} is damaged: its ledger cannot be read.", remedy=REBUILD) from problem

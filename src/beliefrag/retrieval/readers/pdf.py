@@ -1,0 +1,64 @@
+"""PDF: the text layer of all pages, as far as the file lets itself be read."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from io import BytesIO
+
+from pypdf import PdfReader
+from pypdf.errors import DependencyError
+
+from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
+from beliefrag.retrieval.text import clean, clean_line, read_limited
+
+__all__ = ["read_pdf"]
+
+_BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
+_NO_TITLE = re.compile(r"untitled|microsoft (word|powerpoint)\b.*|.*\.(docx?|tex|dvi|indd|pdf|rtf)", re.IGNORECASE)
+
+
+def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+    """Reads a PDF. A page that cannot be read is complained about, and the others are kept."""
+    # pypdf tells the log of every oddity it repairs; for a reader of a report that is noise.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    reader = _opened(read_limited(file.path))
+    pages = [_page(reader, number, complain) for number in range(len(reader.pages))]
+    text = _BROKEN_WORD.sub("", clean("\n\n".join(pages)))
+    if not text.strip():
+        raise Unreadable("holds no text; a scan needs text recognition first")
+    yield Document(file.name, _title(reader) or file.stem, text, file.source)
+
+
+def _opened(data: bytes) -> PdfReader:
+    encrypted = False
+    try:
+        reader = PdfReader(BytesIO(data))
+        # Many files are encrypted with an empty password, only to restrict printing.
+        encrypted = reader.is_encrypted and not reader.decrypt("")
+        if not encrypted:
+            len(reader.pages)
+    except DependencyError:
+        encrypted = True
+    except Exception as problem:
+        raise Unreadable("is a broken pdf") from problem
+    if encrypted:
+        raise Unreadable("is encrypted; remove its password first")
+    return reader
+
+
+def _page(reader: PdfReader, number: int, complain: Complain) -> str:
+    try:
+        return reader.pages[number].extract_text()
+    except Exception:
+        complain(f"page {number + 1} cannot be read")
+        return ""
+
+
+def _title(reader: PdfReader) -> str:
+    try:
+        title = clean_line(str((reader.metadata and reader.metadata.title) or ""))
+    except Exception:
+        return ""
+    return "" if _NO_TITLE.fullmatch(title) else title

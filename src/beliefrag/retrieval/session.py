@@ -1,0 +1,259 @@
+"""One process's turn at writing an index: holds the lock, gathers changes, and commits them with the ledger."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import tantivy
+
+from beliefrag.errors import CorpusError
+from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
+from beliefrag.retrieval.ledger import (
+    IN_FORCE,
+    LEDGER,
+    REBUILD,
+    Entry,
+    FileRecord,
+    IndexUnusable,
+    Ledger,
+    read_snapshot,
+)
+from beliefrag.retrieval.names import printable
+from beliefrag.retrieval.schema import ID, SOURCE, to_document, to_passage
+from beliefrag.retrieval.store import create_store, engine_errors, is_denied, open_store, opstamp, sync_folder
+from beliefrag.types import Passage
+
+__all__ = ["HEAP", "THREADS", "Held", "IndexBusy", "WriteSession"]
+
+HEAP = 128_000_000
+"""Bytes that tantivy gathers in memory before it writes a segment."""
+THREADS = min(4, os.cpu_count() or 1)
+"""Threads that tantivy indexes with. More of them make more and smaller segments, which slow down every search."""
+_PAGE = 10_000
+_STORE = "bm25-{}"
+_LEFTOVER = re.compile(r"bm25-\d+|new-.+")
+
+
+class IndexBusy(CorpusError):
+    """Another writer is at work on the index."""
+
+
+class Held(NamedTuple):
+    """What the index holds under an id: the digest of the content, and the sources that it came from."""
+
+    digest: int
+    sources: tuple[str, ...]
+
+
+class WriteSession:
+    """The lock on an index and the changes that are not committed yet.
+
+    Tantivy's lock belongs to the process, so the system frees it when a process is killed.
+
+    Args:
+        path: The index directory, made if it is not there.
+
+    Raises:
+        IndexBusy: Another writer is at work.
+        CorpusError: The directory holds something else, or it cannot be written.
+    """
+
+    ledger: Ledger
+    pending: dict[str, Held | None]
+    """Passages that were put or (None) dropped since the last commit, by id."""
+    files: dict[str, FileRecord | None]
+    """Files to be recorded with the next commit."""
+    _index: tantivy.Index
+    _engine: tantivy.IndexWriter
+    _searcher: tantivy.Searcher
+    _touched: set[str]
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self.guarded():
+            path.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+            self._sweep()
+            self._begin()
+        self._failed = False
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """Turns every failure to write into one error that says what to do."""
+        return engine_errors(
+            CorpusError,
+            f"The index {printable(self.path)} cannot be written",
+            remedy="Check free space and permissions, then run again: what was committed is kept.",
+        )
+
+    @property
+    def state(self) -> CorpusState:
+        """The corpus as it will be after the next commit."""
+        return CorpusState.of(self._passages, self._total)
+
+    def held(self, passage_id: str) -> Held | None:
+        """What the index will hold under an id after the next commit."""
+        if passage_id in self.pending:
+            return self.pending[passage_id]
+        # A look into the term dictionary is ten times cheaper than a search, and most ids are new.
+        if not self._any_committed or not self._searcher.doc_freq(ID, passage_id):
+            return None
+        found = self.committed(passage_id)
+        return found and Held(passage_digest(found[0]), found[1])
+
+    def committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
+        """The passage, with its sources, that stood under an id at the last commit."""
+        return next(self._matching(tantivy.Query.term_query(self._schema, ID, passage_id), 1), None)
+
+    def ids_of(self, source: str) -> set[str]:
+        """The ids of all passages that came from a source."""
+        if source in self._touched:
+            self.commit()
+        most = self._searcher.doc_freq(SOURCE, source)
+        if not most:
+            return set()
+        term = tantivy.Query.term_query(self._schema, SOURCE, source)
+        return {passage.id for passage, _ in self._matching(term, most)}
+
+    def put(self, passage: Passage, new: Held, held: Held | None) -> None:
+        """Stores a passage, in place of what was held under its id."""
+        if held is not None:
+            self.drop(passage.id, held)
+        self._engine.add_document(to_document(passage, new.sources))
+        self._passages += 1
+        self._total += new.digest
+        self.pending[passage.id] = new
+        self._touched.update(new.sources)
+
+    def drop(self, passage_id: str, held: Held) -> None:
+        """Removes what is held under an id."""
+        self._engine.delete_documents_by_term(ID, passage_id)
+        self._passages -= 1
+        self._total -= held.digest
+        self.pending[passage_id] = None
+        self._touched.update(held.sources)
+
+    def commit(self) -> None:
+        """Makes all changes visible and safe; does nothing when there are none."""
+        if self._failed:
+            raise CorpusError(
+                f"Writing the index {printable(self.path)} failed before.", remedy="Open it again to go on."
+            )
+        if not self.pending and not self.files:
+            return
+        store = self.ledger.store
+        entry = Entry(store.name, opstamp(store), self.ledger.state, self.state, self.files)
+        self.ledger.append(entry)
+        # Should the commit fail, only the next session can tell whether it happened; this one must not write on.
+        self._failed = True
+        self._engine.commit()
+        self._failed = False
+        self.ledger.apply(entry)
+        self._begin()
+
+    def rewrite(self) -> None:
+        """Moves all passages into a new store, without what deleted ones left behind. Nothing may be uncommitted."""
+        old = self.ledger.store
+        fresh = old.with_name(_STORE.format(int(old.name.rpartition("-")[2]) + 1))
+        with tempfile.TemporaryDirectory(prefix="new-", dir=self.path, ignore_cleanup_errors=True) as beside:
+            built = Path(beside) / "store"
+            create_store(built)
+            engine = open_store(built).writer(HEAP, THREADS)
+            for passage, sources in self._everything():
+                engine.add_document(to_document(passage, sources))
+            engine.commit()
+            engine.wait_merging_threads()
+            built.rename(fresh)
+        sync_folder(self.path)
+        index = open_store(fresh)
+        engine = index.writer(HEAP, THREADS)
+        entry = Entry(fresh.name, IN_FORCE, self.state, self.state)
+        self.ledger.append(entry)
+        self.ledger.apply(entry)
+        self._engine.wait_merging_threads()
+        self._index, self._engine = index, engine
+        self._sweep()
+        self._begin()
+
+    def close(self) -> None:
+        """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
+        with suppress(OSError, RuntimeError, ValueError):
+            self._engine.rollback()
+        with suppress(OSError, RuntimeError, ValueError):
+            self._engine.wait_merging_threads()
+
+    def _begin(self) -> None:
+        self._index.reload()
+        self._searcher = self._index.searcher()
+        self._any_committed = self._searcher.num_docs > 0
+        self._schema = self._index.schema
+        self._touched = set()
+        self._passages, self._total = self.ledger.state.passages, self.ledger.state.total
+        self.pending = {}
+        self.files = {}
+
+    def _take_lock(self) -> None:
+        while True:
+            store = self._current_store()
+            index = self._opened(store)
+            try:
+                engine = index.writer(HEAP, THREADS)
+            except ValueError as problem:
+                if "LockBusy" not in str(problem):
+                    raise
+                raise IndexBusy(
+                    f"The index {printable(self.path)} is being written by another process.",
+                    remedy="Wait until that one has finished, or write to another directory.",
+                ) from problem
+            ledger = Ledger(self.path, store.name)
+            if ledger.store == store:
+                self._index, self._engine, self.ledger = index, engine, ledger
+                return
+            # Its writer moved to a new store between our look and our lock.
+            engine.wait_merging_threads()
+
+    def _opened(self, store: Path) -> tantivy.Index:
+        try:
+            return open_store(store)
+        except ValueError as problem:
+            if is_denied(problem):
+                raise
+            raise IndexUnusable(
+                f"The index {printable(self.path)} is damaged: its segments cannot be opened.", remedy=REBUILD
+            ) from problem
+
+    def _current_store(self) -> Path:
+        if (self.path / LEDGER).exists():
+            return read_snapshot(self.path).store
+        foreign = next((item for item in self.path.iterdir() if not _LEFTOVER.fullmatch(item.name)), None)
+        if foreign is not None:
+            raise CorpusError(
+                f"{printable(self.path)} is not an index and not empty: it holds {printable(foreign.name)}.",
+                remedy="Name a new or empty directory for the index.",
+            )
+        store = self.path / _STORE.format(1)
+        create_store(store)
+        return store
+
+    def _sweep(self) -> None:
+        """Removes stores that a killed session left; ones that a reader still maps go with the last reader."""
+        for item in self.path.iterdir():
+            if _LEFTOVER.fullmatch(item.name) and item != self.ledger.store:
+                if item.is_dir():
+                    shutil.rmtree(item, ignore_errors=True)
+                else:
+                    item.unlink(missing_ok=True)
+
+    def _everything(self) -> Iterator[tuple[Passage, tuple[str, ...]]]:
+        for start in range(0, self._searcher.num_docs, _PAGE):
+            yield from self._matching(tantivy.Query.all_query(), _PAGE, start)
+
+    def _matching(self, query: tantivy.Query, limit: int, offset: int = 0) -> Iterator[tuple[Passage, tuple[str, ...]]]:
+        for _, address in self._searcher.search(query, limit, count=False, offset=offset).hits:
+            yield to_passage(self._searcher.doc(address))

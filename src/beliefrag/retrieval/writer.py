@@ -1,0 +1,224 @@
+"""Changes an index on disk: one writer at a time, in commits that a kill cannot tear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from beliefrag.errors import CorpusError
+from beliefrag.retrieval.fingerprint import passage_digest
+from beliefrag.retrieval.ledger import FileRecord
+from beliefrag.retrieval.schema import checked
+from beliefrag.retrieval.session import Held, WriteSession
+from beliefrag.retrieval.store import dead_passages
+from beliefrag.types import Passage
+
+__all__ = ["Change", "IndexWriter"]
+
+_BATCH = 50_000
+_QUICKLY_REWRITTEN = 20_000
+
+_T = TypeVar("_T")
+
+
+class Change(NamedTuple):
+    """How many passages an operation added and removed; a changed passage counts in both."""
+
+    added: int
+    removed: int
+
+
+class IndexWriter:
+    """Adds, replaces and deletes passages of an index, which is made if it is not there.
+
+    Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost and what was
+    committed is not: the same calls made again complete the work. To keep memory bounded the writer also commits by
+    itself every 50,000 passages. As a context manager it commits at the end, or drops what is uncommitted when an
+    exception passes through. It belongs to one thread.
+
+    Args:
+        path: The index directory.
+
+    Raises:
+        IndexBusy: Another writer is at work.
+        CorpusError: The directory holds something else, or it cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._session = WriteSession(Path(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.close()
+
+    def __len__(self) -> int:
+        return self._session.state.passages
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint that the index will have after the next commit."""
+        return self._session.state.fingerprint
+
+    @property
+    def uncommitted(self) -> int:
+        """How many passages were added or removed since the last commit."""
+        return len(self._session.pending)
+
+    @property
+    def files(self) -> Mapping[str, FileRecord]:
+        """The files that are recorded as indexed, by path, as of the last commit."""
+        return self._session.ledger.files
+
+    def record(self, path: str, record: FileRecord | None) -> None:
+        """Notes, with the next commit, that a file is indexed in this state, or (None) no longer at all."""
+        self._session.files[path] = record
+
+    def add(self, passages: Iterable[Passage]) -> Change:
+        """Adds passages; one whose id is there already is replaced.
+
+        Raises:
+            CorpusError: A passage cannot be indexed, or the disk refused.
+        """
+        session = self._session
+        added = removed = 0
+        for block in _blocks(passages):
+            with session.guarded():
+                for passage in block:
+                    new = Held(_digest(passage), (passage.source,))
+                    held = session.held(passage.id)
+                    if held != new:
+                        added += 1
+                        removed += held is not None
+                        self._put(passage, new, held)
+        return Change(added, removed)
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Deletes passages by id and returns how many were there."""
+        session = self._session
+        count = 0
+        for block in _blocks(ids):
+            with session.guarded():
+                for passage_id in block:
+                    held = session.held(passage_id)
+                    if held is not None:
+                        session.drop(passage_id, held)
+                        count += 1
+        return count
+
+    def put_source(self, source: str, passages: Iterable[Passage]) -> Change:
+        """Makes these passages exactly what the index holds from a source; none at all removes the source.
+
+        Passages that are there already stay untouched. A passage that another source holds too is stored once, and
+        stays until its last source is gone. Where the id is taken by other content, the passage gets an id of its
+        own: the id, `~` and eight digits of its content.
+
+        Raises:
+            CorpusError: A passage cannot be indexed, or the disk refused.
+        """
+        added = removed = 0
+        with self._session.guarded():
+            stale = self._session.ids_of(source)
+        for block in _blocks(passages):
+            with self._session.guarded():
+                for given in block:
+                    passage, new, held = self._placed(given, source, stale)
+                    stale.discard(passage.id)
+                    if held is None or held.digest != new.digest:
+                        added += 1
+                        removed += held is not None
+                    if held != new:
+                        self._put(passage, new, held)
+        with self._session.guarded():
+            for passage_id in sorted(stale):
+                removed += self._withdraw(passage_id, source)
+        return Change(added, removed)
+
+    def commit(self) -> None:
+        """Makes everything so far visible and safe; does nothing when there is nothing to commit.
+
+        Raises:
+            CorpusError: The disk refused. The writer is then of no further use; what was committed before stands.
+        """
+        with self._session.guarded():
+            self._session.commit()
+
+    def compact(self, *, force: bool = False) -> bool:
+        """Rewrites the index without what deleted passages left behind, and says whether it did.
+
+        BM25 counts deleted passages in its statistics until they are gone for good, so scores depend on the history
+        of an index. After this they are those of a fresh build. Unless forced, it is done when the rewrite takes about
+        a second or when the dead are more than a tenth of the living.
+        """
+        session = self._session
+        with session.guarded():
+            session.commit()
+            dead = dead_passages(session.ledger.store)
+            worthwhile = force or len(self) <= _QUICKLY_REWRITTEN or 10 * dead > len(self)
+            if not dead or not worthwhile:
+                return False
+            session.rewrite()
+        return True
+
+    def close(self) -> None:
+        """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
+        self._session.close()
+
+    def _put(self, passage: Passage, new: Held, held: Held | None) -> None:
+        self._session.put(passage, new, held)
+        if len(self._session.pending) >= _BATCH:
+            self._session.commit()
+
+    def _placed(self, passage: Passage, source: str, stale: set[str]) -> tuple[Passage, Held, Held | None]:
+        digest, held = _digest(passage), self._session.held(passage.id)
+        if held is None or (held.sources == (source,) and passage.id in stale):
+            return passage, Held(digest, (source,)), held
+        if held.digest == digest:
+            sources = held.sources if source in held.sources else (source, *held.sources)
+            return passage, Held(digest, sources), held
+        return self._placed(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
+
+    def _withdraw(self, passage_id: str, source: str) -> bool:
+        """Takes a source from a passage, and removes the passage when that was its last one."""
+        session = self._session
+        held = session.held(passage_id)
+        if held is None or source not in held.sources:
+            return False
+        rest = tuple(other for other in held.sources if other != source)
+        if not rest:
+            session.drop(passage_id, held)
+            return True
+        if passage_id in session.pending:
+            session.commit()
+        found = session.committed(passage_id)
+        if found is None:
+            raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
+        session.put(found[0], Held(held.digest, rest), held)
+        return False
+
+
+def _blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
+    """Items in short lists: what fails in making an item is then not taken for a failure to write."""
+    rest = iter(items)
+    while block := list(islice(rest, 500)):
+        yield block
+
+
+def _digest(passage: Passage) -> int:
+    try:
+        return passage_digest(checked(passage))
+    except UnicodeEncodeError as problem:
+        raise CorpusError(
+            f"Passage {passage.id!r} holds text that is not valid Unicode.", remedy="Clean the text."
+        ) from problem

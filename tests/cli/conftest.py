@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Ran, in_process
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in: home, cache and settings of whoever runs the tests are out of reach."""
+    for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "PYTHONUNBUFFERED"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+@pytest.fixture
+def beliefrag(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs a command through the entry point, in this process."""
+    return lambda *arguments: in_process(capsys, *arguments)

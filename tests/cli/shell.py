@@ -1,0 +1,114 @@
+"""Runs the command line as a person or a script would, and makes what it needs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.cli import main
+from tests.support.episodes import verdict
+
+SURE = verdict(0.95, 0.05, 0.05)
+UNSURE = verdict(0.0, 1.0, 1.0)
+ANSWER = {"purpose": "answer", "reply": "Larvik"}
+QUESTION = "Where was the designer of the Fram born?"
+BORROWED = ("--borrow", "published", "--verifier", "structured")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The one JSON object on standard output."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+
+def in_process(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ran:
+    """Runs a command through the entry point, in this process."""
+    capsys.readouterr()
+    code = main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    return Ran(code, said.out, said.err)
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """The command line of another process."""
+    return [sys.executable, "-m", "beliefrag", *map(str, arguments)]
+
+
+def in_shell(*arguments: str | Path, env: Mapping[str, str] | None = None, **how: Any) -> Ran:
+    """Runs a command in a process of its own, without a terminal."""
+    done = subprocess.run(
+        command(*arguments),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **(env or {})},
+        **how,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def on_terminal(
+    *arguments: str | Path, typed: str = "", columns: int = 80, term: str = "xterm-256color", errors: Path | None = None
+) -> tuple[int, str]:
+    """Runs a command on a terminal; gives its exit code and all that it sent to the screen.
+
+    Args:
+        arguments: What to type after `beliefrag`.
+        typed: What a person types while it runs.
+        columns: How wide the terminal is.
+        term: What it calls itself.
+        errors: Where standard error goes, if not to the terminal.
+    """
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": term, "COLUMNS": str(columns), "LINES": "40"}
+    with errors.open("w") if errors else contextlib.nullcontext(theirs) as stderr:
+        process = subprocess.Popen(command(*arguments), stdin=theirs, stdout=theirs, stderr=stderr, env=env)
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    screen = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            screen += chunk
+    except OSError:
+        pass  # Linux reports the end of a terminal as an error
+    finally:
+        os.close(ours)
+    return process.wait(timeout=60), screen.decode()
+
+
+def write_docs(folder: Path) -> Path:
+    """A small folder of documents."""
+    docs = folder / "docs"
+    docs.mkdir()
+    (docs / "fram.md").write_text("# Fram\n\nThe polar ship Fram was designed by Colin Archer.\n", encoding="utf-8")
+    (docs / "archer.md").write_text("# Colin Archer\n\nColin Archer was born in Larvik.\n", encoding="utf-8")
+    (docs / "gjoa.md").write_text("# Gjøa\n\nThe ship Gjøa took Amundsen through the ice.\n", encoding="utf-8")
+    return docs
+
+
+def write_script(folder: Path, *lines: Mapping[str, Any], name: str = "script.jsonl") -> str:
+    """A scripted model; gives what to say after --model."""
+    path = folder / name
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return f"scripted:{path}"

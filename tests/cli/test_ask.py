@@ -1,0 +1,212 @@
+"""`beliefrag ask`: what each flag changes, and what each outcome looks like to a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, UNSURE, Ran, write_docs, write_script
+from tests.support.episodes import verdict
+from tests.support.http_server import ChatServer, completion
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def docs(home: Path) -> Path:
+    return write_docs(home)
+
+
+def test_json_is_one_object_with_the_whole_result(beliefrag: Command, docs: Path, home: Path) -> None:
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--json")
+    assert ran.code == 0
+    assert ran.out.count("\n") == 1
+    assert ran.err == ""
+    record = ran.record
+    assert list(record) == [
+        "question",
+        "outcome",
+        "answer",
+        "answerability",
+        "belief",
+        "reason",
+        "sources",
+        "steps",
+        "usage",
+    ]
+    assert (record["question"], record["outcome"], record["answer"]) == (QUESTION, "answered", "Larvik")
+    assert 0.5 <= record["answerability"] <= 1
+    assert set(record["belief"]) == {"sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost"}
+    assert [step["action"] for step in record["steps"]] == ["RETRIEVE", "ANSWER"]
+    assert {source["title"] for source in record["sources"]} == {"Fram", "Colin Archer", "Gjøa"}
+    assert record["usage"]["calls"] == 2
+    assert record["usage"]["searches"] == 1
+
+
+def test_quiet_prints_the_answer_alone(beliefrag: Command, docs: Path, home: Path) -> None:
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--quiet")
+    assert ran == Ran(0, "Larvik\n", "")
+
+
+def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Command, docs: Path, home: Path) -> None:
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == f"question: {QUESTION}"
+    assert "borrowed: fitted for openai:gpt-oss-120b" in lines[2]
+    assert lines[3].startswith("step 1: RETRIEVE: not answerable yet")
+    assert "sufficiency 0.35, reliability 0.50, conflict 0.05, uncertainty 0.70, gap 0.90, cost 0.00" in lines[3]
+    assert "(answers from 0.50), 0 tokens" in lines[3]
+    assert "answer: Larvik" in lines
+    assert "outcome: answered" in lines
+    assert any(line.startswith("confidence: ") and line.endswith("%") for line in lines)
+    assert any(line.startswith("reason: the question can be answered now (answerability") for line in lines)
+    assert "source: Colin Archer (docs/archer.md)" in lines
+    assert any(line.startswith("cost: ") and "2 calls, 1 search, " in line for line in lines)
+    assert all(character.isprintable() for line in lines for character in line)
+
+
+def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Command, docs: Path, home: Path) -> None:
+    (home / "beliefrag.toml").write_text(
+        "[thresholds]\nabstain_answerability = 0.55\nabstain_sufficiency = 0.5\ncorrect_unreliable = false\n"
+    )
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--no-cache")
+    quiet = beliefrag(*given, "--rounds", "1", "--quiet")
+    assert (quiet.code, quiet.out) == (3, "")
+    assert quiet.err.startswith("abstained: the evidence is inadequate")
+    record = beliefrag(*given, "--rounds", "1", "--json")
+    assert (record.code, record.record["outcome"], record.record["answer"]) == (3, "abstained", None)
+    stubborn = beliefrag(*given, "--rounds", "1", "--never-abstain", "--quiet")
+    assert stubborn == Ran(0, "Larvik\n", "")
+
+
+def test_stopping_is_an_answer_too(beliefrag: Command, docs: Path, home: Path) -> None:
+    ran = beliefrag(
+        *("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--rounds", "1"),
+        "--json",
+    )
+    assert (ran.code, ran.record["outcome"], ran.record["answer"]) == (0, "stopped", "Larvik")
+
+
+def test_a_failed_call_is_told_on_standard_error_and_exits_with_1(beliefrag: Command, docs: Path, home: Path) -> None:
+    model = write_script(home, {"purpose": "verifier", "error": {"status": 401, "message": "no such key"}})
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--json")
+    assert ran.code == 1
+    assert ran.record["outcome"] == "failed"
+    assert ran.record["error"]["cause"] == "TransportError"
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("error: The script rejected the API key (HTTP 401)")
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--rounds", "0"), {"searches": 0, "calls": 1}),
+        (("--top-k", "1"), {"sources": 1}),
+        (("--actions", "1"), {"searches": 0}),
+        (("--tokens", "1"), {"searches": 1, "outcome": "stopped"}),
+    ],
+)
+def test_a_budget_flag_limits_the_episode(
+    beliefrag: Command, docs: Path, home: Path, flags: tuple[str, ...], expected: dict[str, Any]
+) -> None:
+    again = {"repeat": True}
+    model = write_script(home, UNSURE | again, ANSWER | again, {"purpose": "query_writer", "reply": "Archer"} | again)
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--json", *flags)
+    record = ran.record
+    found = {**record["usage"], "sources": len(record["sources"]), "outcome": record["outcome"]}
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_several_documents_can_be_named_at_once_or_one_by_one(beliefrag: Command, docs: Path, home: Path) -> None:
+    model = ("--model", write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True}), *BORROWED, "--json")
+    at_once = beliefrag("ask", QUESTION, "--docs", docs / "fram.md", docs / "archer.md", *model)
+    one_by_one = beliefrag("ask", QUESTION, "--docs", docs / "fram.md", "--docs", docs / "archer.md", *model)
+    assert {source["title"] for source in at_once.record["sources"]} == {"Fram", "Colin Archer"}
+    assert one_by_one.record["sources"] == at_once.record["sources"]
+
+
+def test_an_index_serves_in_place_of_documents(beliefrag: Command, docs: Path, home: Path) -> None:
+    assert beliefrag("index", docs, "--out", home / "ships").code == 0
+    model = write_script(home, SURE, ANSWER)
+    ran = beliefrag("ask", QUESTION, "--index", home / "ships", "--model", model, *BORROWED, "--quiet")
+    assert ran == Ran(0, "Larvik\n", "")
+
+
+def test_replies_are_recorded_unless_told_otherwise(beliefrag: Command, docs: Path, home: Path) -> None:
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED)
+    assert beliefrag(*given, "--json", "--no-cache").record["usage"]["cached_calls"] == 0
+    assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 0
+    assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 2
+    assert "2 calls, 2 of them recorded earlier" in beliefrag(*given).out
+
+
+def test_the_verifier_form_is_the_one_asked_for(beliefrag: Command, docs: Path, home: Path) -> None:
+    graded = verdict(10, 0, 0)
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, graded, ANSWER), "--borrow", "published")
+    belief = beliefrag(*given, "--verifier", "graded", "--json").record["steps"][1]["diagnostics"]
+    assert (belief["support"], belief["gap"]) == (1.0, 0.0)
+    refused = beliefrag(*given, "--verifier", "tea-leaves")
+    assert refused.code == 2
+    assert "No verifier form is called 'tea-leaves'" in refused.err
+
+
+def test_prompts_of_ones_own_are_what_the_model_is_asked_with(beliefrag: Command, docs: Path, home: Path) -> None:
+    (home / "words").mkdir()
+    (home / "words" / "answer.txt").write_text("In the words of a pirate: {question} {evidence}", encoding="utf-8")
+    model = write_script(home, SURE, {**ANSWER, "match": "In the words of a pirate", "reply": "Arr"}, ANSWER)
+    given = ("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--quiet", "--no-cache")
+    assert beliefrag(*given).out == "Larvik\n"
+    assert beliefrag(*given, "--prompts", home / "words").out == "Arr\n"
+
+
+def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Command, docs: Path, home: Path) -> None:
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), "--quiet")
+    none = beliefrag(*given)
+    assert (none.code, none.out) == (1, "")
+    assert "No calibration was fitted for scripted:" in none.err
+    foreign = beliefrag(*given, "--calibration", "published")
+    assert foreign.code == 1
+    assert "was fitted for openai:gpt-oss-120b" in foreign.err
+    assert beliefrag(*given, *BORROWED).code == 0
+
+
+def test_a_settings_file_is_read_and_a_flag_wins_over_it(beliefrag: Command, docs: Path, home: Path) -> None:
+    script = write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True})
+    (home / "mine.toml").write_text(f'model = "{script}"\nborrow = "published"\n[budget]\ntop_k = 1\n')
+    given = ("ask", QUESTION, "--docs", docs, "--config", home / "mine.toml", "--json")
+    assert len(beliefrag(*given).record["sources"]) == 1
+    assert len(beliefrag(*given, "--top-k", "2").record["sources"]) == 2
+
+
+def test_an_endpoint_is_asked_at_the_address_given(
+    beliefrag: Command, docs: Path, chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")
+    sure = '{"unhelpful_doc_ids": [], "support": 1, "conflict": 0, "gap": 0, "uncertainty": 0}'
+    chat_server.play(completion(sure), completion("Larvik"))
+    given = ("ask", QUESTION, "--docs", docs, "--model", "gpt-oss-120b", "--base-url", chat_server.url)
+    ran = beliefrag(*given)
+    assert ran.code == 0
+    assert "answer: Larvik" in ran.out
+    assert chat_server.requests[0].body["model"] == "gpt-oss-120b"
+    assert "sk-very-secret-key" not in ran.out + ran.err
+
+
+def test_documents_that_could_not_be_read_are_told_of(beliefrag: Command, docs: Path, home: Path) -> None:
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--json")
+    (docs / "scan.pdf").write_bytes(b"not a pdf")
+    one = beliefrag(*given)
+    assert (one.code, one.err.count("\n")) == (0, 1)
+    assert one.err.startswith("warning: 1 file was left out: ")
+    assert "scan.pdf" in one.err
+    (docs / "photo.png").write_bytes(b"\x89PNG")
+    assert "warning: 2 files were left out" in beliefrag(*given).err
+
+
+def test_a_wrong_setting_is_told_before_documents_are_read(beliefrag: Command, docs: Path, home: Path) -> None:
+    assert beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER)).code == 1
+    assert not (home.parent / "cache" / "indexes").exists()

@@ -1,0 +1,113 @@
+"""`beliefrag demo`: a first look, also where the weights are not here yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.demo import load_questions
+from beliefrag.models.weights import CATALOGUE, DEFAULT
+from tests.cli.shell import BORROWED, SURE, UNSURE, Ran, on_terminal, write_script
+
+Command = Callable[..., Ran]
+
+
+def model(home: Path, answer: str, verdict: dict[str, Any] = SURE) -> tuple[str, ...]:
+    return ("--model", write_script(home, verdict, {"purpose": "answer", "reply": answer}), *BORROWED)
+
+
+def test_the_first_question_is_answered_with_the_belief_at_each_step(beliefrag: Command, home: Path) -> None:
+    first = load_questions()[0]
+    ran = beliefrag("demo", *model(home, "Larvik"))
+    assert ran.code == 0
+    assert f"question: {first.question}" in ran.out
+    assert ran.out.count("sufficiency 0.") == 2
+    given, expected, note = ran.out.splitlines()[-3:]
+    assert given.split(maxsplit=1) == ["given", "Larvik"]
+    assert expected.split(maxsplit=1) == ["expected", " or ".join(first.answers)]
+    assert note.split(maxsplit=1) == ["note", first.note]
+
+
+def test_every_question_can_be_listed_and_chosen(beliefrag: Command, home: Path) -> None:
+    questions = load_questions()
+    rows = [line.split("\t") for line in beliefrag("demo", "--list").out.splitlines()[1:]]
+    assert [row[2] for row in rows] == [question.question for question in questions]
+    number = next(n for n, question in enumerate(questions, start=1) if question.kind == "unanswerable")
+    ran = beliefrag("demo", "--question", str(number), *model(home, "12"))
+    assert f"question: {questions[number - 1].question}" in ran.out
+    assert "expected    no answer: the corpus does not say" in ran.out
+    for outside in ("0", str(len(questions) + 1), "two"):
+        assert beliefrag("demo", "--question", outside).code == 2
+
+
+def test_whatever_answers_never_sees_the_expected_answer(beliefrag: Command, home: Path) -> None:
+    # The script answers only to a prompt that holds the note of the question, so it must be of no use.
+    line = {"purpose": "verifier", "match": load_questions()[0].note, "reply": SURE["reply"]}
+    script = write_script(home, line)
+    ran = beliefrag("demo", "--model", script, *BORROWED)
+    assert ran.code == 1
+    assert "no line left" in ran.err
+
+
+def test_the_exit_code_is_that_of_ask(beliefrag: Command, home: Path) -> None:
+    (home / "beliefrag.toml").write_text(
+        "[thresholds]\nabstain_answerability = 0.6\nabstain_sufficiency = 0.5\ncorrect_unreliable = false\n"
+        "[budget]\nrounds = 1\n"
+    )
+    ran = beliefrag("demo", *model(home, "Larvik", UNSURE))
+    assert ran.code == 3
+    assert "given       no answer (abstained)" in ran.out
+
+
+def test_without_weights_a_script_is_told_what_to_run(beliefrag: Command, home: Path) -> None:
+    weights = next(each for each in CATALOGUE if each.name == DEFAULT)
+    ran = beliefrag("demo")
+    assert (ran.code, ran.out) == (1, "")
+    assert "1.12 GB" in ran.err
+    assert weights.licence in ran.err
+    assert weights.hub is not None
+    assert weights.hub.repository in ran.err
+    assert weights.carriers[0].package in ran.err
+    last = ran.err.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert f"beliefrag model pull {DEFAULT}" in last
+    assert "beliefrag demo --yes" in last
+    assert not (home.parent / "cache").exists()
+
+
+def test_without_weights_a_person_is_asked_and_may_say_no(home: Path) -> None:
+    code, screen = on_terminal("demo", typed="n\n")
+    assert code == 1
+    assert "Download them now?" in screen
+    assert f"beliefrag model pull {DEFAULT}" in " ".join(screen.split())
+    assert not (home.parent / "cache").exists()
+
+
+@pytest.mark.parametrize("name", [f"local:{DEFAULT}", "local:", "local:smollm2-135m"])
+def test_yes_downloads_before_anything_else(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    pulled: list[str] = []
+    monkeypatch.setattr("beliefrag.cli.weights.pull", lambda name, watcher: pulled.append(name))
+    ran = beliefrag("demo", "--yes", "--model", name)
+    assert pulled == [name.removeprefix("local:") or DEFAULT]
+    assert ran.code == 1, "the weights are still not there, so the demo cannot run"
+    assert "not on this machine" in ran.err
+
+
+def test_other_models_need_no_weights(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beliefrag.cli.weights.pull", lambda *_, **__: pytest.fail("nothing to pull"))
+    assert beliefrag("demo", "--yes", *model(home, "Larvik")).code == 0
+    assert "There is no file" in beliefrag("demo", "--yes", "--model", "local:./own.gguf").err
+
+
+def test_the_demo_is_recorded_like_any_question(beliefrag: Command, home: Path) -> None:
+    given = model(home, "Larvik")
+    beliefrag("demo", *given)
+    assert "2 of them recorded earlier" in beliefrag("demo", *given).out
+    assert "recorded earlier" not in beliefrag("demo", *given, "--no-cache").out
+    assert json.dumps("Larvik") in (home / "script.jsonl").read_text()

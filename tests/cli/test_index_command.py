@@ -1,0 +1,74 @@
+"""`beliefrag index`: the report, what was skipped and why, and running it again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from beliefrag.retrieval import Bm25Index
+from tests.cli.shell import Ran, on_terminal, write_docs
+
+Command = Callable[..., Ran]
+
+
+def rows(ran: Ran) -> dict[str, str]:
+    return dict(line.split(maxsplit=1) for line in ran.out.splitlines() if not line.startswith(" "))
+
+
+def test_the_report_says_what_is_in_the_index(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("index", write_docs(home), "--out", home / "ships")
+    assert (ran.code, ran.err) == (0, "")
+    opened = Bm25Index.open(home / "ships")
+    assert rows(ran)["files"] == "3 read, 0 unchanged, 0 removed"
+    assert rows(ran)["passages"] == f"{len(opened)} (3 added, 0 removed)"
+    assert rows(ran)["fingerprint"] == opened.fingerprint
+    assert rows(ran)["skipped"] == "0"
+
+
+def test_what_could_not_be_read_is_listed_with_the_reason(beliefrag: Command, home: Path) -> None:
+    docs = write_docs(home)
+    (docs / "broken.pdf").write_bytes(b"not a pdf")
+    (docs / "picture.png").write_bytes(b"\x89PNG")
+    ran = beliefrag("index", docs, "--out", home / "ships")
+    assert ran.code == 0
+    assert rows(ran)["skipped"] == "2"
+    skipped = {Path(line.split(": ")[0].strip()).name: line for line in ran.out.splitlines() if line.startswith("  ")}
+    assert set(skipped) == {"broken.pdf", "picture.png"}
+    assert "format that is not read (.png" in skipped["picture.png"]
+
+
+def test_a_second_run_takes_in_what_changed(beliefrag: Command, home: Path) -> None:
+    docs = write_docs(home)
+    first = beliefrag("index", docs, "--out", home / "ships")
+    (docs / "gjoa.md").unlink()
+    (docs / "maud.md").write_text("# Maud\n\nMaud was another ship of Amundsen's.\n")
+    second = beliefrag("index", docs, "--out", home / "ships")
+    assert rows(second)["files"] == "1 read, 2 unchanged, 1 removed"
+    assert rows(second)["fingerprint"] != rows(first)["fingerprint"]
+
+
+def test_nothing_readable_is_a_failure_and_leaves_no_index(beliefrag: Command, home: Path) -> None:
+    (home / "docs").mkdir()
+    (home / "docs" / "picture.png").write_bytes(b"\x89PNG")
+    ran = beliefrag("index", home / "docs", "--out", home / "ships")
+    assert (ran.code, ran.out) == (1, "")
+    assert "nothing to index" in ran.err
+    assert "picture.png" in ran.err
+    assert ran.err.count("\n") == 1
+    assert not (home / "ships").exists()
+
+
+def test_a_path_and_a_place_are_needed(beliefrag: Command, home: Path) -> None:
+    assert "Missing argument 'PATH'" in beliefrag("index", "--out", home / "ships").err
+    assert "Missing option '--out'" in beliefrag("index", home).err
+    assert beliefrag("index", home).code == 2
+
+
+def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:
+    code, screen = on_terminal("index", write_docs(home), "--out", home / "ships")
+    assert code == 0
+    assert re.search(r"indexing.*\d/3.*files, \d passages", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen))
+    last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen[screen.rindex("\x1b[?25h") :])
+    assert "indexing" not in last
+    assert "3 read, 0 unchanged, 0 removed" in last

@@ -1,0 +1,126 @@
+"""Being stopped: by Ctrl-C, by a closed pipe, by the system, by kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from beliefrag.models.reply_store import ReplyStore
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, command, write_docs, write_script
+from tests.support.http_server import ChatServer, completion
+
+SURE_REPLY = json.dumps(SURE["reply"])
+
+
+def ask(home: Path, server: ChatServer, *more: str) -> list[str]:
+    docs = write_docs(home) if not (home / "docs").exists() else home / "docs"
+    return command("ask", QUESTION, "--docs", docs, "--model", "m", "--base-url", server.url, *BORROWED, *more)
+
+
+def wait_until_asked(server: ChatServer, times: int, process: subprocess.Popen[bytes]) -> None:
+    give_up = time.monotonic() + 30
+    while len(server.requests) < times:
+        assert process.poll() is None, "it ended before it asked"
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def test_ctrl_c_ends_with_one_line_and_130_and_hangs_up(home: Path, chat_server: ChatServer) -> None:
+    chat_server.play(completion(SURE_REPLY, delay=60))
+    process = subprocess.Popen(ask(home, chat_server), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until_asked(chat_server, 1, process)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == b"interrupted\n"
+    assert time.monotonic() - began < 10, "it waited for the reply"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_terminal_is_restored(home: Path, chat_server: ChatServer, number: int, code: int) -> None:
+    chat_server.play(completion(SURE_REPLY, delay=60))
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color"}
+    line = ask(home, chat_server)
+    process = subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    wait_until_asked(chat_server, 1, process)
+    time.sleep(0.3)
+    process.send_signal(number)
+    screen = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            screen += chunk
+    except OSError:
+        pass
+    os.close(ours)
+    assert process.wait(30) == code
+    cursor = re.findall(rb"\x1b\[\?25[lh]", screen)
+    assert cursor[0] == b"\x1b[?25l", "the display never began"
+    assert cursor[-1] == b"\x1b[?25h", "the cursor stays hidden"
+    assert b"asking the model what the evidence is worth" in screen
+    assert b"Traceback" not in screen
+
+
+@pytest.mark.parametrize(
+    "arguments", [("ask",), ("ask", "--quiet"), ("prompt", "show"), ("config", "show"), ("--help",)]
+)
+def test_a_closed_pipe_is_silent(home: Path, arguments: tuple[str, ...]) -> None:
+    line = command(*arguments)
+    if arguments[0] == "ask":
+        model = write_script(home, SURE, ANSWER)
+        line += [QUESTION, "--docs", str(write_docs(home)), "--model", model, *BORROWED]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=30)
+    assert err == b""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_an_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    model = write_script(home, SURE, ANSWER)
+    for arguments in (
+        ("config", "show"),
+        ("ask", QUESTION, "--docs", write_docs(home), "--model", model, *BORROWED, "-q"),
+    ):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(command(*arguments), check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.endswith("No space left on device.\n")
+        assert done.stderr.count("\n") == 1
+
+
+def test_kill_9_leaves_trace_and_replies_and_nothing_is_paid_for_twice(home: Path, chat_server: ChatServer) -> None:
+    chat_server.play(completion(SURE_REPLY), completion("Larvik", delay=60))
+    first = ask(home, chat_server, "--trace", "killed.jsonl", "--json")
+    process = subprocess.Popen(first, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until_asked(chat_server, 2, process)
+    process.kill()
+    process.wait(30)
+
+    records = [json.loads(line) for line in (home / "killed.jsonl").read_text().splitlines()]
+    assert [record["event"] for record in records][-3:] == ["call_finished", "decided", "call_started"]
+    with ReplyStore(home.parent / "cache" / "replies.sqlite", read_only=True) as store:
+        assert [kept.reply.text for kept in store] == [SURE_REPLY]
+
+    chat_server.play(completion("Larvik"))
+    second = subprocess.run(ask(home, chat_server, "--json"), check=False, capture_output=True, text=True)
+    assert second.returncode == 0
+    record = json.loads(second.stdout)
+    assert record["answer"] == "Larvik"
+    assert (record["usage"]["calls"], record["usage"]["cached_calls"]) == (2, 1)
+    assert len(chat_server.requests) == 3

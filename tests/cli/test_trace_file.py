@@ -1,0 +1,106 @@
+"""--trace: the events of an episode on disk, as they happen."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def ask(home: Path) -> tuple[object, ...]:
+    model = write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True})
+    return ("ask", QUESTION, "--docs", write_docs(home), "--model", model, *BORROWED, "--quiet")
+
+
+def test_the_trace_holds_every_event_from_start_to_finish(
+    beliefrag: Command, ask: tuple[object, ...], home: Path
+) -> None:
+    assert beliefrag(*ask, "--trace", home / "trace.jsonl").out == "Larvik\n"
+    records = [json.loads(line) for line in (home / "trace.jsonl").read_text(encoding="ascii").splitlines()]
+    assert [record["event"] for record in records] == [
+        *("started", "decided", "retrieved"),
+        *("call_started", "call_finished", "decided", "call_started", "call_finished", "finished"),
+    ]
+    assert records[-1]["outcome"]["answer"] == "Larvik"
+    assert records[4]["reply"].startswith("{")
+
+
+def test_a_trace_that_is_there_is_kept_unless_forced(beliefrag: Command, ask: tuple[object, ...], home: Path) -> None:
+    trace = home / "trace.jsonl"
+    trace.write_text("precious\n")
+    refused = beliefrag(*ask, "--trace", trace)
+    assert (refused.code, refused.out) == (2, "")
+    assert "is there already" in refused.err
+    assert "--force" in refused.err
+    assert trace.read_text() == "precious\n"
+    never_began = beliefrag(*ask, "--trace", trace, "--force", "--verifier", "tea-leaves")
+    assert never_began.code == 2
+    assert trace.read_text() == "precious\n"
+    assert beliefrag(*ask, "--trace", trace, "--force").code == 0
+    assert json.loads(trace.read_text().splitlines()[0])["event"] == "started"
+
+
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_paid_for(
+    beliefrag: Command, ask: tuple[object, ...], home: Path
+) -> None:
+    for place, why in ((home / "no" / "folder.jsonl", "No such file"), (home / "docs", "Is a directory")):
+        ran = beliefrag(*ask, "--trace", place)
+        assert ran.code == 2
+        assert why in ran.err
+    assert not (home.parent / "cache" / "replies.sqlite").exists()
+
+
+def test_a_disk_without_room_is_told_before_anything_is_paid_for(ask: tuple[object, ...], home: Path) -> None:
+    def small_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    (home / "old.jsonl").write_text("precious\n")
+    for trace in ("trace.jsonl", "old.jsonl"):
+        line = command(*map(str, ask), "--trace", trace, "--force")
+        done = subprocess.run(line, check=False, capture_output=True, text=True, preexec_fn=small_disk)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert (
+            done.stderr
+            == f"error: The trace {trace} cannot be written: File too large. Name a file in another place.\n"
+        )
+    assert not (home / "trace.jsonl").exists()
+    assert (home / "old.jsonl").read_text() == "precious\n"
+    assert not (home.parent / "cache" / "replies.sqlite").exists()
+
+
+def test_a_disk_that_fills_up_later_costs_the_trace_but_not_the_answer(
+    beliefrag: Command, ask: tuple[object, ...]
+) -> None:
+    ran = beliefrag(*ask, "--trace", "/dev/full")
+    assert (ran.code, ran.out) == (1, "Larvik\n")
+    assert "breaks off after 0 events: No space left on device" in ran.err
+
+
+def test_a_question_that_never_began_leaves_no_empty_trace(beliefrag: Command, home: Path) -> None:
+    model = write_script(home, SURE, ANSWER)
+    ran = beliefrag("ask", QUESTION, "--docs", home / "nowhere", "--model", model, *BORROWED, "--trace", home / "t")
+    assert ran.code == 1
+    assert not (home / "t").exists()
+
+
+def test_a_pipe_is_written_to_as_it_is(beliefrag: Command, ask: tuple[object, ...], home: Path) -> None:
+    os.mkfifo(home / "pipe")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.extend((home / "pipe").read_text().splitlines()))
+    reader.start()
+    assert beliefrag(*ask, "--trace", home / "pipe").code == 0
+    reader.join(10)
+    assert json.loads(read[-1])["event"] == "finished"
+    assert (home / "pipe").is_fifo()

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import math
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.retrieval import Bm25Index, IndexWriter, Retriever
+from beliefrag.types import Passage
+
+K1, B = 1.2, 0.75
+
+
+def bm25(passages: list[Passage], query: str) -> dict[str, float]:
+    """BM25 as in Robertson and Zaragoza 2009 with Lucene's idf, over title and text."""
+    texts = {passage.id: f"{passage.title} {passage.text}".split() for passage in passages}
+    mean = sum(map(len, texts.values())) / len(texts)
+    scores: dict[str, float] = {}
+    for word in dict.fromkeys(query.split()):
+        holders = [own for own, words in texts.items() if word in words]
+        idf = math.log(1 + (len(texts) - len(holders) + 0.5) / (len(holders) + 0.5))
+        for own in holders:
+            tf = texts[own].count(word)
+            norm = K1 * (1 - B + B * len(texts[own]) / mean)
+            scores[own] = scores.get(own, 0.0) + idf * tf * (K1 + 1) / (tf + norm)
+    return scores
+
+
+# Words that the stemmer leaves alone, and texts short enough for their length to be stored exactly.
+words = st.sampled_from([f"q{n}x" for n in range(12)])
+texts = st.lists(words, min_size=1, max_size=30).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=25), texts)
+def test_scores_are_those_of_the_bm25_formula(contents: list[tuple[str, str]], query: str) -> None:
+    passages = [Passage(f"p{n:02}", title.split()[0], text) for n, (title, text) in enumerate(contents)]
+    expected = bm25(passages, query)
+    hits = Bm25Index.in_memory(passages).search(query, len(passages))
+    assert {hit.passage.id for hit in hits} == set(expected)
+    for hit in hits:
+        assert hit.score == pytest.approx(expected[hit.passage.id], rel=1e-4)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_the_best_passage_comes_first_and_brings_its_title_text_and_source(shelf: list[Passage]) -> None:
+    hits = Bm25Index.in_memory(shelf).search("Who built the lighthouse at Cape Bruna?", 3)
+    assert hits[0].passage == shelf[0]
+    assert len(hits) == 3
+
+
+def test_title_and_text_are_searched_as_one_text() -> None:
+    index = Bm25Index.in_memory([Passage("a", "q1x", "q2x"), Passage("b", "", "q1x q2x"), Passage("c", "", "q3x q4x")])
+    first, second = index.search("q1x q2x", 5)
+    assert (first.passage.id, second.passage.id) == ("a", "b")
+    assert first.score == second.score
+
+
+def test_inflected_words_and_capitals_match() -> None:
+    index = Bm25Index.in_memory([Passage("a", "", "The BUILDERS were building towers.")])
+    assert index.search("tower", 1)
+    assert index.search("builder builds", 1)
+
+
+def test_equal_scores_come_by_id_even_when_the_cut_goes_through_them() -> None:
+    ids = [f"long-common-prefix-{n:04}" for n in range(3000)]
+    random.Random(1).shuffle(ids)
+    index = Bm25Index.in_memory([Passage(own, "", "red grape") for own in ids] + [Passage("zz", "", "red red wine")])
+    found = [hit.passage.id for hit in index.search("red", 5)]
+    assert found == ["zz", *sorted(ids)[:4]]
+
+
+def test_equal_scores_come_by_id_for_short_ids_beyond_ascii() -> None:
+    ids = ["é", "z", "a", "Ω", "漢", "\U0001f600", "A", "aa"]
+    index = Bm25Index.in_memory([Passage(own, "", "red grape") for own in ids])
+    assert [hit.passage.id for hit in index.search("red", 6)] == sorted(ids)[:6]
+
+
+def test_ranking_does_not_depend_on_how_the_index_was_built(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    passages = [
+        Passage(f"p{n:04}", "", " ".join(f"q{chance.randrange(60)}x" for _ in range(chance.randrange(3, 60))))
+        for n in range(1500)
+    ]
+    at_once = Bm25Index.in_memory(passages)
+    chance.shuffle(passages)
+    with IndexWriter(tmp_path / "index") as writer:
+        for start in range(0, len(passages), 300):
+            writer.add(passages[start : start + 300])
+            writer.commit()
+    in_steps = Bm25Index.open(tmp_path / "index")
+    assert in_steps.fingerprint == at_once.fingerprint
+    for n in range(40):
+        query = f"q{n}x q{n + 5}x q{n + 11}x"
+        assert [(hit.passage.id, hit.score) for hit in in_steps.search(query, 20)] == [
+            (hit.passage.id, hit.score) for hit in at_once.search(query, 20)
+        ]
+
+
+def test_asking_for_more_than_there_is_gives_what_there_is(shelf: list[Passage]) -> None:
+    index = Bm25Index.in_memory(shelf)
+    assert len(index.search("the", 10**9)) == sum("the" in f"{p.text.lower()} ".split() for p in shelf)
+    assert index.search("lighthouse", 0) == []
+    with pytest.raises(RetrievalError, match="-1"):
+        index.search("lighthouse", -1)
+
+
+def test_an_index_without_passages_finds_nothing() -> None:
+    index = Bm25Index.in_memory([])
+    assert len(index) == 0
+    assert index.search("anything", 5) == []
+
+
+def test_passages_are_fetched_by_id_in_the_order_asked(shelf: list[Passage]) -> None:
+    index = Bm25Index.in_memory(shelf)
+    assert index.get(["d7", "d2", "d7"]) == [shelf[7], shelf[2], shelf[7]]
+    with pytest.raises(RetrievalError, match="'nowhere'"):
+        index.get(["d1", "nowhere"])
+
+
+def test_the_first_passages_are_first_by_id_however_alike_the_ids_begin() -> None:
+    ids = [f"long-common-prefix-{n:03}" for n in range(300)]
+    random.Random(2).shuffle(ids)
+    index = Bm25Index.in_memory([Passage(own, "", "text") for own in [*ids, "a", "zz"]])
+    assert [passage.id for passage in index.first(4)] == ["a", *sorted(ids)[:3]]
+    assert len(index.first(10**9)) == 302
+    assert index.first(0) == []
+    assert Bm25Index.in_memory([]).first(5) == []
+
+
+def test_of_two_passages_with_one_id_the_later_counts() -> None:
+    index = Bm25Index.in_memory([Passage("a", "", "first"), Passage("a", "", "second")])
+    assert (len(index), index.search("first", 5)) == (1, [])
+    assert index.fingerprint == Bm25Index.in_memory([Passage("a", "", "second")]).fingerprint
+
+
+def test_the_fingerprint_follows_content_and_nothing_else(shelf: list[Passage]) -> None:
+    original = Bm25Index.in_memory(shelf).fingerprint
+    moved = [Passage(p.id, p.title, p.text, "elsewhere") for p in reversed(shelf)]
+    assert Bm25Index.in_memory(moved).fingerprint == original
+    for changed in (
+        [*shelf[1:]],
+        [Passage("other", shelf[0].title, shelf[0].text), *shelf[1:]],
+        [Passage(shelf[0].id, shelf[0].title + "!", shelf[0].text), *shelf[1:]],
+        [Passage(shelf[0].id, shelf[0].title, shelf[0].text + "!"), *shelf[1:]],
+        # The same letters, cut differently into title and text.
+        [Passage(shelf[0].id, shelf[0].title + shelf[0].text[0], shelf[0].text[1:]), *shelf[1:]],
+    ):
+        assert Bm25Index.in_memory(changed).fingerprint != original
+
+
+@pytest.mark.parametrize("own", ["", "a\nb", "a\x1b[31m", "x" * 600])
+def test_an_id_that_could_not_be_shown_is_refused(own: str) -> None:
+    with pytest.raises(CorpusError, match="passage id"):
+        Bm25Index.in_memory([Passage(own, "", "text")])
+
+
+def test_text_that_is_not_unicode_is_refused_by_name() -> None:
+    with pytest.raises(CorpusError, match="'bad'"):
+        Bm25Index.in_memory([Passage("bad", "", "half \ud800 of a pair")])
+
+
+def test_many_threads_search_one_index_and_get_the_same(shelf: list[Passage]) -> None:
+    index = Bm25Index.in_memory(shelf)
+    queries = [passage.text for passage in shelf]
+    alone = [index.search(query, 5) for query in queries]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda query: index.search(query, 5), queries * 50))
+    assert together == alone * 50
+
+
+def test_it_is_a_retriever(shelf: list[Passage]) -> None:
+    assert isinstance(Bm25Index.in_memory(shelf), Retriever)

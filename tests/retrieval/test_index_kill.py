@@ -1,0 +1,208 @@
+"""Kills a real indexing process with SIGKILL at chosen and at random moments, and looks at what it left."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tantivy
+
+from beliefrag.errors import CorpusError
+from beliefrag.retrieval import Bm25Index, index_paths
+from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
+from beliefrag.retrieval.ledger import LEDGER
+from beliefrag.retrieval.schema import to_passage
+
+CHILD = """
+import os, signal, sys
+from beliefrag.retrieval import index_paths, ledger, refresh, session, writer
+
+docs, out, moment, nth = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+refresh._COMMIT_PASSAGES = 150
+writer._BATCH = 400
+calls = 0
+
+def now():
+    global calls
+    calls += 1
+    return calls == nth
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+append, apply, put = ledger.Ledger.append, ledger.Ledger.apply, session.WriteSession.put
+
+if moment == "before-the-first-line":
+    ledger.sync_folder = lambda folder: None
+    ledger.Path.replace = lambda self, target: die()
+
+def append_and_die(self, entry):
+    switches = entry.base == ledger.IN_FORCE
+    if moment == "before-the-ledger" and now():
+        die()
+    if moment == "in-the-ledger" and now():
+        with self.path.open("ab") as book:
+            book.write(entry.line()[: len(entry.line()) // 2])
+            book.flush()
+            die()
+    if moment == "before-the-switch" and switches:
+        die()
+    append(self, entry)
+    if moment == "before-the-commit" and not switches and now():
+        die()
+    if moment == "after-the-switch" and switches:
+        die()
+
+def apply_and_die(self, entry):
+    if moment == "after-the-commit" and hasattr(self, "state") and entry.base != ledger.IN_FORCE and now():
+        die()
+    apply(self, entry)
+
+def put_and_die(self, *arguments):
+    if moment == "among-passages" and now():
+        die()
+    put(self, *arguments)
+
+ledger.Ledger.append, ledger.Ledger.apply, session.WriteSession.put = append_and_die, apply_and_die, put_and_die
+print("begun", flush=True)
+index_paths([docs], out)
+"""
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    chance = random.Random(3)
+    vocabulary = [f"q{n}x" for n in range(300)]
+
+    def text(words: int) -> str:
+        return " ".join(chance.choice(vocabulary) for _ in range(words))
+
+    for n in range(25):
+        (folder / f"file{n:02}.txt").write_text(". ".join(text(12).capitalize() for _ in range(60)) + ".")
+    rows = [{"id": f"row{n}", "title": f"Row {n}", "text": text(25)} for n in range(1000)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(docs: Path, tmp_path_factory: pytest.TempPathFactory) -> Bm25Index:
+    place = tmp_path_factory.mktemp("whole") / "index"
+    index_paths([docs], place)
+    return Bm25Index.open(place)
+
+
+def start(docs: Path, out: Path, moment: str, nth: int = 1) -> subprocess.Popen[str]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(docs), str(out), moment, str(nth)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    with child.stdout:
+        assert child.stdout.readline() == "begun\n"
+    return child
+
+
+def check_what_is_left(out: Path) -> int:
+    """Whatever was committed is whole: the passages there are the ones that the fingerprint speaks of."""
+    begun = (out / LEDGER).exists()
+    try:
+        index = Bm25Index.open(out)
+    except CorpusError:
+        assert not begun, "an index that was begun can be opened"
+        return 0
+    hits = index._searcher.search(tantivy.Query.all_query(), len(index) + 1).hits
+    total = sum(passage_digest(to_passage(index._searcher.doc(address))[0]) for _, address in hits)
+    assert CorpusState.of(len(hits), total).fingerprint == index.fingerprint
+    return len(index)
+
+
+def check_rerun(docs: Path, out: Path, uninterrupted: Bm25Index) -> None:
+    report = index_paths([docs], out)
+    index = Bm25Index.open(out)
+    assert report.fingerprint == index.fingerprint == uninterrupted.fingerprint
+    for query in ("q1x q2x q3x", "q50x", "q7x q70x q170x q270x"):
+        assert [(hit.passage.id, hit.score) for hit in index.search(query, 10)] == [
+            (hit.passage.id, hit.score) for hit in uninterrupted.search(query, 10)
+        ]
+    assert index_paths([docs], out).files_unchanged == 26
+    leftovers = [item.name for item in out.iterdir() if item.name.startswith("new-")]
+    assert leftovers == []
+
+
+@pytest.mark.parametrize(
+    ("moment", "nth", "least"),
+    [
+        ("before-the-first-line", 1, 0),
+        ("among-passages", 1, 0),
+        ("among-passages", 700, 300),
+        ("before-the-ledger", 2, 150),
+        ("in-the-ledger", 1, 0),
+        ("in-the-ledger", 3, 300),
+        ("before-the-commit", 1, 0),
+        ("before-the-commit", 3, 300),
+        ("after-the-commit", 1, 150),
+        ("after-the-commit", 3, 600),
+    ],
+)
+def test_a_kill_loses_nothing_that_was_committed_and_a_rerun_completes_the_work(
+    docs: Path, uninterrupted: Bm25Index, tmp_path: Path, moment: str, nth: int, least: int
+) -> None:
+    child = start(docs, tmp_path / "index", moment, nth)
+    assert child.wait(60) == -signal.SIGKILL
+    left = check_what_is_left(tmp_path / "index")
+    assert least <= left < len(uninterrupted)
+    check_rerun(docs, tmp_path / "index", uninterrupted)
+
+
+@pytest.mark.parametrize("moment", ["before-the-switch", "after-the-switch"])
+def test_a_kill_while_the_index_is_rewritten_loses_nothing(
+    docs: Path, uninterrupted: Bm25Index, tmp_path: Path, moment: str
+) -> None:
+    extra = tmp_path / "more"
+    extra.mkdir()
+    (extra / "extra.txt").write_text("Soon to be removed. " * 200)
+    index_paths([docs, extra], tmp_path / "index")
+    (extra / "extra.txt").unlink()
+    (extra / "other.txt").write_text("q1x")
+    child = start(extra, tmp_path / "index", moment)
+    assert child.wait(60) == -signal.SIGKILL
+    assert check_what_is_left(tmp_path / "index") == len(uninterrupted) + 1
+    (extra / "other.txt").unlink()
+    (extra / "empty").mkdir()
+    index_paths([extra], tmp_path / "index")
+    check_rerun(docs, tmp_path / "index", uninterrupted)
+
+
+def test_kills_at_random_moments_one_after_the_other(docs: Path, uninterrupted: Bm25Index, tmp_path: Path) -> None:
+    out, chance, left = tmp_path / "index", random.Random(11), 0
+    for _ in range(6):
+        child = start(docs, out, "never")
+        time.sleep(chance.uniform(0.01, 0.35))
+        child.kill()
+        child.wait(60)
+        now = check_what_is_left(out)
+        assert now >= left, "what one run committed, no later run lost"
+        left = now
+    check_rerun(docs, out, uninterrupted)
+
+
+def test_a_reader_never_sees_half_a_commit(docs: Path, uninterrupted: Bm25Index, tmp_path: Path) -> None:
+    child = start(docs, tmp_path / "index", "never")
+    sizes = set()
+    while child.poll() is None:
+        sizes.add(check_what_is_left(tmp_path / "index"))
+    assert child.returncode == 0
+    assert len(sizes) >= 2, "the reader looked in while the writer was at work"
+    assert check_what_is_left(tmp_path / "index") == len(uninterrupted)
+
+
+def test_the_lock_of_a_killed_writer_does_not_stay(docs: Path, tmp_path: Path) -> None:
+    child = start(docs, tmp_path / "index", "among-passages", 500)
+    child.wait(60)
+    assert index_paths([docs], tmp_path / "index").passages_total > 1000

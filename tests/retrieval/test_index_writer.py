@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beliefrag.errors import CorpusError
+from beliefrag.retrieval import Bm25Index, Change, IndexBusy, IndexWriter, session
+from beliefrag.retrieval import writer as writer_module
+from beliefrag.retrieval.store import dead_passages
+from beliefrag.types import Passage
+
+
+def ids(index: Bm25Index, query: str) -> list[str]:
+    return [hit.passage.id for hit in index.search(query, 100)]
+
+
+def test_what_is_added_can_be_searched_after_the_commit_and_not_before(tmp_path: Path, shelf: list[Passage]) -> None:
+    with IndexWriter(tmp_path / "index") as writer:
+        assert writer.add(shelf[:4]) == Change(4, 0)
+        assert len(Bm25Index.open(tmp_path / "index")) == 0
+        writer.commit()
+        opened = Bm25Index.open(tmp_path / "index")
+        writer.add(shelf[4:])
+    assert len(opened) == 4
+    assert ids(opened, "electricity") == []
+    again = Bm25Index.open(tmp_path / "index")
+    assert again.get([p.id for p in shelf]) == shelf
+    assert again.fingerprint == Bm25Index.in_memory(shelf).fingerprint
+
+
+def test_an_index_grows_and_shrinks_to_the_same_fingerprint(tmp_path: Path, shelf: list[Passage]) -> None:
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add(shelf[:5])
+    with IndexWriter(tmp_path / "index") as writer:
+        assert writer.delete(["d0", "d3", "unknown"]) == 2
+        writer.add(shelf[5:])
+        assert writer.delete(["d9"]) == 1
+    index = Bm25Index.open(tmp_path / "index")
+    rest = [p for p in shelf if p.id not in ("d0", "d3", "d9")]
+    assert (len(index), index.fingerprint) == (7, Bm25Index.in_memory(rest).fingerprint)
+    assert ids(index, "Cape Bruna lighthouse") == ["d2", "d8"]
+
+
+def test_a_passage_with_a_known_id_replaces_it_within_and_across_commits(tmp_path: Path) -> None:
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add([Passage("a", "", "one"), Passage("b", "", "other")])
+        assert writer.add([Passage("a", "", "two")]) == Change(1, 1)
+        writer.commit()
+        assert writer.add([Passage("a", "", "three"), Passage("a", "", "four")]) == Change(2, 2)
+    index = Bm25Index.open(tmp_path / "index")
+    assert [ids(index, word) for word in ("one", "two", "three", "four")] == [[], [], [], ["a"]]
+    assert index.fingerprint == Bm25Index.in_memory([Passage("a", "", "four"), Passage("b", "", "other")]).fingerprint
+
+
+def test_adding_the_same_again_changes_nothing(tmp_path: Path, shelf: list[Passage]) -> None:
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add(shelf)
+    before = (tmp_path / "index" / "beliefrag-index.jsonl").read_bytes()
+    with IndexWriter(tmp_path / "index") as writer:
+        assert writer.add(shelf) == Change(0, 0)
+    assert (tmp_path / "index" / "beliefrag-index.jsonl").read_bytes() == before
+
+
+def test_an_exception_drops_what_was_not_committed(tmp_path: Path, shelf: list[Passage]) -> None:
+    def failing() -> Iterator[Passage]:
+        yield from shelf[5:]
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"), IndexWriter(tmp_path / "index") as writer:
+        writer.add(shelf[:5])
+        writer.commit()
+        writer.add(failing())
+    assert Bm25Index.open(tmp_path / "index").fingerprint == Bm25Index.in_memory(shelf[:5]).fingerprint
+
+
+def test_a_second_writer_is_refused_until_the_first_is_done(tmp_path: Path, shelf: list[Passage]) -> None:
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add(shelf)
+        with pytest.raises(IndexBusy, match="being written by another process"):
+            IndexWriter(tmp_path / "index")
+    with IndexWriter(tmp_path / "index") as writer:
+        assert len(writer) == len(shelf)
+
+
+def test_a_writer_that_was_forgotten_does_not_block_for_ever(tmp_path: Path) -> None:
+    IndexWriter(tmp_path / "index").add([Passage("a", "", "lost")])
+    gc.collect()
+    with IndexWriter(tmp_path / "index") as writer:
+        assert len(writer) == 0
+
+
+def test_long_work_is_committed_on_the_way(
+    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "_BATCH", 4)
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add(shelf)
+        assert len(Bm25Index.open(tmp_path / "index")) == 8
+
+
+def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("important")
+    with pytest.raises(CorpusError, match=r"not an index and not empty: it holds thesis\.txt"):
+        IndexWriter(tmp_path)
+    assert [item.name for item in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_source_holds_exactly_what_was_put_last(tmp_path: Path) -> None:
+    with IndexWriter(tmp_path / "index") as writer:
+        assert writer.put_source("f", [Passage("a", "", "one"), Passage("b", "", "two")]) == Change(2, 0)
+        writer.commit()
+        assert writer.put_source("f", [Passage("b", "", "two"), Passage("c", "", "three")]) == Change(1, 1)
+        assert writer.put_source("f", [Passage("b", "", "new two")]) == Change(1, 2)
+        assert writer.put_source("g", [Passage("d", "", "four")]) == Change(1, 0)
+    index = Bm25Index.open(tmp_path / "index")
+    assert index.get(["b", "d"]) == [Passage("b", "", "new two", "f"), Passage("d", "", "four", "g")]
+    assert len(index) == 2
+    with IndexWriter(tmp_path / "index") as writer:
+        assert writer.put_source("f", []) == Change(0, 1)
+    assert Bm25Index.open(tmp_path / "index").fingerprint == Bm25Index.in_memory([Passage("d", "", "four")]).fingerprint
+
+
+@pytest.mark.parametrize("commit_between", [False, True])
+def test_a_passage_of_two_sources_is_stored_once_and_stays_until_both_are_gone(
+    tmp_path: Path, commit_between: bool
+) -> None:
+    shared = Passage("a", "", "shared text")
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.put_source("f", [shared])
+        if commit_between:
+            writer.commit()
+        assert writer.put_source("g", [shared]) == Change(0, 0)
+        if commit_between:
+            writer.commit()
+        assert writer.put_source("g", []) == Change(0, 0)
+        writer.commit()
+        assert Bm25Index.open(tmp_path / "index").get(["a"])[0].source == "f"
+        assert writer.put_source("f", []) == Change(0, 1)
+        assert len(writer) == 0
+
+
+@pytest.mark.parametrize("commit_between", [False, True])
+def test_an_id_taken_by_other_content_gets_a_suffix_that_stays_the_same(tmp_path: Path, commit_between: bool) -> None:
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.put_source("f", [Passage("1", "", "first of f"), Passage("1", "", "second of f")])
+        if commit_between:
+            writer.commit()
+        writer.put_source("g", [Passage("1", "", "first of g")])
+        before = writer.fingerprint
+        assert writer.put_source("f", [Passage("1", "", "first of f"), Passage("1", "", "second of f")]) == Change(0, 0)
+        assert writer.put_source("g", [Passage("1", "", "first of g")]) == Change(0, 0)
+        assert writer.fingerprint == before
+    index = Bm25Index.open(tmp_path / "index")
+    assert len(index) == 3
+    assert ids(index, "first")[0] == "1"
+    assert all(own == "1" or (own.startswith("1~") and len(own) == 10) for own in ids(index, "first second"))
+
+
+def test_after_compaction_scores_are_those_of_a_fresh_index(tmp_path: Path, shelf: list[Passage]) -> None:
+    extra = [Passage(f"x{n}", "", "lighthouse lighthouse storm") for n in range(30)]
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add([*shelf, *extra])
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.delete(passage.id for passage in extra)
+        writer.commit()
+        fresh = Bm25Index.in_memory(shelf)
+        stale = Bm25Index.open(tmp_path / "index")
+        assert stale.fingerprint == fresh.fingerprint
+        assert [hit.score for hit in stale.search("lighthouse storm", 5)] != [
+            hit.score for hit in fresh.search("lighthouse storm", 5)
+        ]
+        assert writer.compact()
+        assert not writer.compact()
+        writer.add([Passage("new", "", "added after the rewrite")])
+    index = Bm25Index.open(tmp_path / "index")
+    assert ids(index, "rewrite") == ["new"]
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.delete(["new"])
+        writer.compact()
+    index = Bm25Index.open(tmp_path / "index")
+    assert index.search("the lighthouse storm", 10) == fresh.search("the lighthouse storm", 10)
+    assert len([item for item in (tmp_path / "index").iterdir() if item.is_dir()]) == 1
+    assert stale.search("lighthouse", 1), "a reader of the old segments still works"
+
+
+def test_a_large_index_is_only_rewritten_when_it_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "_QUICKLY_REWRITTEN", 5)
+    monkeypatch.setattr(session, "THREADS", 1)
+    passages = [Passage(f"p{n}", "", f"text number {n}") for n in range(50)]
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add(passages)
+        writer.commit()
+        writer.delete(["p1", "p2"])
+        assert not writer.compact()
+        assert dead_passages(tmp_path / "index" / "bm25-1") == 2
+        writer.delete(["p3", "p4", "p5"])
+        assert writer.compact()
+        assert dead_passages(tmp_path / "index" / "bm25-2") == 0
+        writer.delete(["p6"])
+        assert writer.compact(force=True)
+        assert len(writer) == 44
+
+
+def test_opening_what_is_no_index_says_so(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(CorpusError, match="does not exist or is not a BeliefRAG index") as raised:
+            Bm25Index.open(path)
+        assert "beliefrag index" in raised.value.remedy

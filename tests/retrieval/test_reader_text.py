@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.retrieval import text as text_module
+from beliefrag.retrieval.document import Document, Unreadable
+
+Read = Callable[[Path], tuple[list[Document], list[str]]]
+
+WORDS = "Zürich – naïve café “quoted”"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WORDS.encode(),
+        codecs.BOM_UTF8 + WORDS.encode(),
+        codecs.BOM_UTF16_LE + WORDS.encode("utf-16-le"),
+        codecs.BOM_UTF16_BE + WORDS.encode("utf-16-be"),
+        codecs.BOM_UTF32_LE + WORDS.encode("utf-32-le"),
+        WORDS.encode("cp1252"),
+        "Zu\u0308rich – nai\u0308ve cafe\u0301 “quoted”".encode(),
+    ],
+    ids=["utf-8", "utf-8 mark", "utf-16 le", "utf-16 be", "utf-32", "cp1252", "decomposed"],
+)
+def test_text_is_read_in_common_encodings(tmp_path: Path, read: Read, data: bytes) -> None:
+    (tmp_path / "note.txt").write_bytes(data)
+    [document], complaints = read(tmp_path / "note.txt")
+    assert (document.text, document.title, complaints) == (WORDS, "note", [])
+
+
+def test_one_damaged_byte_does_not_turn_the_whole_text_into_another_encoding(tmp_path: Path, read: Read) -> None:
+    (tmp_path / "note.txt").write_bytes(WORDS.encode() + b" dam\xe9ged " + WORDS.encode())
+    [document], _ = read(tmp_path / "note.txt")
+    assert document.text == f"{WORDS} dam\ufffdged {WORDS}"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x7fELF\x02\x01\x01\x00\x00", bytes(range(1, 256)) * 4, "no mark".encode("utf-16-le"), b"abc\x00def"],
+)
+def test_binary_is_refused(tmp_path: Path, read: Read, data: bytes) -> None:
+    (tmp_path / "note.txt").write_bytes(data)
+    with pytest.raises(Unreadable, match="is binary"):
+        read(tmp_path / "note.txt")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html", "a.pdf", "a.docx", "a.csv"])
+@pytest.mark.parametrize("data", [b"", b" \n\t"])
+def test_an_empty_file_is_refused(tmp_path: Path, read: Read, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(Unreadable, match="is empty"):
+        read(tmp_path / name)
+
+
+def test_a_file_too_large_to_be_read_whole_is_refused(
+    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_module, "LARGEST_FILE", 1 << 20)
+    (tmp_path / "big.txt").write_bytes(b"x" * (1 << 20))
+    assert len(read(tmp_path / "big.txt")[0][0].text) == 1 << 20
+    (tmp_path / "big.txt").write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(Unreadable, match="larger than 1 MB"):
+        read(tmp_path / "big.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Some words.\n\n## The *first* heading ##\n\n# Later", "The *first* heading"),
+        ("```\n# a comment in code\n```\n# Real", "Real"),
+        ("~~~\n```\n# still code\n~~~\nUnderlined\n======\n", "Underlined"),
+        ('---\ntitle: "From the top"\ntags: [a]\n---\n# Heading\n', "From the top"),
+        ("---\ntags: [a]\n---\n# Heading\n", "Heading"),
+        ("No heading, #hashtag only\n#\n", "notes"),
+        ("Text\n\n---\n\nmore", "notes"),
+    ],
+)
+def test_the_title_of_markdown_is_its_first_heading(tmp_path: Path, read: Read, text: str, title: str) -> None:
+    (tmp_path / "notes.md").write_text(text)
+    [document], _ = read(tmp_path / "notes.md")
+    assert document.title == title
+
+
+def test_settings_at_the_top_of_markdown_are_left_out(tmp_path: Path, read: Read) -> None:
+    (tmp_path / "notes.md").write_text("---\ntitle: T\nsecret: 1\n---\nBody with *marks*.\n")
+    [document], _ = read(tmp_path / "notes.md")
+    assert document.text == "Body with *marks*.\n"
