@@ -50,8 +50,10 @@ def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> No
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "fram.txt").write_text("The polar ship Fram was designed by Colin Archer of Larvik.", encoding="utf-8")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing more")
     with BeliefRAG(folder, **given(tmp_path)) as rag:
         assert rag.ask("Who designed the Fram?").sources[0].source.endswith("fram.txt")
+        assert [Path(skipped.path).name for skipped in rag.skipped] == ["broken.pdf"]
 
 
 def test_any_object_with_a_search_method_is_a_retriever(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ async def test_closing_the_stream_cancels_the_model_call() -> None:
         seen.append(event)
         if event.kind == "call_started":
             break
-    await stream.aclose()  # type: ignore[attr-defined]
+    await stream.aclose()
     assert isinstance(seen[0], Started)
     assert cancelled.is_set()
 

@@ -15,7 +15,7 @@ from beliefrag.models import ChatModel, compose, default_verifier, open_provider
 from beliefrag.models.retry import RetryPolicy
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
-from beliefrag.retrieval import Bm25Index, Retriever, docs_index
+from beliefrag.retrieval import Bm25Index, IndexReport, OnProgress, Retriever, docs_index
 from beliefrag.retrieval.scale import score_scale
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
@@ -35,6 +35,8 @@ class Assembly:
     harness: Harness
     method: BeliefRAGMethod
     artifact: Artifact
+    report: IndexReport | None = None
+    """What reading the documents came to, where documents were read."""
 
 
 def open_model(settings: Settings) -> ChatModel:
@@ -61,8 +63,17 @@ def assemble(
     passages: Iterable[Passage] | None = None,
     index: str | Path | None = None,
     retriever: Retriever | None = None,
+    progress: OnProgress | None = None,
 ) -> Assembly:
     """Opens everything. The cheap things come first, so that a wrong setting is told before documents are read.
+
+    Args:
+        settings: What to open.
+        docs: Files and folders; their index is kept in the cache and refreshed.
+        passages: Passages to hold in memory.
+        index: An index made by `beliefrag index`.
+        retriever: Anything that can search.
+        progress: Told how far the reading of documents has come.
 
     Raises:
         SettingsError: A setting cannot be used, or not exactly one source of passages was given.
@@ -80,22 +91,22 @@ def assemble(
     prompts = Prompts.load(settings.prompts)
     model = open_model(settings)
     artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
-    found = retriever or _retriever(docs, passages, index)
+    report: IndexReport | None = None
+    found: Retriever
+    if retriever is not None:
+        found = retriever
+    elif passages is not None:
+        found = Bm25Index.in_memory(passages)
+    elif index is not None:
+        found = Bm25Index.open(index)
+    else:
+        paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
+        found, report = docs_index(paths, cache_dir(), progress=progress)
     scale = score_scale(found) if isinstance(found, Bm25Index) else artifact.score_scale or _UNKNOWN_SCALE
     return Assembly(
         model=model,
         harness=Harness(model, found, prompts, verifier, settings.budget),
         method=BeliefRAGMethod(artifact.calibration(scale), settings.thresholds),
         artifact=artifact,
+        report=report,
     )
-
-
-def _retriever(
-    docs: str | Path | Iterable[str | Path] | None, passages: Iterable[Passage] | None, index: str | Path | None
-) -> Bm25Index:
-    if index is not None:
-        return Bm25Index.open(Path(index))
-    if passages is not None:
-        return Bm25Index.in_memory(passages)
-    paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
-    return docs_index(paths, cache_dir())[0]

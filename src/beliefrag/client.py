@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from beliefrag.assembly import Assembly, assemble
 from beliefrag.errors import SettingsError
 from beliefrag.events import Event
 from beliefrag.result import Result
-from beliefrag.retrieval.protocol import Retriever
+from beliefrag.retrieval import Retriever, Skipped
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage, Question
 
@@ -65,6 +65,11 @@ class BeliefRAG:
         """The settings in force."""
         return self._settings
 
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Documents that could not be read, with the reason of each: what no answer rests on."""
+        return self._assembly.report.skipped if self._assembly.report else ()
+
     def ask(self, question: str) -> Result:
         """Answers a question. A failure is an outcome too: look at `result.outcome` before using `result.answer`."""
         return self._worker.submit(self._episode(question)).result()
@@ -73,7 +78,7 @@ class BeliefRAG:
         """Like `ask`, without blocking the caller's event loop. Cancelling it stops paying for model calls."""
         return await asyncio.wrap_future(self._worker.submit(self._episode(question)))
 
-    async def stream(self, question: str) -> AsyncIterator[Event]:
+    async def stream(self, question: str) -> AsyncGenerator[Event, None]:
         """Yields the events of an episode as they happen; the last is `Finished`."""
         here = asyncio.get_running_loop()
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -106,7 +111,7 @@ class BeliefRAG:
     ) -> None:
         self.close()
 
-    def _events(self, question: str) -> AsyncIterator[Event]:
+    def _events(self, question: str) -> AsyncGenerator[Event, None]:
         if not question.strip():
             raise SettingsError("The question is empty.", remedy="Ask something.")
         return loop.run(Question(question), self._assembly.method, self._assembly.harness)

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -43,7 +43,7 @@ class Harness:
     budget: Budget = Budget()
 
 
-async def run(question: Question, method: Method, harness: Harness) -> AsyncIterator[events.Event]:
+async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[events.Event, None]:
     """Yields the events of one episode as they happen; the last one is `Finished`.
 
     Closing the iterator cancels the episode, and with it the model call that it is waiting for.
@@ -108,6 +108,7 @@ class _Episode:
         try:
             outcome = await self._until_the_end()
         except BeliefRAGError as error:
+            _log.debug("An episode failed.", exc_info=True)
             outcome = self._failed(type(error).__name__, error.message, error.remedy)
         except Exception as error:
             _log.debug("An episode broke off.", exc_info=True)

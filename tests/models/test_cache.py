@@ -13,8 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from tests.support.chat import Gated, ask, script
-from tests.support.http_server import ChatServer, completion
 
 from beliefrag.errors import ModelError, ReplayMiss, SettingsError, TransportError
 from beliefrag.models.cache import Cache, reply_key
@@ -22,6 +20,8 @@ from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.models.reply_store import ReplyStore
 from beliefrag.models.scripted import Scripted
+from tests.support.chat import Gated, ask, script
+from tests.support.http_server import ChatServer, completion
 
 KEY = "sk-very-secret-key-123456"
 

@@ -4,8 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.chat import Gated, ask
-from tests.support.http_server import ChatServer, Response, completion, failure
 
 from beliefrag.errors import SettingsError, TransportError
 from beliefrag.models.compose import compose
@@ -14,6 +12,8 @@ from beliefrag.models.meter import Meter
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatModel
 from beliefrag.models.retry import Retry, RetryPolicy
+from tests.support.chat import Gated, ask
+from tests.support.http_server import ChatServer, Response, completion, failure
 
 FAST = RetryPolicy(attempts=3, wait_initial=0, wait_max=0, wait_jitter=0)
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.chat import Gated, ask
-from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 from beliefrag.errors import ReplyError, SettingsError, TransportError
 from beliefrag.models.limit import Limit, Permits, Sign
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.models.retry import Retry, RetryPolicy
+from tests.support.chat import Gated, ask
+from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 
 async def window(permits: Permits, *signs: Sign) -> int:

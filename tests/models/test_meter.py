@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.chat import Gated, ask, script
 
 from beliefrag.errors import ModelError
 from beliefrag.models.failures import EmptyReplyError
@@ -14,6 +13,7 @@ from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.models.retry import Retry, RetryPolicy
 from beliefrag.models.scripted import Scripted
 from beliefrag.types import Usage
+from tests.support.chat import Gated, ask, script
 
 
 class Priced:

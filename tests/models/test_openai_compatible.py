@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.support.chat import ask
-from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 from beliefrag.errors import SettingsError, TransportError
 from beliefrag.models.counting import STAND_IN
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatModel, TokenProbability
+from tests.support.chat import ask
+from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 SCHEMA = {"type": "object", "properties": {"b": {"type": "number"}, "a": {"type": "number"}}, "required": ["b", "a"]}
 

@@ -10,12 +10,12 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from tests.support.chat import ask
-from tests.support.http_server import ChatServer, Response, completion, failure
 
 from beliefrag.errors import BeliefRAGError, ModelError, ReplyError, SettingsError, TransportError
 from beliefrag.models.failures import EmptyReplyError, from_connection
 from beliefrag.models.openai_compatible import OpenAICompatible
+from tests.support.chat import ask
+from tests.support.http_server import ChatServer, Response, completion, failure
 
 KEY = "sk-very-secret-key-123456"
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.chat import ask
-from tests.support.http_server import completion
 
 from beliefrag.models.counting import STAND_IN, count_tokens
 from beliefrag.models.openai_reply import read_reply
 from beliefrag.models.protocol import ChatReply
+from tests.support.chat import ask
+from tests.support.http_server import completion
 
 
 def read(*args: Any, top_logprobs: int = 0, **fields: Any) -> ChatReply:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.chat import Gated, ask, script
-from tests.support.http_server import ChatServer, Response, completion, failure
 
 from beliefrag.errors import ModelError, ReplyError, SettingsError, TransportError
 from beliefrag.models.failures import EmptyReplyError
@@ -16,6 +14,8 @@ from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.models.retry import Retry, RetryPolicy
 from beliefrag.models.scripted import Scripted
+from tests.support.chat import Gated, ask, script
+from tests.support.http_server import ChatServer, Response, completion, failure
 
 AT_ONCE = RetryPolicy(attempts=4, wait_initial=0, wait_max=0, wait_jitter=0)
 PROMPT_TOKENS = 12

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.chat import ask, script
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
 from beliefrag.models.counting import STAND_IN
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.protocol import ChatModel, TokenProbability
 from beliefrag.models.scripted import Scripted
+from tests.support.chat import ask, script
 
 
 async def replies(model: Scripted, *texts: str, purpose: str = "answer") -> list[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import Protocol, cast
+from typing import Protocol
 
 from beliefrag import loop
 from beliefrag.assembly import Assembly
@@ -34,7 +33,7 @@ class Display(Protocol):
 async def play(question: Question, assembly: Assembly, *, display: Display | None, trace: Trace | None) -> Result:
     """Answers a question. Cancelling it, or an error in the display, cancels the model call that is under way."""
     seen: list[Event] = []
-    stream = cast("AsyncGenerator[Event, None]", loop.run(question, assembly.method, assembly.harness))
+    stream = loop.run(question, assembly.method, assembly.harness)
     try:
         # The display is left first: the terminal is usable again while the model is still winding down.
         async with contextlib.aclosing(stream):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,10 +11,8 @@ from beliefrag.assembly import Assembly, assemble
 from beliefrag.cli.index_progress import watching
 from beliefrag.cli.notices import say
 from beliefrag.cli.terminal import is_screen, open_console
-from beliefrag.paths import cache_dir
-from beliefrag.retrieval import IndexReport, docs_index
+from beliefrag.retrieval import IndexReport
 from beliefrag.settings import Settings
-from beliefrag.types import Hit
 
 __all__ = ["busy", "open_for_question"]
 
@@ -28,13 +25,11 @@ def open_for_question(settings: Settings, *, docs: Sequence[Path] | None, index:
     if docs is None or index is not None:
         with busy("opening index and model"):
             return assemble(settings, docs=docs, index=index)
-    with busy("opening the model"):
-        # Once without the documents: a wrong setting is told before they are read, which may take a while.
-        asyncio.run(assemble(settings, retriever=_Nothing()).model.aclose())
     with watching() as progress:
-        found, report = docs_index(docs, cache_dir(), progress=progress)
-    _tell(report)
-    return assemble(settings, retriever=found)
+        assembly = assemble(settings, docs=docs, progress=progress)
+    if assembly.report is not None:
+        _tell(assembly.report)
+    return assembly
 
 
 @contextlib.contextmanager
@@ -53,10 +48,3 @@ def _tell(report: IndexReport) -> None:
         number = f"{len(report.skipped):,} files were" if len(report.skipped) > 1 else "1 file was"
         more = " 'beliefrag index' lists all of them." if len(report.skipped) > 1 else ""
         say(f"warning: {number} left out: {first.path} {first.reason}.{more}")
-
-
-class _Nothing:
-    """Documents that hold nothing."""
-
-    def search(self, query: str, k: int) -> Sequence[Hit]:
-        return ()
