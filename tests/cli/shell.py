@@ -54,14 +54,16 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "beliefrag", *map(str, arguments)]
 
 
-def in_shell(*arguments: str | Path, env: Mapping[str, str] | None = None, **how: Any) -> Ran:
+def in_shell(
+    *arguments: str | Path, env: Mapping[str, str] | None = None, timeout_seconds: float = 60, **how: Any
+) -> Ran:
     """Runs a command in a process of its own, without a terminal."""
     done = subprocess.run(
         command(*arguments),
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=timeout_seconds,
         env={**os.environ, **(env or {})},
         **how,
     )

@@ -1,0 +1,138 @@
+"""Every command and every Python example in the documents is run, so that none of them can grow stale."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.settings import load_settings
+from tests.support.http_server import ChatServer, completion
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+VERDICT = {"unhelpful_doc_ids": [], "support": 0.95, "conflict": 0.0, "gap": 0.0, "uncertainty": 0.0}
+ADDRESS = "http://localhost:8000/v1"
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    pattern = re.compile(rf"^```{language}\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    return [
+        (page.relative_to(ROOT).as_posix(), block)
+        for page in PAGES
+        for block in pattern.findall(page.read_text(encoding="utf-8"))
+    ]
+
+
+def commands() -> list[tuple[str, str]]:
+    return [
+        (page, line.removeprefix("$ "))
+        for page, block in blocks("console")
+        for line in block.splitlines()
+        if line.startswith("$ ")
+    ]
+
+
+@pytest.fixture
+def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with documents, and a scripted model in the place of the default one."""
+    for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    work = tmp_path / "work"
+    (work / "handbook").mkdir(parents=True)
+    (work / "handbook" / "travel.md").write_text(
+        "# Travel\n\nTravel above the limit is approved by the head of finance.\n", encoding="utf-8"
+    )
+    script = tmp_path / "script.jsonl"
+    lines = [
+        {"purpose": "verifier", "reply": VERDICT, "repeat": True},
+        {"purpose": "answer", "reply": "the head of finance", "repeat": True},
+    ]
+    script.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("BELIEFRAG_MODEL", f"scripted:{script}")
+    monkeypatch.setenv("BELIEFRAG_BORROW", "published")
+    monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")
+    monkeypatch.chdir(work)
+    return work
+
+
+def test_there_are_commands_to_run() -> None:
+    assert len(commands()) > 5
+
+
+@pytest.mark.parametrize(("page", "command"), commands())
+def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServer, page: str, command: str) -> None:
+    chat_server.play(
+        lambda request: completion(json.dumps(VERDICT) if "response_format" in request.body else "the head of finance")
+    )
+    words = shlex.split(command.replace(ADDRESS, chat_server.url))
+    runners: dict[str, Callable[[list[str]], list[str]]] = {
+        # A dry run: `make test` would run this test again. What it would run is run by CI and by other tests.
+        "make": lambda rest: ["make", "--dry-run", "--directory", str(ROOT), *rest],
+        "beliefrag": lambda rest: [sys.executable, "-m", "beliefrag", *rest],
+        # Measurements take long: that they understand the flags is what is tested.
+        "python": lambda rest: [sys.executable, *rest, "--help"],
+    }
+    if "--index" in words:
+        subprocess.run(
+            [sys.executable, "-m", "beliefrag", "index", "handbook/", "--out", "handbook.index"],
+            check=True,
+            capture_output=True,
+        )
+    done = subprocess.run(
+        runners[words[0]](words[1:]),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT if words[0] == "python" else practice,
+    )
+    assert done.returncode == 0, f"{page}: {command}\n{done.stdout}\n{done.stderr}"
+    if "ask" in words:
+        assert "the head of finance" in done.stdout
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("python"))
+def test_a_python_example_in_the_documents_works(practice: Path, page: str, code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60, cwd=practice
+    )
+    assert done.returncode == 0, f"{page}\n{done.stderr}"
+    if "rag.ask" in code:
+        assert "the head of finance" in done.stdout
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("toml"))
+def test_a_settings_example_in_the_documents_works(
+    practice: Path, monkeypatch: pytest.MonkeyPatch, page: str, text: str
+) -> None:
+    monkeypatch.delenv("BELIEFRAG_MODEL")
+    Path("beliefrag.toml").write_text(text, encoding="utf-8")
+    assert {source for _, _, source in load_settings().rows()} >= {"beliefrag.toml"}
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| `([a-z_.]+)` \| ([^|]+) \|", page, re.MULTILINE))
+    rows = {name: value for name, value, _ in load_settings().rows()}
+    assert set(documented) == set(rows)
+    for name, value in rows.items():
+        if value is not None:
+            shown = str(value).lower() if isinstance(value, bool) else str(value)
+            plain = documented[name].strip().strip("`")
+            assert plain == shown or float(plain) == float(value), name
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
