@@ -40,9 +40,9 @@ Row = dict[str, Any]
 SCORES = {"support": 1, "gap": -1, "uncertainty": -1, "conflict": -1}
 
 
-def load(name: str) -> list[Row]:
+def load(name: str, benchmark: str = "hotpotqa") -> list[Row]:
     """The records of one benchmark file."""
-    folder = Path(os.environ.get("BELIEFRAG_DATA", "../shared/data")) / "hotpotqa"
+    folder = Path(os.environ.get("BELIEFRAG_DATA", "../shared/data")) / benchmark
     with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 

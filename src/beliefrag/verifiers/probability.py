@@ -18,7 +18,7 @@ from beliefrag.replies import Repairs, bare_answer
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers.form import Asker
 
-__all__ = ["Probability"]
+__all__ = ["Probability", "yes"]
 
 _ALTERNATIVES = 10
 
@@ -42,15 +42,15 @@ class Probability:
         There is conflict only as far as "no, they do not agree" is likelier than yes: undecided is not torn.
         """
         helps = [
-            await _yes(asker, "verifier_helps", {**fields, "evidence": evidence_block([passage])})
+            await yes(asker, "verifier_helps", {**fields, "evidence": evidence_block([passage])})
             for passage in passages
         ]
         least = min(self.helps, max(helps) - self.margin)
         helpful = [passage for passage, p in zip(passages, helps, strict=True) if p >= least]
         draft, confidence = await asker.ask("verifier", "answer", fields, _drafted, top_logprobs=1)
         whole = {**fields, "draft": neutral(draft)}
-        support = await _yes(asker, "verifier_support", whole)
-        complete = await _yes(asker, "verifier_complete", whole)
+        support = await yes(asker, "verifier_support", whole)
+        complete = await yes(asker, "verifier_complete", whole)
         agree = await self._agreement(asker, fields, helpful)
         return Observation(
             support=support,
@@ -65,10 +65,11 @@ class Probability:
         """The probability that the helpful passages agree; one voice cannot contradict itself."""
         if len(helpful) < 2:
             return 1.0
-        return await _yes(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
+        return await yes(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
 
 
-async def _yes(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:
+async def yes(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:
+    """The probability of yes against no in the reply to one short question."""
     return await asker.ask("verifier", prompt, fields, _probability_of_yes, max_tokens=1, top_logprobs=_ALTERNATIVES)
 
 

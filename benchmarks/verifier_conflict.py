@@ -1,0 +1,73 @@
+"""Does a model see that two passages disagree? RGB's counterfactual pairs, asked with the prompt `verifier_agree`.
+
+    python -m benchmarks.verifier_conflict --n 16 --out FILE.json
+
+For each question two pairs: two true passages, and a true one beside one that was altered to give another answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from beliefrag.assembly import open_model
+from beliefrag.desk import CallRecorder, Desk
+from beliefrag.models.meter import Meter
+from beliefrag.prompts import Prompts, evidence_block, neutral
+from beliefrag.settings import DEFAULT_MODEL, load_settings
+from beliefrag.types import Passage
+from beliefrag.verifiers import FORMS
+from beliefrag.verifiers.probability import yes
+from benchmarks.verifier_forms import interval, load
+
+
+async def measure(model_name: str, n: int, seed: int) -> dict[str, Any]:
+    """The probability of agreement for agreeing and for disagreeing pairs, and how well it tells them apart."""
+    rows = [row for row in load("en_fact", "rgb") if len(row["positive"]) > 1 and row["positive_wrong"]]
+    random.Random(seed).shuffle(rows)
+    model = open_model(load_settings({"model": model_name}).settings)
+    quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
+    desk = Desk(Meter(model), Prompts.load(), FORMS["probability"], quiet)
+    found: list[dict[str, Any]] = []
+    for row in rows[:n]:
+        pairs = {"agree": row["positive"][:2], "differ": [row["positive"][0], row["positive_wrong"][-1]]}
+        found.append({"id": row["id"]})
+        for name, texts in pairs.items():
+            evidence = evidence_block([Passage(str(i), "", text) for i, text in enumerate(texts)])
+            fields = {"question": neutral(row["query"]), "evidence": evidence}
+            found[-1][name] = round(await yes(desk, "verifier_agree", fields), 4)
+        print(found[-1], flush=True)
+    await model.aclose()
+    return {"model": model.identity, "n": len(found), "auc": interval(found, _auc), "pairs": found}
+
+
+def _auc(rows: Any) -> float:
+    return (
+        sum(
+            (one["agree"] > other["differ"]) + 0.5 * (one["agree"] == other["differ"]) for one in rows for other in rows
+        )
+        / len(rows) ** 2
+    )
+
+
+def main() -> None:
+    """Reads the command line, measures, prints and writes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=DEFAULT_MODEL)
+    parser.add_argument("--n", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    date = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    result = {"date": date, "seed": given.seed, **asyncio.run(measure(given.model, given.n, given.seed))}
+    given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
