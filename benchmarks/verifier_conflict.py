@@ -47,13 +47,9 @@ async def measure(model_name: str, n: int, seed: int) -> dict[str, Any]:
     return {"model": model.identity, "n": len(found), "auc": interval(found, _auc), "pairs": found}
 
 
-def _auc(rows: Any) -> float:
-    return (
-        sum(
-            (one["agree"] > other["differ"]) + 0.5 * (one["agree"] == other["differ"]) for one in rows for other in rows
-        )
-        / len(rows) ** 2
-    )
+def _auc(rows: Sequence[dict[str, Any]]) -> float:
+    pairs: list[tuple[float, float]] = [(one["agree"], other["differ"]) for one in rows for other in rows]
+    return sum((agree > differ) + 0.5 * (agree == differ) for agree, differ in pairs) / len(pairs)
 
 
 def main() -> None:
