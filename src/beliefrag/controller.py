@@ -31,6 +31,8 @@ class View:
     answer_window: tuple[Passage, ...]
     queries: tuple[str, ...]
     """Searches made so far."""
+    rewritten: str | None
+    """What REWRITE gave, until the next search."""
     novelty: float
     """Of the latest search; 1 before the first."""
     actions: tuple[Action, ...]

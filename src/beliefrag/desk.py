@@ -92,6 +92,7 @@ class Desk:
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         top_logprobs: int = 0,
+        turns: Sequence[Message] = (),
     ) -> _T:
         """Fills in a prompt, asks, reads, and asks once more when the reply cannot be read (SPEC 6).
 
@@ -103,13 +104,18 @@ class Desk:
             schema: What the reply must look like, for providers that can enforce it.
             max_tokens: The longest reply that makes sense, where there is one.
             top_logprobs: How many token alternatives are needed.
+            turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
 
         Raises:
             UnreadableReply: Neither reply could be read.
         """
         request = ChatRequest(
             purpose,
-            (Message("system", self._prompts.fill("system")), Message("user", self._prompts.fill(prompt, **fields))),
+            (
+                Message("system", self._prompts.fill("system")),
+                Message("user", self._prompts.fill(prompt, **fields)),
+                *turns,
+            ),
             schema=schema,
             max_tokens=max_tokens,
             top_logprobs=top_logprobs,

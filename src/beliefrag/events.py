@@ -102,6 +102,8 @@ class Retrieved(Event):
     query: str | None
     """None when the query writer found nothing missing: no search was made and no round was used."""
     hits: tuple[Hit, ...]
+    candidates: tuple[float, ...] = ()
+    """Scores of all candidates, where a cut chose the hits among them."""
     added: tuple[str, ...]
     known: tuple[str, ...]
     refused: tuple[str, ...]

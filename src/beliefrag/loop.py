@@ -159,12 +159,17 @@ class _Episode:
     async def _retrieve(self, decision: Decision) -> None:
         query = decision.query or await self._next_query()
         hits: tuple[Hit, ...] = ()
+        candidates: tuple[float, ...] = ()
         change = Change()
         logged = len(self._evidence.log)
         if query is None:
             self._nothing_missing = True
         else:
-            hits = await self._search(query)
+            hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
+            if decision.cut:
+                candidates = tuple(hit.score for hit in hits)
+                # What no answer prompt could show is not retained: it would count as evidence that nobody read.
+                hits = hits[: max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))]
             self._queries.append(query)
             self._rewritten = None
             before = self._evidence.passages
@@ -175,6 +180,7 @@ class _Episode:
                 **self._stamp(),
                 query=query,
                 hits=hits,
+                candidates=candidates,
                 added=tuple(passage.id for passage in change.added),
                 known=change.known,
                 refused=change.refused,
@@ -199,10 +205,9 @@ class _Episode:
             return self._rewritten
         return query
 
-    async def _search(self, query: str) -> tuple[Hit, ...]:
-        top_k = self._harness.budget.top_k
+    async def _search(self, query: str, depth: int) -> tuple[Hit, ...]:
         try:
-            hits = await asyncio.to_thread(self._harness.retriever.search, query, top_k)
+            hits = await asyncio.to_thread(self._harness.retriever.search, query, depth)
         except BeliefRAGError:
             raise
         except Exception as error:
@@ -210,7 +215,7 @@ class _Episode:
                 f"The search for {query[:80]!r} failed: {error}.", remedy="Check the retriever or the index."
             ) from error
         self._meter.searched()
-        return tuple(hits[:top_k])
+        return tuple(hits[:depth])
 
     async def _rewrite(self, decision: Decision) -> None:
         before = self._rewritten or self._queries[-1]
@@ -225,7 +230,9 @@ class _Episode:
         )
 
     def _prune(self, decision: Decision, measurement: Measurement) -> None:
-        flagged = measurement.observation.unhelpful if measurement.observation else ()
+        flagged = decision.drop
+        if flagged is None:
+            flagged = measurement.observation.unhelpful if measurement.observation else ()
         logged = len(self._evidence.log)
         self._evidence.drop(flagged, step=self._step, reason=decision.reason)
         self._emit(events.Pruned(**self._stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids))
@@ -262,6 +269,7 @@ class _Episode:
             verifier_window=self._evidence.window(budget.verifier_passages),
             answer_window=self._evidence.window(budget.answer_passages),
             queries=tuple(self._queries),
+            rewritten=self._rewritten,
             novelty=self._novelty,
             actions=tuple(decision.action for decision in self._decisions),
             budget=budget,

@@ -18,9 +18,9 @@ Repairs = Counter[str]
 """How often each kind of mending was needed."""
 
 REPAIRS = {
-    "repaired": "JSON replies mended",
+    "repaired": "replies mended",
     "asked_again": "replies asked for a second time",
-    "unusable": "replies replaced by a cautious observation",
+    "unusable": "replies that could not be used, replaced by a cautious reading",
     "clamped": "scores moved into [0, 1]",
     "unknown_ids": "passage ids ignored because no such passage was shown",
 }

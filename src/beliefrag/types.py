@@ -9,9 +9,10 @@ alone, so gold answers and labels cannot be reached from there (SPEC 9).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Protocol
 
 __all__ = [
     "TERMINAL",
@@ -19,6 +20,7 @@ __all__ = [
     "Belief",
     "Budget",
     "Comparison",
+    "Cut",
     "Decision",
     "Diagnostics",
     "Hit",
@@ -146,6 +148,22 @@ class Comparison:
         return f"{self.name} {self.value:.2f} {'is' if self.holds else 'is not'} {self.relation} {self.threshold:.2f}"
 
 
+class Cut(Protocol):
+    """How many of its hits a search keeps, where that is known only from their scores.
+
+    A method implements it as a frozen dataclass, so that the decision that carries it can still be written down.
+    """
+
+    @property
+    def depth(self) -> int:
+        """How many candidates to fetch, in place of the budget's top-k."""
+        ...
+
+    def keep(self, scores: Sequence[float]) -> int:
+        """How many of the candidates to keep, given their scores, best first."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One action, and all that a person needs to see why it was taken."""
@@ -159,6 +177,10 @@ class Decision:
     legal: tuple[Action, ...] = ()
     query: str | None = None
     """For RETRIEVE: search for exactly this. None leaves the query to the harness (SPEC 5, Queries)."""
+    cut: Cut | None = None
+    """For RETRIEVE: lets the scores say how many passages are kept. None keeps the budget's top-k."""
+    drop: tuple[str, ...] | None = None
+    """For VERIFY: drop exactly these ids. None drops what the latest observation flagged."""
     answer: str | None = None
     """For ANSWER and STOP: the answer, where the method already has it. None asks the answer prompt."""
 
