@@ -24,6 +24,10 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "query_writer": frozenset({"question", "evidence", "prior_queries"}),
     "rewriter": frozenset({"question", "query", "reason"}),
     "answer": frozenset({"question", "evidence"}),
+    "trigger": frozenset({"question", "evidence"}),
+    "router": frozenset({"question"}),
+    "reasoner": frozenset({"question", "evidence", "reasoning"}),
+    "search_dialogue": frozenset({"question"}),
 }
 """Each prompt and the fields that it may use."""
 

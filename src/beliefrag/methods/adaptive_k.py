@@ -1,0 +1,66 @@
+"""Adaptive-k: one search, cut where the scores fall most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.types import Decision
+
+__all__ = ["AdaptiveK", "LargestDrop"]
+
+
+@dataclass(frozen=True, slots=True)
+class LargestDrop:
+    """Keeps what stands above the largest drop between neighbours in the list of scores.
+
+    Of equal drops the first counts. Where the scores do not fall at all there is no place to cut, and all is kept.
+    """
+
+    depth: int = 50
+    buffer: int = 0
+    """Passages kept below the drop as well."""
+    name: str = "largest-drop"
+
+    def __post_init__(self) -> None:
+        if self.depth < 1 or self.buffer < 0:
+            raise ValueError(f"a cut needs a depth of at least 1 and a buffer of at least 0, not {self}")
+
+    def keep(self, scores: Sequence[float]) -> int:
+        """How many to keep."""
+        drops = [upper - lower for upper, lower in pairwise(scores)]
+        if not drops or max(drops) <= 0.0:
+            return len(scores)
+        return min(len(scores), drops.index(max(drops)) + 1 + self.buffer)
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveK:
+    """Fetches a deep list of candidates once and lets their scores say how many to keep (Taguchi et al., 2025).
+
+    The original measures cosine similarity between embeddings and reads a long context; here the scores are the shared
+    retriever's, and no more passages are kept than the answer prompt shows.
+    """
+
+    cut: LargestDrop = LargestDrop()
+    name: str = "adaptive_k"
+
+    def begin(self) -> Controller:
+        """This very object: it has nothing to remember."""
+        return self
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        """Looks at nothing."""
+        return Measurement()
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        """RETRIEVE with a cut, then ANSWER."""
+        if view.queries:
+            return answer(view, f"the one search is made, and its scores kept {len(view.passages)}")
+        return (
+            search(view, "search once, and cut at the largest drop", cut=self.cut) if can_search(view) else stop(view)
+        )

@@ -1,0 +1,71 @@
+"""Adaptive-RAG: one look at the question decides how much is searched."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from beliefrag.controller import Controller, Measurement, Method, View
+from beliefrag.desk import Desk
+from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods.iterative import Iterative
+from beliefrag.methods.moves import can_search
+from beliefrag.methods.no_rag import NoRag
+from beliefrag.methods.static import Static
+from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts import neutral
+from beliefrag.replies import Repairs, one_line
+from beliefrag.types import Decision
+
+__all__ = ["AdaptiveRag"]
+
+# A word after the letter makes it an article ("A search is needed"), and no class.
+_LETTER = re.compile(r"\W*(?:class\W*)?([ABC])(?!\w|\s+\w)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveRag:
+    """Routes each question once, by its predicted complexity, to No-RAG, Static or Iterative (Jeong et al., 2024).
+
+    The original trains a classifier on which strategy answered which question, and its third strategy is IRCoT; here
+    the classifier is a prompt to the shared model, and the third strategy is this harness's Iterative. A reply that
+    names no class, twice, means one search: neither no evidence at all, nor every search there is.
+    """
+
+    name: str = "adaptive_rag"
+
+    def begin(self) -> Controller:
+        """A controller that has not chosen its route yet."""
+        return _Controller()
+
+
+class _Controller:
+    def __init__(self) -> None:
+        self._route: Controller | None = None
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        if self._route is None:
+            self._route = await _route(view, desk)
+        return await self._route.measure(view, desk)
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        assert self._route is not None
+        return self._route.decide(view, measurement)
+
+
+async def _route(view: View, desk: Desk) -> Controller:
+    # Where nothing can be searched all routes are one, and asking would be money thrown away.
+    if not can_search(view):
+        return Static().begin()
+    try:
+        return await desk.ask("router", "router", {"question": neutral(view.question.text)}, _read_route)
+    except UnreadableReply:
+        return Static().begin()
+
+
+def _read_route(reply: ChatReply, repairs: Repairs) -> Controller:
+    found = _LETTER.match(one_line(reply.text))
+    if found is None:
+        raise ReplyError("The reply is none of the letters A, B and C.")
+    routes: dict[str, Method] = {"A": NoRag(), "B": Static(), "C": Iterative()}
+    return routes[found.group(1).upper()].begin()

@@ -1,0 +1,120 @@
+"""FLARE: draft the next sentence, and search when the model is not sure of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods import reasoning
+from beliefrag.methods.confidence import Word, words
+from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.models.protocol import ChatReply
+from beliefrag.replies import Repairs
+from beliefrag.types import Comparison, Decision
+
+__all__ = ["Flare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flare:
+    """Forward-looking active retrieval, the direct form (Jiang et al., 2023). Needs token probabilities.
+
+    The first search is for the question. Then sentences are drafted one after the other; one with a token below
+    `confident` is searched for, without the words below `masked`, and drafted again in view of what was found. In the
+    original the text that so grows is the answer, after worked examples per dataset; here it steers the searches, and
+    the shared answer prompt answers from what they found. The thresholds are settings of ours.
+    """
+
+    confident: float = 0.8
+    masked: float = 0.4
+    sentences: int = 6
+    """The longest text."""
+    name: str = "flare"
+
+    def begin(self) -> Controller:
+        """A controller that remembers the text."""
+        return _Controller(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    words: tuple[Word, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+    @property
+    def least(self) -> float:
+        return min(word.probability for word in self.words)
+
+    def query(self, masked: float) -> str:
+        """The words that the model was sure enough of; all of them where it was sure of none."""
+        sure = reasoning.without_lead(" ".join(word.text for word in self.words if word.probability >= masked))
+        return sure if re.search(r"\w", sure) else reasoning.without_lead(self.text)
+
+
+class _Controller:
+    def __init__(self, method: Flare) -> None:
+        self._method = method
+        self._written: list[str] = []
+        self._doubtful: _Draft | None = None
+        self._end = ""
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        # The text only steers searches: with none made yet, or none left, there is nothing to steer.
+        if not (view.queries and can_search(view)):
+            return Measurement()
+        searched_for, self._doubtful = self._doubtful is not None, None
+        while not self._end and desk.usage.tokens < view.budget.tokens:
+            draft = await self._draft(view, desk)
+            if draft is None:
+                break
+            if draft.least < self._method.confident and not searched_for:
+                self._doubtful = draft
+                break
+            self._accept(draft.text)
+            searched_for = False
+        return Measurement()
+
+    async def _draft(self, view: View, desk: Desk) -> _Draft | None:
+        fields = reasoning.fields(view, self._written)
+        try:
+            return await desk.ask("draft", "reasoner", fields, self._read, top_logprobs=1)
+        except UnreadableReply:
+            self._end = "the text broke off"
+            return None
+
+    def _read(self, reply: ChatReply, repairs: Repairs) -> _Draft:
+        said = words(reply, self._method.name)
+        if not said:
+            raise ReplyError("The reply holds no sentence.")
+        sentence = reasoning.first_sentence(reply.text).split()
+        texts = [word.text for word in said]
+        # A label before the sentence, or a quote around it, is no part of it; where the two do not match, all counts.
+        start = next((i for i in range(len(texts)) if texts[i : i + len(sentence)] == sentence), None)
+        return _Draft(said if start is None else said[start : start + len(sentence)])
+
+    def _accept(self, sentence: str) -> None:
+        if reasoning.concludes(sentence):
+            self._end = "the text has come to an answer"
+        elif reasoning.repeats(sentence, self._written):
+            self._end = "the text repeats itself"
+        elif len(self._written) + 1 >= self._method.sentences:
+            self._end = "the text is as long as it may be"
+        self._written.append(sentence)
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        if self._end:
+            return answer(view, self._end)
+        if not can_search(view):
+            return stop(view)
+        if self._doubtful is None:
+            return search(view, "the first search is for the question")
+        least = Comparison("least token probability", self._doubtful.least, "below", self._method.confident, True)
+        return search(
+            view, "the model is not sure of its next sentence", least, query=self._doubtful.query(self._method.masked)
+        )

@@ -1,0 +1,63 @@
+"""IRCoT: each sentence of the reasoning is the next query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.errors import UnreadableReply
+from beliefrag.methods import reasoning
+from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.types import Decision
+
+__all__ = ["IrCot"]
+
+
+@dataclass(frozen=True, slots=True)
+class IrCot:
+    """Interleaves reasoning and retrieval (Trivedi et al., 2023).
+
+    The first search is for the question. Then a sentence of reasoning is written in view of what was found, and
+    searched for, until one gives the answer. As in the original, a separate reader has the last word: here the shared
+    answer prompt over all that was retained. The original shows some fifteen worked examples per dataset and collects
+    up to fifteen paragraphs; here the prompt has two made-up examples and the shared budget holds.
+    """
+
+    name: str = "ircot"
+
+    def begin(self) -> Controller:
+        """A controller that remembers the reasoning."""
+        return _Controller()
+
+
+class _Controller:
+    def __init__(self) -> None:
+        self._written: list[str] = []
+        self._end = ""
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        if view.queries and can_search(view):
+            fields = reasoning.fields(view, self._written)
+            try:
+                sentence = await desk.ask(
+                    "reasoner", "reasoner", fields, lambda reply, _: reasoning.first_sentence(reply.text)
+                )
+            except UnreadableReply:
+                self._end = "the reasoning broke off"
+                return Measurement()
+            if reasoning.concludes(sentence):
+                self._end = "the reasoning has come to an answer"
+            elif reasoning.repeats(sentence, self._written):
+                self._end = "the reasoning repeats itself"
+            self._written.append(sentence)
+        return Measurement()
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        if self._end:
+            return answer(view, self._end)
+        if not can_search(view):
+            return stop(view)
+        if not view.queries:
+            return search(view, "the first search is for the question")
+        return search(view, "search for the latest sentence of the reasoning", query=self._written[-1])

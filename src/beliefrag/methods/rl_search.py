@@ -1,0 +1,107 @@
+"""RL-Search: a dialogue in which the model itself searches and answers, in the format of Search-R1."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.models.protocol import ChatReply, Message
+from beliefrag.prompts import evidence_block, neutral
+from beliefrag.replies import Repairs, bare_answer, one_line
+from beliefrag.types import Decision, Passage
+
+__all__ = ["RlSearch"]
+
+_THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL | re.IGNORECASE)
+_STEP = re.compile(
+    r"<(search|answer)>(.*?)(</\1>|(?=</?(?:search|answer|information|think)>)|\Z)", re.DOTALL | re.IGNORECASE
+)
+_LONGEST_THOUGHT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RlSearch:
+    """A prompted search dialogue with the tags of Search-R1 (Jin et al., 2025) and R3-RAG (Li et al., 2025).
+
+    The originals train a model by reinforcement to use the tags; here an untrained model is shown how. Searches run
+    through the loop like all others, and the answer is the one given in the dialogue. A reply without a tag, twice,
+    ends the dialogue, and the shared answer prompt answers from what was found.
+    """
+
+    name: str = "rl_search"
+
+    def begin(self) -> Controller:
+        """A controller that remembers the dialogue."""
+        return _Controller()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    kind: Literal["search", "answer"]
+    text: str
+    thought: str
+
+    def turn(self) -> Message:
+        """What the model said, as the rest of the dialogue remembers it: its step, and nothing it made up after it."""
+        thought = f"<think>{neutral(self.thought)[:_LONGEST_THOUGHT]}</think> " if self.thought else ""
+        return Message("assistant", f"{thought}<{self.kind}>{neutral(self.text)}</{self.kind}>")
+
+
+class _Controller:
+    def __init__(self) -> None:
+        self._turns: list[Message] = []
+        self._shown: set[str] = set()
+        self._step: _Step | None = None
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        if view.queries:
+            self._turns.append(self._information(view))
+        self._step = None
+        # The last word may be said after the last search, but not once the tokens are spent.
+        if view.spent.tokens < view.budget.tokens:
+            fields = {"question": neutral(view.question.text)}
+            try:
+                self._step = await desk.ask("dialogue", "search_dialogue", fields, _read, turns=self._turns)
+            except UnreadableReply:
+                return Measurement()
+            self._turns.append(self._step.turn())
+        return Measurement()
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        if self._step is None:
+            reason = "the dialogue broke off; answer from what was found"
+            return answer(view, reason) if view.spent.tokens < view.budget.tokens else stop(view)
+        if self._step.kind == "answer":
+            return answer(view, "the model answers", answer=self._step.text)
+        if can_search(view):
+            return search(view, "the model asks for a search", query=self._step.text)
+        return stop(view)
+
+    def _information(self, view: View) -> Message:
+        new = [passage for passage in view.passages if passage.id not in self._shown]
+        self._shown.update(passage.id for passage in new)
+        left = "" if can_search(view) else "\nNo search is left: give your best answer."
+        return Message("user", f"<information>\n{_found(new)}\n</information>{left}")
+
+
+def _found(passages: list[Passage]) -> str:
+    return evidence_block(passages) if passages else "(nothing new)"
+
+
+def _read(reply: ChatReply, repairs: Repairs) -> _Step:
+    """The first step of a reply. What follows it the model made up: it has not seen what its search finds."""
+    thought = " ".join(_THOUGHT.findall(reply.text))
+    said = _THOUGHT.sub("", reply.text)
+    found = _STEP.search(said)
+    if found is None:
+        raise ReplyError("The reply holds neither <search> nor <answer>.")
+    if not found.group(3) or said[found.end() :].strip():
+        repairs["repaired"] += 1
+    if found.group(1).lower() == "search":
+        return _Step("search", one_line(found.group(2)), thought)
+    return _Step("answer", bare_answer(found.group(2)), thought)

@@ -1,0 +1,63 @@
+"""Self-RAG*: asked before each round whether to retrieve at all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts import evidence_block, neutral
+from beliefrag.replies import Repairs, one_line
+from beliefrag.types import Decision
+
+__all__ = ["SelfRag"]
+
+
+@dataclass(frozen=True, slots=True)
+class SelfRag:
+    """The retrieve/no-retrieve trigger of Self-RAG alone (Asai et al., 2024): hence the star in its title.
+
+    The original is a model trained to emit reflection tokens for retrieval, relevance, support and usefulness, with a
+    search over candidate segments. Here an untrained model is asked yes or no, and only whether to retrieve. A reply
+    that is neither, twice, means yes.
+    """
+
+    name: str = "self_rag"
+
+    def begin(self) -> Controller:
+        """A controller that remembers the latest yes or no."""
+        return _Controller()
+
+
+class _Controller:
+    def __init__(self) -> None:
+        self._wanted = True
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        if can_search(view):
+            fields = {"question": neutral(view.question.text), "evidence": evidence_block(view.answer_window)}
+            try:
+                self._wanted = await desk.ask("trigger", "trigger", fields, _is_yes)
+            except UnreadableReply:
+                self._wanted = True
+        return Measurement()
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        if not self._wanted:
+            return answer(view, "the trigger says that no search is needed")
+        if can_search(view):
+            return search(view, "the trigger asks for a search")
+        if view.nothing_missing:
+            return answer(view, "the query writer finds nothing left to search for")
+        return stop(view)
+
+
+def _is_yes(reply: ChatReply, repairs: Repairs) -> bool:
+    found = re.match(r"\W*(yes|no)\b", one_line(reply.text), re.IGNORECASE)
+    if found is None:
+        raise ReplyError("The reply is neither yes nor no.")
+    return found.group(1).lower() == "yes"

@@ -1,0 +1,33 @@
+"""Static: retrieve once, answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.types import Decision
+
+__all__ = ["Static"]
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """Searches for the question and answers from the top-k (Lewis et al., 2020, with a frozen retriever)."""
+
+    name: str = "static"
+
+    def begin(self) -> Controller:
+        """This very object: it has nothing to remember."""
+        return self
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        """Looks at nothing."""
+        return Measurement()
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        """RETRIEVE, then ANSWER."""
+        if view.queries:
+            return answer(view, "the one search is made")
+        return search(view, "this method searches once") if can_search(view) else stop(view)

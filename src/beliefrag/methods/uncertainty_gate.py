@@ -1,0 +1,65 @@
+"""The uncertainty gate: search only when the model is not sure of the answer it would give anyway."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beliefrag.controller import Controller, Measurement, View
+from beliefrag.desk import Desk
+from beliefrag.errors import UnreadableReply
+from beliefrag.methods.confidence import reply_probability
+from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts import evidence_block, neutral
+from beliefrag.replies import Repairs, bare_answer
+from beliefrag.types import Comparison, Decision
+
+__all__ = ["UncertaintyGate"]
+
+
+@dataclass(frozen=True, slots=True)
+class UncertaintyGate:
+    """Answers closed-book when the model gives its own answer a high probability, else retrieves once.
+
+    The baseline of the AdaRAGUE study (Moskvoretskii et al., 2025), which compares 27 estimates of uncertainty and fits
+    a threshold to each. Here the estimate is the plainest, the probability of the answer as written (the shared answer
+    prompt with no passages), and the threshold is a setting of ours. Needs token probabilities.
+    """
+
+    sure: float = 0.5
+    name: str = "uncertainty_gate"
+
+    def begin(self) -> Controller:
+        """A controller that has not tried to answer yet."""
+        return _Controller(self)
+
+
+class _Controller:
+    def __init__(self, method: UncertaintyGate) -> None:
+        self._method = method
+        self._answer: str | None = None
+        self._probability = 0.0
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        # Where nothing can be searched, the gate would open to nowhere.
+        if not view.queries and can_search(view):
+            fields = {"question": neutral(view.question.text), "evidence": evidence_block(())}
+            try:
+                self._answer, self._probability = await desk.ask("gate", "answer", fields, self._read, top_logprobs=1)
+            except UnreadableReply:
+                self._probability = 0.0
+        return Measurement()
+
+    def _read(self, reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
+        return bare_answer(reply.text), reply_probability(reply, self._method.name)
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        if view.queries:
+            return answer(view, "the one search is made")
+        holds = self._answer is not None and self._probability >= self._method.sure
+        sure = Comparison("answer probability", self._probability, "at least", self._method.sure, holds)
+        if holds:
+            return answer(view, "the model is sure of its own answer", sure, answer=self._answer)
+        if can_search(view):
+            return search(view, "the model is not sure of its own answer", sure)
+        return stop(view)

@@ -1,0 +1,84 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beliefrag.events import Retrieved, as_record
+from beliefrag.methods import AdaptiveK
+from beliefrag.methods.adaptive_k import LargestDrop
+from beliefrag.types import Budget, Hit, Passage
+from tests.support.episodes import play, script
+from tests.support.reading import actions, calls, says
+
+
+class Scored:
+    """Hits with the given scores, as deep as is asked for."""
+
+    def __init__(self, *scores: float) -> None:
+        self.scores = scores
+        self.depths: list[int] = []
+
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        self.depths.append(k)
+        return [Hit(Passage(f"p{i}", "", f"text {i}"), score) for i, score in enumerate(self.scores[:k])]
+
+
+@pytest.mark.parametrize(
+    ("scores", "kept"),
+    [
+        ([30, 29, 28, 12, 11], 3),
+        ([30, 10, 9, 8], 1),
+        ([30, 29, 28, 1], 3),
+        ([9, 6, 3, 0], 1),  # equal drops: the first
+        ([7, 7, 7], 3),  # no drop, no cut
+        ([7], 1),
+        ([], 0),
+    ],
+)
+def test_the_cut_is_at_the_largest_drop(scores: list[float], kept: int) -> None:
+    assert LargestDrop().keep(scores) == kept
+
+
+def test_a_buffer_keeps_passages_below_the_drop_too() -> None:
+    assert LargestDrop(buffer=1).keep([30, 10, 9, 8]) == 2
+    assert LargestDrop(buffer=9).keep([30, 10, 9, 8]) == 4
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1), st.integers(0, 5))
+def test_a_cut_keeps_at_least_one_and_at_most_all(scores: list[float], buffer: int) -> None:
+    assert 1 <= LargestDrop(buffer=buffer).keep(scores) <= len(scores)
+
+
+async def test_the_scores_of_a_deep_list_say_how_many_passages_are_kept(tmp_path: Path) -> None:
+    retriever = Scored(*[30.0 - i for i in range(7)], *[10.0 - i / 10 for i in range(60)])
+    result = await play(script(tmp_path, says("answer", "Paris")), retriever, method=AdaptiveK())
+    assert actions(result) == ["RETRIEVE", "ANSWER"]
+    assert retriever.depths == [50]
+    assert len(result.sources) == 7  # more than top-k
+    assert calls(result) == {"answer": 1}
+
+
+async def test_the_trace_holds_the_rule_and_the_scores_that_it_saw(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, says("answer", "x")), Scored(9.0, 8.0, 1.0), method=AdaptiveK())
+    retrieved = next(event for event in result.events if isinstance(event, Retrieved))
+    assert retrieved.candidates == (9.0, 8.0, 1.0)
+    assert [hit.score for hit in retrieved.hits] == [9.0, 8.0]
+    decided = next(as_record(event) for event in result.events if event.kind == "decided")
+    assert decided["decision"]["cut"] == {"depth": 50, "buffer": 0, "name": "largest-drop"}
+
+
+async def test_no_more_is_kept_than_the_answer_prompt_shows(tmp_path: Path) -> None:
+    budget = Budget(answer_passages=4)
+    result = await play(script(tmp_path, says("answer", "x")), Scored(*[5.0] * 20), method=AdaptiveK(), budget=budget)
+    retrieved = next(event for event in result.events if isinstance(event, Retrieved))
+    assert len(retrieved.evidence) == 4
+
+
+async def test_without_a_cut_no_search_goes_deeper_than_top_k(tmp_path: Path) -> None:
+    from beliefrag.methods import Static
+
+    retriever = Scored(*[5.0] * 20)
+    await play(script(tmp_path, says("answer", "x")), retriever, method=Static())
+    assert retriever.depths == [5]

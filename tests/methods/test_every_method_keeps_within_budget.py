@@ -1,0 +1,89 @@
+"""One property for all methods: whatever the budget and the replies, an episode ends well within its limits."""
+
+import asyncio
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from beliefrag.calibration import load_artifact
+from beliefrag.errors import TransportError
+from beliefrag.method import ScoreScale
+from beliefrag.methods import METHODS, method_named
+from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
+from beliefrag.outcome import Failed
+from beliefrag.types import Budget
+from tests.support.episodes import play
+from tests.test_loop import AnyRetriever, check_invariants
+
+CALIBRATION = load_artifact("published").calibration(ScoreScale(20.0, 8.0))
+unit = st.floats(0.0, 1.0)
+words = st.sampled_from(
+    ["Ada built it.", "Ada Holm was born. Then more.", "So the answer is: x.", "...", "yes", "one two"]
+)
+REPLIES = {
+    "query_writer": st.sampled_from(["SUFFICIENT", "first", "second"]),
+    "rewriter": st.sampled_from(["third", "fourth"]),
+    "answer": st.just("words"),
+    "gate": st.sampled_from(["words", "..."]),
+    "router": st.sampled_from(["A", "B", "C", "C", "perhaps"]),
+    "trigger": st.sampled_from(["yes", "yes", "no", "perhaps"]),
+    "reasoner": words,
+    "draft": words,
+    "dialogue": st.sampled_from(
+        ["<search>q</search>", "<search>r", "<answer>x</answer>", "lost", "<search></search>", "<think>t</think>"]
+    ),
+}
+
+
+class Whimsical:
+    """Replies with whatever the test draws, at any price, and can be down."""
+
+    identity = "whimsical"
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.data = data
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        if self.data.draw(st.integers(0, 40)) == 0:
+            raise TransportError("down")
+        if request.purpose == "verifier":
+            scores = {name: self.data.draw(unit) for name in ("support", "conflict", "gap", "uncertainty")}
+            text = json.dumps(scores | {"unhelpful_doc_ids": self.data.draw(st.lists(st.integers(-1, 9), max_size=6))})
+        else:
+            text = self.data.draw(REPLIES[request.purpose])
+        tokens = tuple(
+            TokenProbability(word if i == 0 else f" {word}", math.log(self.data.draw(st.floats(0.01, 1.0))))
+            for i, word in enumerate(text.split())
+        )
+        cost = self.data.draw(st.integers(0, 4000))
+        return ChatReply(text, cost, 10, 0.0, tokens=tokens if request.top_logprobs else None)
+
+    async def aclose(self) -> None: ...
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    data=st.data(),
+    budget=st.builds(
+        Budget,
+        rounds=st.integers(0, 4),
+        top_k=st.integers(1, 6),
+        actions=st.integers(1, 8),
+        tokens=st.integers(1, 20_000),
+        verifier_passages=st.integers(1, 8),
+        answer_passages=st.integers(1, 10),
+    ),
+)
+def test_every_episode_ends_within_its_budget_and_drops_for_good(
+    name: str, data: st.DataObject, budget: Budget
+) -> None:
+    method = method_named(name, CALIBRATION)
+    result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=method, budget=budget))
+    check_invariants(result, budget)
+    # Only a model that is down, or that has no words for the very answer, makes an episode fail.
+    if isinstance(result.outcome, Failed) and result.outcome.cause != "TransportError":
+        assert result.outcome.error.startswith("The answer reply could not be used")

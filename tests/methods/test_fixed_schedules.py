@@ -1,0 +1,73 @@
+"""No-RAG, Static and Iterative: what they do does not depend on what they find."""
+
+from pathlib import Path
+
+import pytest
+
+from beliefrag.methods import Iterative, NoRag, Static
+from beliefrag.outcome import Answered, Stopped
+from beliefrag.types import Budget
+from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.reading import actions, calls, prompts, says
+
+ANSWER = says("answer", "Paris")
+
+
+async def test_no_rag_never_searches_and_asks_the_shared_answer_prompt_with_no_passages(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"))
+    result = await play(script(tmp_path, ANSWER), retriever, method=NoRag())
+    assert isinstance(result.outcome, Answered)
+    assert retriever.queries == []
+    assert calls(result) == {"answer": 1}
+    assert prompts(result, "answer")[0].startswith("(no passages)\n\nQuestion: Which?")
+
+
+async def test_static_searches_once_for_the_question_and_answers_from_the_top_k(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits(*"abcdefg"))
+    result = await play(script(tmp_path, ANSWER), retriever, method=Static())
+    assert actions(result) == ["RETRIEVE", "ANSWER"]
+    assert retriever.queries == ["Which?"]
+    assert [passage.id for passage in result.sources] == list("abcde")
+    assert calls(result) == {"answer": 1}
+
+
+async def test_iterative_makes_all_rounds_with_the_query_writer_between_them(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"), hits("c"))
+    model = script(tmp_path, says("query_writer", "second"), says("query_writer", "third"), ANSWER)
+    result = await play(model, retriever, method=Iterative())
+    assert actions(result) == ["RETRIEVE", "RETRIEVE", "RETRIEVE", "ANSWER"]
+    assert retriever.queries == ["Which?", "second", "third"]
+    assert [passage.id for passage in result.sources] == ["a", "b", "c"]
+    assert calls(result) == {"query_writer": 2, "answer": 1}
+    # Each query is written in view of what was found before it.
+    assert "alphab" in prompts(result, "query_writer")[1]
+
+
+async def test_sufficient_does_not_cut_the_schedule_of_iterative_short(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"), hits("c"))
+    model = script(
+        tmp_path,
+        says("query_writer", "SUFFICIENT", repeat=True),
+        says("rewriter", "other words"),
+        says("rewriter", "still others"),
+        ANSWER,
+    )
+    result = await play(model, retriever, method=Iterative())
+    assert isinstance(result.outcome, Answered)
+    assert retriever.queries == ["Which?", "other words", "still others"]
+    assert calls(result) == {"query_writer": 2, "rewriter": 2, "answer": 1}
+
+
+async def test_iterative_that_runs_out_of_actions_stops_and_says_so(tmp_path: Path) -> None:
+    model = script(tmp_path, says("query_writer", "second"), ANSWER)
+    result = await play(model, PlannedRetriever(hits("a")), method=Iterative(), budget=Budget(actions=3))
+    assert isinstance(result.outcome, Stopped)
+    assert actions(result) == ["RETRIEVE", "RETRIEVE", "STOP"]
+    assert "within the budget" in result.reason
+
+
+@pytest.mark.parametrize("method", [Static(), Iterative()])
+async def test_with_no_round_to_use_the_answer_is_closed_book(tmp_path: Path, method: Static | Iterative) -> None:
+    result = await play(script(tmp_path, ANSWER), PlannedRetriever(hits("a")), method=method, budget=Budget(rounds=0))
+    assert isinstance(result.outcome, Stopped)
+    assert result.sources == ()

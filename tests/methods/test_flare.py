@@ -1,0 +1,90 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.methods import Flare
+from beliefrag.outcome import Answered, Failed, Stopped
+from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.reading import actions, calls, prompts, says
+
+ANSWER = says("answer", "Torsby")
+
+
+def drafted(**words: float) -> dict[str, Any]:
+    """A drafted sentence, each word with its probability; `_` stands for a full stop after it."""
+    tokens = [{"token": (" " if i else "") + w.replace("_", "."), "p": p} for i, (w, p) in enumerate(words.items())]
+    return says("draft", "".join(str(token["token"]) for token in tokens), logprobs=tokens)
+
+
+SURE = drafted(Ada=0.9, Holm=0.9, built=0.95, it_=1.0)
+DOUBTFUL = drafted(Holm=0.9, was=0.95, born=0.6, near=0.39, Oslo_=0.1)
+END = drafted(So=0.9, the=0.9, answer=0.9, is_=0.9)
+
+
+async def test_confident_sentences_cause_no_search(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"))
+    result = await play(script(tmp_path, SURE, END, ANSWER), retriever, method=Flare())
+    assert isinstance(result.outcome, Answered)
+    assert retriever.queries == ["Which?"]
+    assert calls(result) == {"draft": 2, "answer": 1}
+    assert "Reasoning so far: Ada Holm built it.\n" in prompts(result, "draft")[1]
+
+
+async def test_a_doubtful_sentence_is_searched_for_without_its_doubtful_words(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"))
+    result = await play(script(tmp_path, DOUBTFUL, SURE, END, ANSWER), retriever, method=Flare())
+    assert retriever.queries == ["Which?", "Holm was born"]
+    step = result.record()["steps"][1]
+    assert step["comparisons"][0]["name"] == "least token probability"
+    assert step["comparisons"][0]["value"] == pytest.approx(0.1)
+    # The doubtful sentence is not kept: it is drafted again in view of what was found.
+    assert "Reasoning so far: none\n" in prompts(result, "draft")[1]
+    assert "alphab" in prompts(result, "draft")[1]
+
+
+async def test_a_sentence_drafted_again_is_kept_whatever_its_probability(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"))
+    again = drafted(Holm=0.9, came=0.2, from_=0.2)
+    result = await play(script(tmp_path, DOUBTFUL, again, END, ANSWER), retriever, method=Flare())
+    assert len(retriever.queries) == 2
+    assert "Reasoning so far: Holm came from.\n" in prompts(result, "draft")[2]
+
+
+async def test_a_sentence_with_no_sure_word_is_searched_for_whole(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"))
+    await play(script(tmp_path, drafted(Near=0.1, Oslo_=0.1), END, ANSWER), retriever, method=Flare())
+    assert retriever.queries[1] == "Near Oslo."
+
+
+async def test_only_the_first_sentence_is_weighed(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"))
+    both = drafted(Ada=0.9, did_=0.9, Later=0.1, more_=0.1)
+    await play(script(tmp_path, both, END, ANSWER), retriever, method=Flare())
+    assert retriever.queries == ["Which?"]
+
+
+async def test_tokens_are_put_together_to_words(tmp_path: Path) -> None:
+    tokens = [{"token": "Ho", "p": 0.9}, {"token": "lm", "p": 0.2}, {"token": " lived.", "p": 0.9}]
+    retriever = PlannedRetriever(hits("a"), hits("b"))
+    model = script(tmp_path, says("draft", "Holm lived.", logprobs=tokens), END, ANSWER)
+    await play(model, retriever, method=Flare())
+    assert retriever.queries[1] == "lived."
+
+
+async def test_a_model_without_token_probabilities_is_told_apart_in_one_clear_error(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, says("draft", "Ada.")), PlannedRetriever(hits("a")), method=Flare())
+    assert isinstance(result.outcome, Failed)
+    assert result.outcome.cause == "ModelError"
+    assert "no token probabilities" in result.outcome.error
+    assert "'flare'" in result.outcome.error
+
+
+async def test_the_text_stays_within_its_length_and_the_rounds(tmp_path: Path) -> None:
+    lines = [drafted(Fact=0.9, **{f"number{i}_": 0.9}) for i in range(9)]
+    result = await play(script(tmp_path, *lines, ANSWER), PlannedRetriever(hits("a")), method=Flare(sentences=3))
+    assert calls(result)["draft"] == 3
+    doubts = [drafted(Holm=0.5, **{f"was{i}_": 0.5}) for i in range(9)]
+    result = await play(script(tmp_path, *doubts, ANSWER), PlannedRetriever(hits("a")), method=Flare())
+    assert isinstance(result.outcome, Stopped)
+    assert actions(result) == ["RETRIEVE", "RETRIEVE", "RETRIEVE", "STOP"]

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+
+from beliefrag.methods import IrCot
+from beliefrag.methods.reasoning import concludes, first_sentence
+from beliefrag.outcome import Answered, Stopped
+from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.reading import actions, calls, prompts, says
+
+ANSWER = says("answer", "Torsby")
+
+
+async def test_each_sentence_of_the_reasoning_is_the_next_query(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"))
+    model = script(
+        tmp_path,
+        says("reasoner", "Next sentence: The bridge was designed by Ada Holm. She was born in Oslo."),
+        says("reasoner", "So the answer is: Torsby."),
+        ANSWER,
+    )
+    result = await play(model, retriever, method=IrCot())
+    assert isinstance(result.outcome, Answered)
+    assert actions(result) == ["RETRIEVE", "RETRIEVE", "ANSWER"]
+    # One sentence at a time: what the model ran on to say is not kept.
+    assert retriever.queries == ["Which?", "The bridge was designed by Ada Holm."]
+    assert calls(result) == {"reasoner": 2, "answer": 1}
+    first, second = prompts(result, "reasoner")
+    assert "Reasoning so far: none\n" in first
+    assert "Reasoning so far: The bridge was designed by Ada Holm.\n" in second
+    assert "alphab" in second
+
+
+async def test_the_shared_reader_has_the_last_word(tmp_path: Path) -> None:
+    model = script(tmp_path, says("reasoner", "So the answer is: Oslo."), ANSWER)
+    result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
+    assert result.answer == "Torsby"
+
+
+async def test_reasoning_that_turns_in_a_circle_ends(tmp_path: Path) -> None:
+    model = script(tmp_path, says("reasoner", "Ada Holm built it.", repeat=True), ANSWER)
+    retriever = PlannedRetriever(hits("a"), hits("b"))
+    result = await play(model, retriever, method=IrCot())
+    assert len(retriever.queries) == 2
+    assert "repeats itself" in result.reason
+
+
+async def test_reasoning_without_end_is_stopped_by_the_rounds(tmp_path: Path) -> None:
+    model = script(tmp_path, says("reasoner", "One."), says("reasoner", "Two."), ANSWER)
+    result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
+    assert isinstance(result.outcome, Stopped)
+    assert calls(result)["reasoner"] == 2
+
+
+async def test_a_reply_with_no_words_twice_ends_the_reasoning(tmp_path: Path) -> None:
+    model = script(tmp_path, says("reasoner", "...", repeat=True), ANSWER)
+    result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
+    assert result.answer == "Torsby"
+    assert "broke off" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        ("Dr. J. Holm was born in Oslo. He died.", "Dr. J. Holm was born in Oslo."),
+        ('"It is in Oslo."', "It is in Oslo."),
+        ("The next sentence: It is.", "It is."),
+    ],
+)
+def test_the_first_sentence_is_found(reply: str, sentence: str) -> None:
+    assert first_sentence(reply) == sentence
+
+
+@pytest.mark.parametrize(
+    "sentence", ["So the answer is: x.", "so the answer is x", "The answer is: x", "Thus, the final answer is x"]
+)
+def test_a_conclusion_is_known_by_its_words(sentence: str) -> None:
+    assert concludes(sentence)
+    assert not concludes(f"Some say that {sentence}")

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from beliefrag.methods import UncertaintyGate
+from beliefrag.outcome import Answered, Failed
+from beliefrag.types import Budget
+from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.reading import actions, calls, prompts, says
+
+
+def own_answer(first: float, second: float) -> dict[str, object]:
+    return says("gate", "New York", logprobs=[{"token": "New", "p": first}, {"token": " York", "p": second}])
+
+
+async def test_a_sure_answer_is_given_closed_book(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"))
+    result = await play(script(tmp_path, own_answer(0.9, 0.9)), retriever, method=UncertaintyGate())
+    assert isinstance(result.outcome, Answered)
+    assert result.answer == "New York"
+    assert retriever.queries == []
+    assert calls(result) == {"gate": 1}
+    assert "answer probability 0.81 is at least 0.50" in result.reason
+    assert prompts(result, "gate")[0].startswith("(no passages)")
+
+
+async def test_an_unsure_answer_is_put_aside_for_one_search(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"))
+    model = script(tmp_path, own_answer(0.6, 0.6), says("answer", "Albany"))
+    result = await play(model, retriever, method=UncertaintyGate())
+    assert result.answer == "Albany"
+    assert actions(result) == ["RETRIEVE", "ANSWER"]
+    assert retriever.queries == ["Which?"]
+    assert calls(result) == {"gate": 1, "answer": 1}
+
+
+@pytest.mark.parametrize(("threshold", "searches"), [(0.35, 0), (0.37, 1)])
+async def test_the_threshold_is_on_the_product_of_the_tokens(tmp_path: Path, threshold: float, searches: int) -> None:
+    model = script(tmp_path, own_answer(0.6, 0.6), says("answer", "Albany"))
+    result = await play(model, PlannedRetriever(hits("a")), method=UncertaintyGate(sure=threshold))
+    assert result.usage.searches == searches
+
+
+async def test_a_model_without_token_probabilities_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, says("gate", "x")), PlannedRetriever(hits("a")), method=UncertaintyGate())
+    assert isinstance(result.outcome, Failed)
+    assert "no token probabilities" in result.outcome.error
+    assert "'uncertainty_gate'" in result.outcome.error
+
+
+async def test_an_answer_that_cannot_be_read_is_not_a_sure_one(tmp_path: Path) -> None:
+    silence = says("gate", "...", logprobs={"...": 1.0}, repeat=True)
+    model = script(tmp_path, silence, says("answer", "Albany"))
+    result = await play(model, PlannedRetriever(hits("a")), method=UncertaintyGate())
+    assert result.answer == "Albany"
+    assert result.usage.searches == 1
+
+
+async def test_tokens_spent_on_the_gate_leave_its_answer_at_no_further_cost(tmp_path: Path) -> None:
+    model = script(tmp_path, own_answer(0.1, 0.1))
+    result = await play(model, PlannedRetriever(hits("a")), method=UncertaintyGate(), budget=Budget(tokens=10))
+    assert result.answer == "New York"
+    assert calls(result) == {"gate": 1}
