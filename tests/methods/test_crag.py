@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from beliefrag.methods import Crag
 from beliefrag.outcome import Answered, Stopped
 from beliefrag.types import Budget
@@ -68,3 +70,8 @@ async def test_evidence_is_not_graded_when_nothing_can_follow_from_it(tmp_path: 
     result = await play(model, PlannedRetriever(hits("a")), method=Crag(), budget=Budget(rounds=1))
     assert isinstance(result.outcome, Stopped)
     assert calls(result) == {"answer": 1}
+
+
+def test_thresholds_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="incorrect must not be above correct"):
+        Crag(correct=0.2, incorrect=0.6)

@@ -88,3 +88,10 @@ async def test_the_text_stays_within_its_length_and_the_rounds(tmp_path: Path) -
     result = await play(script(tmp_path, *doubts, ANSWER), PlannedRetriever(hits("a")), method=Flare())
     assert isinstance(result.outcome, Stopped)
     assert actions(result) == ["RETRIEVE", "RETRIEVE", "RETRIEVE", "STOP"]
+
+
+async def test_a_text_that_repeats_itself_ends_however_doubtful(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"))
+    result = await play(script(tmp_path, DOUBTFUL, DOUBTFUL, DOUBTFUL, ANSWER), retriever, method=Flare())
+    assert len(retriever.queries) == 2
+    assert "repeats itself" in result.reason

@@ -29,6 +29,10 @@ class Crag:
     """Support below which it is incorrect."""
     name: str = "crag"
 
+    def __post_init__(self) -> None:
+        if not self.incorrect <= self.correct:
+            raise ValueError(f"incorrect must not be above correct, not {self.incorrect} above {self.correct}")
+
     def begin(self) -> Controller:
         """A controller that remembers the latest grade."""
         return _Controller(self)

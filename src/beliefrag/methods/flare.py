@@ -17,6 +17,9 @@ from beliefrag.types import Comparison, Decision
 
 __all__ = ["Flare"]
 
+_LONGEST_SENTENCE = 64
+"""In tokens. Nothing after the first sentence is read, so nothing more is paid for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Flare:
@@ -73,7 +76,8 @@ class _Controller:
             draft = await self._draft(view, desk)
             if draft is None:
                 break
-            if draft.least < self._method.confident and not searched_for:
+            doubtful = draft.least < self._method.confident and not reasoning.repeats(draft.text, self._written)
+            if doubtful and not searched_for:
                 self._doubtful = draft
                 break
             self._accept(draft.text)
@@ -83,7 +87,7 @@ class _Controller:
     async def _draft(self, view: View, desk: Desk) -> _Draft | None:
         fields = reasoning.fields(view, self._written)
         try:
-            return await desk.ask("draft", "reasoner", fields, self._read, top_logprobs=1)
+            return await desk.ask("draft", "reasoner", fields, self._read, max_tokens=_LONGEST_SENTENCE, top_logprobs=1)
         except UnreadableReply:
             self._end = "the text broke off"
             return None

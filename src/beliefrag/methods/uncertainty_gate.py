@@ -22,8 +22,8 @@ class UncertaintyGate:
     """Answers closed-book when the model gives its own answer a high probability, else retrieves once.
 
     The baseline of the AdaRAGUE study (Moskvoretskii et al., 2025), which compares 27 estimates of uncertainty and fits
-    a threshold to each. Here the estimate is the plainest, the probability of the answer as written (the shared answer
-    prompt with no passages), and the threshold is a setting of ours. Needs token probabilities.
+    when to retrieve on training questions. Here the estimate is the plainest, the probability of the answer as written
+    (the shared answer prompt with no passages), and the threshold is a setting of ours. Needs token probabilities.
     """
 
     sure: float = 0.5
