@@ -1,0 +1,45 @@
+"""The card of a dataset: what is in it, whose it is, and the hashes that tell whether it is still the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["Card", "FileRecord"]
+
+
+class FileRecord(BaseModel):
+    """One file that was read or written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    """The file's own name. Its folder is nobody's business but the owner's."""
+    sha256: str
+    bytes: int = Field(ge=0)
+
+
+class Card(BaseModel):
+    """What `card.json` holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str = ""
+    licence: str = ""
+    source: str = ""
+    """Where the published files come from, for people."""
+    format: str = ""
+    """The published form that was imported; empty for files that were in the common form already."""
+    questions: int = Field(default=0, ge=0)
+    passages: int = Field(default=0, ge=0)
+    splits: Mapping[str, int] = {}
+    with_supporting: int = Field(default=0, ge=0)
+    """Questions whose supporting passages are known."""
+    skipped: tuple[str, ...] = ()
+    """Records that could not be read and were left out on request, each with its place and the reason."""
+    notes: tuple[str, ...] = ()
+    inputs: tuple[FileRecord, ...] = ()
+    outputs: tuple[FileRecord, ...] = ()
+    made_by: str = ""

@@ -1,0 +1,172 @@
+"""What an episode is worth: answer metrics against gold, and how much of the needed evidence was found (SPEC 9).
+
+An abstention scores 0 on every answer metric. A failure has no score at all: the functions here do not take one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from beliefrag.bench.normalise import normalise, tokens
+from beliefrag.bench.questions import Gold
+from beliefrag.events import Decided
+from beliefrag.outcome import Abstained, Answered, Stopped
+from beliefrag.result import Result
+
+__all__ = [
+    "Scores",
+    "accepted",
+    "answer_row_recall",
+    "covers",
+    "evidence_recall",
+    "exact_match",
+    "recall_per_row_read",
+    "retained_at_the_end",
+    "score",
+    "token_f1",
+]
+
+_CLOSED = frozenset({"yes", "no", "noanswer"})
+_COMBINATIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The metrics of one episode, each in [0, 1]; None where a metric has no meaning for the question."""
+
+    exact_match: float | None
+    f1: float | None
+    cover: float | None
+    evidence_recall: float | None
+    """None where no supporting passages are annotated."""
+    answer_row_recall: float | None
+    """For set-valued questions alone, which in turn have no exact match, F1 and cover."""
+
+
+def score(outcome: Answered | Stopped | Abstained, gold: Gold, retained: Collection[str]) -> Scores:
+    """The scores of one episode that has ended.
+
+    Args:
+        outcome: How it ended.
+        gold: What would have been right.
+        retained: Ids of the passages retained at the end.
+
+    Raises:
+        TypeError: The episode failed. A failure is listed and tried again, never scored.
+    """
+    if not isinstance(outcome, Answered | Stopped | Abstained):
+        raise TypeError(f"an episode that ended as {type(outcome).__name__} has no score")
+    answer = None if isinstance(outcome, Abstained) else outcome.answer
+    recall = evidence_recall(retained, gold.supporting)
+    if gold.is_set:
+        rows = 0.0 if answer is None else answer_row_recall(answer, gold.answers)
+        return Scores(None, None, None, recall, rows)
+    if answer is None:
+        return Scores(0.0, 0.0, 0.0, recall, None)
+    golds = accepted(gold)
+    return Scores(
+        float(exact_match(answer, golds)),
+        token_f1(answer, golds),
+        float(covers(answer, gold)),
+        recall,
+        None,
+    )
+
+
+def accepted(gold: Gold) -> tuple[str, ...]:
+    """The answers that exact match and F1 compare with.
+
+    Where an answer has several parts, naming one part is not an exact match: the parts are put together, one spelling
+    each, in their order. (Only a few RGB questions have more than one part; at most 64 combinations are made.)
+    """
+    if len(gold.answer_groups) < 2:
+        return gold.answers
+    return tuple(" ".join(parts) for parts in itertools.islice(itertools.product(*gold.answer_groups), _COMBINATIONS))
+
+
+def exact_match(prediction: str, golds: Sequence[str]) -> bool:
+    """Whether the prediction equals a gold answer after normalisation."""
+    own = normalise(prediction)
+    return any(own == normalise(gold) for gold in _some(golds))
+
+
+def token_f1(prediction: str, golds: Sequence[str], *, closed_rule: bool = True) -> float:
+    """The best F1 over gold answers between the words of both, counting repeated words.
+
+    Args:
+        prediction: What the system said.
+        golds: Accepted answers.
+        closed_rule: HotpotQA's rule: where one side is exactly "yes", "no" or "noanswer", only equality counts, so
+            "no" has nothing in common with "No Doubt". It is on for every dataset, so that one column means one
+            thing; it changes nothing where neither side is such a word. Off, this is SQuAD's F1 to the letter.
+    """
+    return max(_f1(prediction, gold, closed_rule) for gold in _some(golds))
+
+
+def covers(prediction: str, gold: Gold) -> bool:
+    """Whether the prediction contains a gold answer as a run of whole words, both normalised.
+
+    Whole words, because plain substrings find "no" in "nothing" and "12" in "2012". Where an answer has several
+    parts, every part must be there.
+    """
+    own = tokens(prediction)
+    groups = gold.answer_groups or (tuple(_some(gold.answers)),)
+    return all(any(_contains(own, tokens(spelling)) for spelling in group) for group in groups)
+
+
+def evidence_recall(retained: Collection[str], supporting: Sequence[str] | None) -> float | None:
+    """The share of supporting passages among the retained ones; None where none are annotated.
+
+    For questions about sets of rows, where a passage is a row, this is the row recall of the paper.
+    """
+    wanted = set(supporting or ())
+    return len(wanted & set(retained)) / len(wanted) if wanted else None
+
+
+def answer_row_recall(prediction: str, rows: Sequence[str]) -> float:
+    """The share of distinct gold rows that the prediction contains, for answers that are sets.
+
+    The columns of a row, separated by " | ", may stand anywhere in the prediction.
+    """
+    own = tokens(prediction)
+    distinct = {tuple(words for column in row.split(" | ") if (words := tuple(tokens(column)))) for row in _some(rows)}
+    return sum(bool(row) and all(_contains(own, column) for column in row) for row in distinct) / len(distinct)
+
+
+def recall_per_row_read(mean_recall: float, mean_rows_read: float) -> float:
+    """Row recall per row read, times 1,000: a method's mean recall divided by its mean number of rows (SPEC 10.5)."""
+    if mean_rows_read <= 0:
+        raise ValueError(f"recall per row read needs rows that were read, not {mean_rows_read:g}")
+    return 1000 * mean_recall / mean_rows_read
+
+
+def retained_at_the_end(result: Result) -> tuple[str, ...]:
+    """Ids of all passages retained when the last decision was made; the answer may have been shown fewer."""
+    decided = [event for event in result.events if isinstance(event, Decided)]
+    return decided[-1].evidence if decided else ()
+
+
+def _f1(prediction: str, gold: str, closed_rule: bool) -> float:
+    own, right = tokens(prediction), tokens(gold)
+    if closed_rule and own != right and not _CLOSED.isdisjoint((" ".join(own), " ".join(right))):
+        return 0.0
+    same = (Counter(own) & Counter(right)).total()
+    if not same:
+        return 0.0
+    precision, recall = same / len(own), same / len(right)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _contains(own: Sequence[str], wanted: Sequence[str]) -> bool:
+    # A gold answer that is nothing but articles and punctuation leaves no word to look for; it is in nothing.
+    size, words = len(wanted), list(wanted)
+    return size > 0 and any(list(own[start : start + size]) == words for start in range(len(own) - size + 1))
+
+
+def _some(golds: Sequence[str]) -> Sequence[str]:
+    if not golds:
+        raise ValueError("there is no gold answer to compare with")
+    return golds

@@ -1,0 +1,75 @@
+"""Which questions a run takes and which part of a study they belong to: decided by hashing ids, never by chance.
+
+A hash needs no state: every machine, version and order of questions gives the same choice, and a sample that grows
+keeps what it had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+__all__ = ["SALT", "Partition", "partition", "sample", "split_by_partition"]
+
+SALT = "beliefrag-1"
+"""Fixed for good: another salt would move questions between fitting and holdout."""
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Q = TypeVar("_Q", bound=_Identified)
+
+
+class Partition(StrEnum):
+    """The three parts of a study (SPEC 9): fit on one, choose on the next, and report on the last."""
+
+    XFIT = "xfit"
+    XSEL = "xsel"
+    XHOLD = "xhold"
+
+
+def partition(question_id: str, *, salt: str = SALT) -> Partition:
+    """The part that a question belongs to: 40 % xfit, 30 % xsel, 30 % xhold, by a salted hash of its id."""
+    # Integers throughout: the border lies at the same id on every machine.
+    place = _place("partition", salt, question_id)
+    whole = 1 << 256
+    if place * 10 < whole * 4:
+        return Partition.XFIT
+    return Partition.XSEL if place * 10 < whole * 7 else Partition.XHOLD
+
+
+def split_by_partition(questions: Iterable[_Q], *, salt: str = SALT) -> dict[Partition, tuple[_Q, ...]]:
+    """The questions of each part, in their order."""
+    parts: dict[Partition, list[_Q]] = {part: [] for part in Partition}
+    for question in questions:
+        parts[partition(question.id, salt=salt)].append(question)
+    return {part: tuple(members) for part, members in parts.items()}
+
+
+def sample(questions: Sequence[_Q], n: int, seed: int = 0) -> tuple[_Q, ...]:
+    """The same `n` questions everywhere, for a seed.
+
+    Questions are put in the order of a hash of seed and id, and the first `n` are taken: the order of the file does
+    not matter, and a larger `n` begins with the same questions. With fewer than `n` there, all of them.
+
+    Raises:
+        ValueError: `n` is less than 1, or an id occurs twice.
+    """
+    if n < 1:
+        raise ValueError(f"a sample has at least one question, not {n}")
+    by_id = {question.id: question for question in questions}
+    if len(by_id) < len(questions):
+        raise ValueError("a sample needs unique question ids")
+    order = sorted(by_id, key=lambda question_id: (_place("sample", str(seed), question_id), question_id))
+    return tuple(by_id[question_id] for question_id in order[:n])
+
+
+def _place(purpose: str, salt: str, question_id: str) -> int:
+    # The lengths keep ("a", "bc") and ("ab", "c") apart.
+    text = f"{purpose}:{len(salt)}:{salt}:{question_id}"
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")

@@ -1,0 +1,105 @@
+"""Questions with their gold answers, kept in two values so that only one of them can be handed on.
+
+A controller is given `LabelledQuestion.question`, which is a plain `Question`: an id and a text, with no way back to
+what it was taken from. Gold answers, supporting passages and labels live in `Gold`, which no type of the loop, the
+desk or the prompts mentions (SPEC 9).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from beliefrag.bench.card import Card
+from beliefrag.bench.errors import DataError
+from beliefrag.types import Passage, Question
+
+__all__ = ["Dataset", "Gold", "LabelledQuestion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What is right about a question. For evaluation only."""
+
+    answers: tuple[str, ...]
+    """Accepted answers, any of which is right; for a set-valued question, the rows that all belong to the answer."""
+    supporting: tuple[str, ...] | None = None
+    """Ids of the passages that the answer rests on; None where nobody annotated them, which is not the same as none."""
+    answer_groups: tuple[tuple[str, ...], ...] = ()
+    """Where an answer has several parts, the accepted spellings of each part. Empty where one answer is enough."""
+    fake_answer: str | None = None
+    """What counterfactual passages claim instead (RGB)."""
+    is_set: bool = False
+    """Whether the answer is a set of rows (HoloBench) rather than one fact with several spellings."""
+    labels: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Everything else that the file says about the question: split, type, level, popularity."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledQuestion:
+    """A question, and apart from it what is right."""
+
+    question: Question
+    gold: Gold
+
+    def __post_init__(self) -> None:
+        # A subclass could smuggle gold to a controller: what is handed on is a plain question or nothing.
+        if type(self.question) is not Question:
+            raise TypeError(f"a labelled question holds a plain Question, not {type(self.question).__name__}")
+        if not self.question.id or not self.question.text.strip():
+            raise ValueError("a benchmark question has an id and a text")
+
+    @property
+    def id(self) -> str:
+        """The question's id."""
+        return self.question.id
+
+    @property
+    def split(self) -> str:
+        """The split that the file names (train, dev, noise ...), or an empty string."""
+        return str(self.gold.labels.get("split") or self.gold.labels.get("subset") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A benchmark in the common form: questions, the passages to search, and the card that says where it came from."""
+
+    name: str
+    questions: tuple[LabelledQuestion, ...]
+    passages: tuple[Passage, ...]
+    card: Card
+
+    def __post_init__(self) -> None:
+        for what, ids in (
+            ("question", [question.id for question in self.questions]),
+            ("passage", [passage.id for passage in self.passages]),
+        ):
+            if len(set(ids)) < len(ids):
+                twice, times = Counter(ids).most_common(1)[0]
+                raise DataError(
+                    f"The {what} id {twice!r} occurs {times} times in {self.name}.",
+                    remedy="Ids must be unique: remove or rename the copies.",
+                )
+
+    def splits(self) -> dict[str, int]:
+        """How many questions each split has."""
+        return dict(sorted(Counter(question.split for question in self.questions).items()))
+
+    def of_split(self, *splits: str) -> Dataset:
+        """The same benchmark with the questions of these splits only, on the whole corpus.
+
+        Raises:
+            DataError: A split has no question, which is more often a typing error than a wish.
+        """
+        present = self.splits()
+        for split in splits:
+            if split not in present:
+                known = ", ".join(name or "(unnamed)" for name in present) or "none"
+                raise DataError(f"{self.name} has no split {split!r}.", remedy=f"It has: {known}.")
+        return replace(self, questions=tuple(question for question in self.questions if question.split in splits))
