@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -112,7 +111,6 @@ def test_the_metrics_agree_with_the_official_rules_on_anything(prediction: str, 
 def test_repeated_words_count_as_often_as_they_occur() -> None:
     # Two of two said words are right, two of four gold words are said: 2 * 1 * 0.5 / 1.5.
     assert token_f1("New York", ["New York, New York"]) == pytest.approx(2 / 3)
-    assert Counter("a b".split()) & Counter("a b a b".split()) == Counter(a=1, b=1)
 
 
 def test_the_best_gold_answer_counts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from beliefrag.bench.errors import UnequalQuestions
 from beliefrag.bench.statistics import average_seeds, compare, mean_estimate, mean_over_datasets
 
 
-def by_id(values: object) -> dict[str, float]:
-    return {f"q{place:04}": float(value) for place, value in enumerate(values)}  # type: ignore[arg-type, call-overload, var-annotated]
+def by_id(values: Iterable[float]) -> dict[str, float]:
+    return {f"q{place:04}": float(value) for place, value in enumerate(values)}
 
 
 def test_seeds_are_averaged_within_a_question() -> None:
