@@ -21,7 +21,10 @@ def paragraphs_entry(record: Mapping[str, Any], path: Path) -> Entry:
     # The fullwiki files list facts whose paragraphs they do not bring: what is not there cannot be recalled.
     complete = bool(titles) and titles <= passages.keys()
     labels = {"split": split_in_name(path), **kept(record, "type", "level", "evidences", "answer_id")}
-    labels |= {"supporting_facts": [list(fact) for fact in facts], "context_ids": [passage.id for passage in passages.values()]}
+    labels |= {
+        "supporting_facts": [list(fact) for fact in facts],
+        "context_ids": [passage.id for passage in passages.values()],
+    }
     question = labelled(
         question_id,
         text(record, "question"),

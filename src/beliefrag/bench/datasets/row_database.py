@@ -115,4 +115,11 @@ def _storable(value: Any) -> Any:
 
 def row_texts(rows: Iterable[Sequence[Any]]) -> list[str]:
     """Each row as text, its columns joined with " | "."""
-    return [" | ".join("" if value is None else str(value) for value in row) for row in rows]
+    return [" | ".join(_text(value) for value in row) for row in rows]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    # A sum of prices ends in ...0000005 or not by the order of its terms; nobody would answer so.
+    return str(round(value, 6) if isinstance(value, float) else value)

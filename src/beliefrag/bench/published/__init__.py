@@ -1,0 +1,86 @@
+"""The paper's own numbers as data, so that a report can set a run beside them. They are theirs, not ours.
+
+Every value is as printed in the paper, to its last digit; nothing is recomputed. Methods and datasets have the names
+that our own tables use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
+
+__all__ = ["MARK", "Figure", "Row", "Table", "published_figures", "published_tables"]
+
+MARK = "as printed in the BeliefRAG paper"
+"""What a report writes beside every one of these numbers."""
+
+
+class _Printed(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Row(_Printed):
+    """One method's values, in the order of the table's datasets; None for a dash."""
+
+    values: tuple[float | None, ...]
+    mean: float | None
+    """The mean that the paper prints; None where it prints none."""
+
+
+class Table(_Printed):
+    """One metric of one backbone."""
+
+    id: str
+    label: str
+    """The table in the paper's source."""
+    backbone: str
+    metric: str
+    unit: str
+    n: int
+    """Questions for each dataset."""
+    what: str
+    datasets: tuple[str, ...]
+    rows: Mapping[str, Row]
+
+    @model_validator(mode="after")
+    def _complete(self) -> Table:
+        for method, row in self.rows.items():
+            if len(row.values) != len(self.datasets):
+                raise ValueError(f"{self.id} has {len(row.values)} values for {method}, not {len(self.datasets)}")
+        return self
+
+    def value(self, method: str, dataset: str) -> float | None:
+        """One cell; None where the paper has none."""
+        if method not in self.rows or dataset not in self.datasets:
+            return None
+        return self.rows[method].values[self.datasets.index(dataset)]
+
+
+class Figure(_Printed):
+    """One number that the paper's text or a caption gives for a study."""
+
+    id: str
+    study: str
+    what: str
+    value: float
+
+
+@cache
+def published_tables() -> Mapping[str, Table]:
+    """All tables by their id, such as `gpt_oss_f1` or `qwen_tokens`."""
+    tables = TypeAdapter(tuple[Table, ...]).validate_json(_content("tables.json"))
+    return {table.id: table for table in tables}
+
+
+@cache
+def published_figures() -> Mapping[str, Figure]:
+    """All numbers of the studies by their id."""
+    figures = TypeAdapter(tuple[Figure, ...]).validate_json(_content("figures.json"))
+    return {figure.id: figure for figure in figures}
+
+
+def _content(name: str) -> bytes:
+    return resources.files(__package__).joinpath(name).read_bytes()

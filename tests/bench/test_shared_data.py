@@ -1,0 +1,187 @@
+"""The benchmark files of BELIEFRAG_DATA: all of them load, and hold what their SOURCE.md promises."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.bench.datasets import FORMATS, load_dataset, load_passages
+from beliefrag.bench.datasets.entry import make_passage, passage_id
+from beliefrag.bench.datasets.importing import read_published
+from beliefrag.bench.errors import DataError
+from beliefrag.bench.partitions import Partition, sample, split_by_partition
+from beliefrag.bench.questions import Dataset
+
+NAMES = (
+    "2wikimultihopqa",
+    "holobench_standin_spider",
+    "hotpotqa",
+    "musique",
+    "nq",
+    "popqa",
+    "rgb",
+    "triviaqa",
+)
+ANNOTATED = ("2wikimultihopqa", "holobench_standin_spider", "hotpotqa", "musique", "nq", "rgb")
+HASHED = ("2wikimultihopqa", "hotpotqa", "musique", "nq", "popqa", "triviaqa")
+
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not os.environ.get("BELIEFRAG_DATA"), reason="BELIEFRAG_DATA names no folder of benchmarks"),
+]
+
+
+def folder(name: str) -> Path:
+    path = Path(os.environ["BELIEFRAG_DATA"]) / name
+    if not path.is_dir():
+        pytest.skip(f"{name} is not in BELIEFRAG_DATA")
+    return path
+
+
+_loaded: dict[str, Dataset] = {}
+
+
+def loaded(name: str) -> Dataset:
+    return _loaded.setdefault(name, load_dataset(folder(name)))
+
+
+def promised(name: str) -> str:
+    return (folder(name) / "SOURCE.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_loads_with_every_supporting_passage_in_its_corpus(name: str) -> None:
+    dataset = loaded(name)
+    ids = {passage.id for passage in dataset.passages}
+    assert dataset.questions
+    for question in dataset.questions:
+        assert ids.issuperset(question.gold.supporting or ())
+        assert question.gold.answers
+    if name in ANNOTATED:
+        assert all(question.gold.supporting for question in dataset.questions)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_corpus_is_as_large_as_promised(name: str) -> None:
+    if name == "rgb":
+        pytest.skip("SOURCE.md of rgb gives no count of passages")
+    found = re.search(r"(\d+) passages", promised(name))
+    assert found and len(loaded(name).passages) == int(found[1])
+
+
+@pytest.mark.parametrize(("name", "train"), [("hotpotqa", 898), ("musique", 299)])
+def test_the_train_split_is_whole(name: str, train: int) -> None:
+    assert f"`split=train` {train}" in promised(name)
+    assert loaded(name).splits()["train"] == train
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_evaluation_split_is_larger_than_promised(name: str) -> None:
+    """The files here hold a part of every evaluation split: SOURCE.md counts the whole of it."""
+    text = promised(name)
+    for split, count in re.findall(r"`split=(\w+)` (\d+)", text):
+        assert 0 < loaded(name).splits()[split] <= int(count)
+    if found := re.search(r"Contents: (\d+) questions", text):
+        assert len(loaded(name).questions) <= int(found[1])
+
+
+@pytest.mark.parametrize("name", HASHED)
+def test_our_ids_are_those_of_the_files(name: str) -> None:
+    for passage in loaded(name).passages:
+        assert passage.id == passage_id(passage.title, passage.text)
+
+
+def test_the_open_pool_is_a_corpus_for_the_three_open_domain_sets() -> None:
+    pool = folder("open_wiki_pool")
+    assert len(load_passages(pool)) == 23016
+    with pytest.raises(DataError, match="is not a dataset"):
+        load_dataset(pool)
+    assert len(load_dataset(folder("nq"), corpus=pool).passages) == 23016
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_and_partitions_hold_on_real_ids(name: str) -> None:
+    questions = loaded(name).questions
+    assert sample(questions, 30)[:5] == sample(questions, 5)
+    parts = split_by_partition(questions)
+    assert sum(map(len, parts.values())) == len(questions)
+    if len(questions) > 500:
+        assert len(parts[Partition.XFIT]) / len(questions) == pytest.approx(0.4, abs=0.06)
+
+
+def test_kinds_of_gold_are_told_apart() -> None:
+    assert all(question.gold.is_set for question in loaded("holobench_standin_spider").questions)
+    facts = loaded("rgb").of_split("fact").questions
+    assert all(question.gold.fake_answer and question.gold.answer_groups for question in facts)
+    assert not any(question.gold.is_set for question in loaded("hotpotqa").questions)
+
+
+@pytest.mark.parametrize(("file", "subset"), [("en_fact", "fact"), ("en_noise_from_cag", "noise")])
+def test_published_rgb_files_import_to_the_same_questions(file: str, subset: str) -> None:
+    imported = read_published(FORMATS["rgb"], [folder("rgb") / f"{file}.jsonl.gz"])
+    texts = {passage.id: passage.text for passage in loaded("rgb").passages}
+    own_texts = {passage.id: passage.text for passage in imported.passages}
+    theirs = {question.question.text: question for question in loaded("rgb").of_split(subset).questions}
+    assert len(imported.questions) == len(theirs)
+    for question in imported.questions:
+        other = theirs[question.question.text]
+        assert question.split == subset
+        assert (question.gold.answers, question.gold.answer_groups) == (other.gold.answers, other.gold.answer_groups)
+        assert question.gold.fake_answer == other.gold.fake_answer
+        assert {own_texts[name] for name in question.gold.supporting or ()} == {
+            " ".join(texts[name].split()) for name in other.gold.supporting or ()
+        }
+
+
+def test_holobench_sql_gives_the_answers_and_rows_that_were_worked_out_apart(tmp_path: Path) -> None:
+    """The stand-in's rows and SQL, written in HoloBench's published form and imported, come to the stand-in's gold."""
+    source = folder("holobench_standin_spider")
+    tables: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    new_id = {}
+    for line in gzip.decompress((source / "corpus.jsonl.gz").read_bytes()).splitlines():
+        row = json.loads(line)
+        tables[row["db"], row["table"]].append(row)
+        new_id[row["id"]] = make_passage(f"{row['db']} {row['table']}", row["text"]).id
+    for (database, table), rows in tables.items():
+        (tmp_path / database).mkdir(exist_ok=True)
+        _write(
+            tmp_path / database / f"{table}.csv",
+            ["verbalized_text", "table_row"],
+            [[row["text"], json.dumps(row["row"])] for row in rows],
+        )
+    golds = {question.question.text: question.gold for question in loaded("holobench_standin_spider").questions}
+    (tmp_path / "query").mkdir()
+    _write(
+        tmp_path / "query" / "all.csv",
+        ["question", "query", "db_id"],
+        [[text, gold.labels["sql"], gold.labels["db"]] for text, gold in golds.items()],
+    )
+    imported = read_published(FORMATS["holobench"], [tmp_path])
+    assert len(imported.questions) == len(golds)
+    for question in imported.questions:
+        gold = golds[question.question.text]
+        assert question.gold.labels["n_answer_rows"] == gold.labels["n_answer_rows"], gold.labels["sql"]
+        if gold.labels["n_answer_rows"] <= 200:
+            # Of longer answers 200 rows are kept, and without ORDER BY which ones is left to the engine.
+            assert set(question.gold.answers) == set(map(_rounded, gold.answers)), gold.labels["sql"]
+        assert set(question.gold.supporting or ()) == {new_id[name] for name in gold.supporting or ()}, gold.labels[
+            "sql"
+        ]
+
+
+def _rounded(row: str) -> str:
+    """The stand-in's numbers carry the noise of floating-point sums."""
+    return re.sub(r"\d+\.\d{7,}", lambda found: str(round(float(found[0]), 6)), row)
+
+
+def _write(path: Path, names: list[str], rows: list[list[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names, *rows])
