@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +19,14 @@ from beliefrag.bench.metrics import (
     evidence_recall,
     exact_match,
     recall_per_row_read,
+    retained_at_the_end,
     score,
     token_f1,
 )
 from beliefrag.bench.questions import Gold
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.types import Usage
+from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 
 ENDING: dict[str, Any] = {"reason": "", "answerability": None, "belief": None, "sources": (), "usage": Usage()}
 
@@ -197,3 +200,22 @@ def test_a_set_has_row_recall_in_place_of_answer_overlap() -> None:
     scores = score(Answered(answer="Syrah", **ENDING), Gold(("Syrah", "Merlot"), ("r1",), is_set=True), ["r1"])
     assert (scores.exact_match, scores.f1, scores.cover) == (None, None, None)
     assert (scores.answer_row_recall, scores.evidence_recall) == (0.5, 1.0)
+
+
+async def test_a_whole_episode_is_scored_on_what_it_retained_at_the_end(tmp_path: Path) -> None:
+    """Passages that were dropped on the way do not count, although they were retrieved."""
+    doubtful = verdict(0.2, 0.8, 0.8, unhelpful=[2])
+    sure = verdict(0.95, 0.0, 0.05)
+    model = script(
+        tmp_path,
+        doubtful,
+        {"purpose": "rewriter", "reply": "another query"},
+        {"purpose": "query_writer", "reply": "another query"},
+        sure | {"repeat": True},
+        {"purpose": "answer", "reply": "Paris"},
+    )
+    result = await play(model, PlannedRetriever(hits("a", "b"), hits("c")))
+    assert retained_at_the_end(result) == ("a", "c")
+    assert isinstance(result.outcome, Answered)
+    scores = score(result.outcome, Gold(("Paris",), ("a", "b", "c", "d")), retained_at_the_end(result))
+    assert (scores.f1, scores.evidence_recall) == (1.0, 0.5)

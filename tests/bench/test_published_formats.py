@@ -61,6 +61,14 @@ def test_the_table_form_of_the_hub_gives_the_same(tmp_path: Path) -> None:
     assert read("hotpotqa", table).questions == read("hotpotqa", file).questions
 
 
+def test_paragraphs_that_share_a_title_are_all_kept(tmp_path: Path) -> None:
+    context: Any = HOTPOT["context"]
+    file = lines(tmp_path / "dev.json", HOTPOT | {"context": [*context, ["Ed Wood", ["Another Ed."]]]})
+    dataset = read("hotpotqa", file)
+    assert len(dataset.passages) == 4
+    assert len(only(dataset).gold.supporting or ()) == 3
+
+
 def test_facts_without_their_paragraphs_leave_support_unknown(tmp_path: Path) -> None:
     context: Any = HOTPOT["context"]
     file = lines(tmp_path / "hotpot_dev_fullwiki_v1.json", HOTPOT | {"context": context[:2]})

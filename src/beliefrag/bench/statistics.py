@@ -21,9 +21,9 @@ from beliefrag.bench.errors import UnequalQuestions
 
 __all__ = [
     "FEW",
-    "Comparison",
     "Difference",
     "Estimate",
+    "PairedComparison",
     "average_seeds",
     "compare",
     "mean_estimate",
@@ -75,7 +75,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairedComparison:
     """Two methods on the same questions of one dataset, in several measures on the same resamples."""
 
     measures: Mapping[str, Difference]
@@ -152,7 +152,7 @@ def compare(
     seed: int = 0,
     resamples: int = PAIRED_RESAMPLES,
     level: float = 0.95,
-) -> Comparison:
+) -> PairedComparison:
     """The paired difference of two methods within one dataset, first minus second.
 
     Args:
@@ -195,7 +195,7 @@ def compare(
     if {"f1", "tokens"} <= set(names):
         f1, tokens = drawn[:, names.index("f1")], drawn[:, names.index("tokens")]
         both = float(np.mean((f1 > 0) & (tokens < 0)))
-    return Comparison(measures, len(shared), both, left_out)
+    return PairedComparison(measures, len(shared), both, left_out)
 
 
 def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:

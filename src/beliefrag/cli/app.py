@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from beliefrag._version import __version__
-from beliefrag.cli import config, model, prompt
+from beliefrag.cli import config, data, model, prompt
 from beliefrag.cli.ask import ask
 from beliefrag.cli.demo import demo
 from beliefrag.cli.doctor import doctor
@@ -30,6 +30,7 @@ app.add_typer(model.app, name="model")
 app.command()(doctor)
 app.add_typer(config.app, name="config")
 app.add_typer(prompt.app, name="prompt")
+app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:

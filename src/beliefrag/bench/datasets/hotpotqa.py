@@ -15,24 +15,24 @@ __all__ = ["HOTPOTQA", "paragraphs_entry"]
 def paragraphs_entry(record: Mapping[str, Any], path: Path) -> Entry:
     """A question with paragraphs by title and supporting facts as pairs of title and sentence number."""
     question_id = text(record, "_id" if "_id" in record else "id")
-    passages = {title: make_passage(title, " ".join(sentences)) for title, sentences in _paragraphs(record)}
+    pairs = [(title, make_passage(title, " ".join(sentences))) for title, sentences in _paragraphs(record)]
     facts = _facts(record)
     titles = {title for title, _ in facts}
     # The fullwiki files list facts whose paragraphs they do not bring: what is not there cannot be recalled.
-    complete = bool(titles) and titles <= passages.keys()
+    complete = bool(titles) and titles <= {title for title, _ in pairs}
     labels = {"split": split_in_name(path), **kept(record, "type", "level", "evidences", "answer_id")}
     labels |= {
         "supporting_facts": [list(fact) for fact in facts],
-        "context_ids": [passage.id for passage in passages.values()],
+        "context_ids": [passage.id for _, passage in pairs],
     }
     question = labelled(
         question_id,
         text(record, "question"),
         [text(record, "answer")] if "answer" in record else [],
-        [passage.id for title, passage in passages.items() if title in titles] if complete else None,
+        [passage.id for title, passage in pairs if title in titles] if complete else None,
         labels=labels,
     )
-    return Entry(question, tuple(passages.values()))
+    return Entry(question, tuple(passage for _, passage in pairs))
 
 
 def _paragraphs(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

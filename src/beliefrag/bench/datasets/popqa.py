@@ -34,6 +34,6 @@ POPQA = Format(
     source="github.com/AlexTMallen/adaptive-retrieval",
     expects="test.tsv",
     read=per_record(_entry, partial(read_table, delimiter="\t")),
-    hub=HubFiles("akariasai/PopQA", ("test.tsv",)),
+    hub=HubFiles("akariasai/PopQA", ("test.tsv",), revision="098765c79ea10a2cb19c828324e33281b8336ec0"),
     notes=("PopQA has no passages of its own: give a corpus with --corpus.",),
 )

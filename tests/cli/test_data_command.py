@@ -1,0 +1,157 @@
+"""`beliefrag data`: import, list, show, check, get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from beliefrag.bench.datasets import FORMATS, load_dataset
+from tests.bench.published import HOTPOT, MUSIQUE, POPQA, lines
+from tests.cli.shell import Ran
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
+    """A hub on loopback that has the files that a test puts there."""
+    files: dict[str, bytes] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = files.get(self.path)
+            self.send_response(200 if content is not None else 404)
+            self.end_headers()
+            self.wfile.write(content or b"")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    yield files
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_import_writes_a_dataset_and_prints_its_card(beliefrag: Command, home: Path) -> None:
+    file = lines(home / "hotpot_dev_distractor_v1.json", HOTPOT)
+    ran = beliefrag("data", "import", "hotpotqa", file, "--out", home / "data" / "hotpotqa")
+    assert (ran.code, ran.err) == (0, "")
+    assert "questions    1\n" in ran.out and "licence      CC BY-SA 4.0\n" in ran.out
+    dataset = load_dataset(home / "data" / "hotpotqa")
+    assert (len(dataset.questions), len(dataset.passages)) == (1, 3)
+    assert dataset.card.outputs[0].sha256 in ran.out
+
+
+def test_a_broken_line_stops_an_import_unless_it_is_skipped(beliefrag: Command, home: Path) -> None:
+    file = lines(home / "dev.jsonl", MUSIQUE)
+    file.write_text(file.read_text() + "{broken\n")
+    ran = beliefrag("data", "import", "musique", file, "--out", home / "out")
+    assert (ran.code, ran.out) == (1, "")
+    assert "dev.jsonl line 2: is not JSON" in ran.err and "--skip-broken" in ran.err
+    assert not (home / "out").exists()
+    ran = beliefrag("data", "import", "musique", file, "--out", home / "out", "--skip-broken")
+    assert ran.code == 0
+    assert "skipped      1\n" in ran.out and "dev.jsonl line 2" in ran.out
+
+
+def test_an_unknown_name_is_wrong_usage(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("data", "import", "squad", home / "x.json", "--out", home / "out")
+    assert ran.code == 2 and "Known: hotpotqa" in ran.err
+
+
+def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("data", "list")
+    assert [line.split("\t")[0] for line in ran.out.splitlines()[1:]] == list(FORMATS)
+    beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "data" / "musique")
+    (home / "data" / "other").mkdir()
+    rows = [line.split("\t") for line in beliefrag("data", "list", home / "data").out.splitlines()]
+    assert rows[1:] == [["musique", "1", "2", "dev 1", "CC BY 4.0"]]
+
+
+def test_the_folder_of_the_environment_is_listed(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_DATA", str(home / "absent"))
+    ran = beliefrag("data", "list")
+    assert ran.code == 1 and "is no folder" in ran.err
+
+
+def test_show_gives_the_card(beliefrag: Command, home: Path) -> None:
+    beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "musique")
+    record = beliefrag("data", "show", home / "musique", "--json").record
+    assert record == json.loads((home / "musique" / "card.json").read_text())
+    assert "splits       dev 1\n" in beliefrag("data", "show", home / "musique").out
+
+
+def test_check_finds_what_is_wrong_and_goes_on(beliefrag: Command, home: Path) -> None:
+    beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "good")
+    beliefrag("data", "import", "musique", home / "dev.jsonl", "--out", home / "bad")
+    (home / "bad" / "corpus.jsonl.gz").write_bytes(b"")
+    ran = beliefrag("data", "check", home / "bad", home / "good")
+    assert ran.code == 1
+    wrong, good = [line.split("\t") for line in ran.out.splitlines()[1:]]
+    assert wrong[0] == "wrong" and "passages that the corpus lacks" in wrong[2]
+    assert good[0] == "ok" and "1 questions, 1 of them with known support, 2 passages" in good[2]
+    assert beliefrag("data", "check", home / "good").code == 0
+
+
+def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
+    source = FORMATS["popqa"].hub
+    assert source
+    hub[f"/datasets/akariasai/PopQA/resolve/{source.revision}/test.tsv"] = POPQA.encode()
+    ran = beliefrag("data", "get", "popqa", "--out", home / "popqa")
+    assert ran.code == 0 and "Getting test.tsv of akariasai/PopQA" in ran.err
+    assert load_dataset(home / "popqa").questions[0].id == "4222362"
+    hub.clear()
+    again = beliefrag("data", "get", "popqa", "--out", home / "again")
+    assert (again.code, again.err) == (0, "")
+
+
+def test_get_takes_the_files_of_a_listing_but_no_path_out_of_the_folder(
+    beliefrag: Command, home: Path, hub: dict[str, bytes]
+) -> None:
+    base = "/datasets/megagonlabs/holobench/resolve/main"
+    names = ["query/wine_1.csv", "wine_1/wine.csv", "../evil.csv", "/etc/evil.csv", "README.md"]
+    listing = json.dumps([{"type": "file", "path": name} for name in names]).encode()
+    hub["/api/datasets/megagonlabs/holobench/tree/main?recursive=true"] = listing
+    hub[f"{base}/query/wine_1.csv"] = b"question,query,db_id\nWhich?,SELECT Name FROM wine,wine_1\n"
+    hub[f"{base}/wine_1/wine.csv"] = b'verbalized_text,table_row\nA wine.,"{""Name"": ""Giana""}"\n'
+    ran = beliefrag("data", "get", "holobench", "--out", home / "holobench")
+    assert ran.code == 0, ran.err
+    assert load_dataset(home / "holobench").questions[0].gold.answers == ("Giana",)
+    assert "evil" not in ran.err and not list(home.parent.rglob("evil.csv"))
+
+
+def test_get_without_a_network_says_what_to_do(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    ran = beliefrag("data", "get", "musique", "--out", home / "out")
+    assert (ran.code, ran.out) == (1, "")
+    assert "The hub cannot be reached" in ran.err and "beliefrag data import" in ran.err
+    assert not (home / "out").exists()
+    assert not [path for path in home.parent.rglob("*") if path.is_file()]
+
+
+def test_get_of_what_the_hub_lacks_says_where_it_is(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
+    ran = beliefrag("data", "get", "hotpotqa", "--out", home / "out")
+    assert ran.code == 1 and "hotpotqa.github.io" in ran.err
+    ran = beliefrag("data", "get", "musique", "--out", home / "out")
+    assert ran.code == 1 and "The hub answered 404" in ran.err
+
+
+def test_hostile_text_in_a_card_cannot_reach_the_terminal(beliefrag: Command, home: Path) -> None:
+    lines(
+        home / "questions.jsonl", {"id": "a", "question": "q", "answers": ["x"], "supporting": None, "split": "\x1b[2J"}
+    )
+    lines(home / "corpus.jsonl")
+    ran = beliefrag("data", "show", home)
+    assert ran.code == 0 and "\x1b" not in ran.out
