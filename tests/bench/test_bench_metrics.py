@@ -74,6 +74,7 @@ CASES = [
     ("to be or not to be", ["be to be"]),
     ("São Paulo", ["Sao Paulo", "São Paulo"]),
     ("“quoted” — text", ["quoted text", "“quoted” text"]),
+    ("“the” end", ["“” end"]),
     ("ΑΘΗΝΑ", ["Αθηνα"]),
     ("İstanbul", ["istanbul"]),
     ("東京", ["東京"]),

@@ -46,8 +46,8 @@ def test_the_interval_is_that_of_theory() -> None:
     values = np.random.default_rng(7).normal(0.5, 0.2, 400)
     estimate = mean_estimate(by_id(values))
     half = 1.96 * values.std() / math.sqrt(len(values))
-    assert estimate.low == pytest.approx(values.mean() - half, abs=0.003)
-    assert estimate.high == pytest.approx(values.mean() + half, abs=0.003)
+    assert estimate.low == pytest.approx(values.mean() - half, abs=0.0015)
+    assert estimate.high == pytest.approx(values.mean() + half, abs=0.0015)
 
 
 def test_the_same_seed_gives_the_same_interval_in_any_order() -> None:
@@ -84,6 +84,12 @@ def test_no_question_has_no_mean() -> None:
 def test_datasets_weigh_the_same_whatever_their_size() -> None:
     estimate = mean_over_datasets({"large": by_id([1.0] * 300), "small": by_id([0.0] * 30)})
     assert (estimate.mean, estimate.low, estimate.high, estimate.n) == (0.5, 0.5, 0.5, 330)
+    assert not estimate.few
+
+
+def test_one_small_dataset_makes_a_mean_over_datasets_doubtful() -> None:
+    assert mean_over_datasets({"large": by_id([0.0, 1.0] * 100), "small": by_id([0.0, 1.0])}).few
+    assert mean_over_datasets({"large": by_id([0.0, 1.0] * 100), "single": by_id([1.0])}).low is None
 
 
 def test_a_planted_difference_is_found_in_both_measures() -> None:

@@ -37,6 +37,8 @@ def test_the_same_file_gives_the_same_bytes(tmp_path: Path) -> None:
     file = lines(tmp_path / "dev.jsonl", MUSIQUE)
     first, second = (import_dataset("musique", [file], tmp_path / name) for name in ("a", "b"))
     assert first.outputs == second.outputs
+    # The header of a gzip file has room for a time; a second import would differ by it.
+    assert (tmp_path / "a" / "corpus.jsonl.gz").read_bytes()[4:8] == bytes(4)
     for name in ("questions.jsonl.gz", "corpus.jsonl.gz", "card.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -68,6 +70,14 @@ def test_a_corpus_can_be_added(tmp_path: Path) -> None:
     loaded = load_dataset(tmp_path / "nq")
     assert [passage.id for passage in loaded.passages] == ["w1", load_passages(corpus)[1].id]
     assert [record.name for record in card.inputs] == ["NQ-open.dev.jsonl", "pool.jsonl"]
+
+
+def test_another_corpus_can_take_the_place_of_its_own(tmp_path: Path) -> None:
+    import_dataset("nq", [lines(tmp_path / "dev.jsonl", {"question": "who", "answer": ["x"]})], tmp_path / "nq")
+    pool = lines(tmp_path / "pool.jsonl", {"id": "w1", "title": "T", "text": "x"})
+    dataset = load_dataset(tmp_path / "nq", corpus=pool)
+    assert [passage.id for passage in dataset.passages] == ["w1"]
+    assert dataset.card.passages == 1 and "pool.jsonl" in dataset.card.notes[-1]
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:

@@ -119,7 +119,8 @@ def test_triviaqa_form_with_evidence(tmp_path: Path) -> None:
     (evidence / "web" / "33" / "33_1.txt").write_text("It belongs to the Cotswold Hills.")
     dataset = read("triviaqa", file, evidence)
     assert passage_id("Hills", "It belongs to the Cotswold Hills.") in (only(dataset).gold.supporting or ())
-    assert sum(passage.title == "Cleeve Hill" for passage in dataset.passages) > 0
+    silent = {passage.id for passage in dataset.passages if passage.title == "Cleeve Hill"}
+    assert silent and silent.isdisjoint(only(dataset).gold.supporting or ())
 
 
 def test_an_evidence_name_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
@@ -136,7 +137,8 @@ def test_an_evidence_name_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
 
 def test_popqa_form(tmp_path: Path) -> None:
     file = tmp_path / "test.tsv"
-    file.write_text(POPQA)
+    # As saved by a spreadsheet: the mark must not become part of the first column's name.
+    file.write_text(POPQA, encoding="utf-8-sig")
     question = only(read("popqa", file))
     assert (question.id, question.question.text) == ("4222362", "What is George Rankin's occupation?")
     assert question.gold.answers == ("politician", "political leader")

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,9 @@ def folder(name: str) -> Path:
     return path
 
 
-_loaded: dict[str, Dataset] = {}
-
-
+@cache
 def loaded(name: str) -> Dataset:
-    return _loaded.setdefault(name, load_dataset(folder(name)))
+    return load_dataset(folder(name))
 
 
 def promised(name: str) -> str:

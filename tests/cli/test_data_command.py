@@ -146,6 +146,7 @@ def test_get_of_what_the_hub_lacks_says_where_it_is(beliefrag: Command, home: Pa
     assert ran.code == 1 and "hotpotqa.github.io" in ran.err
     ran = beliefrag("data", "get", "musique", "--out", home / "out")
     assert ran.code == 1 and "The hub answered 404" in ran.err
+    assert not [path for path in home.parent.rglob("*") if path.is_file()]
 
 
 def test_hostile_text_in_a_card_cannot_reach_the_terminal(beliefrag: Command, home: Path) -> None:

@@ -71,8 +71,8 @@ class Dataset:
     """A benchmark in the common form: questions, the passages to search, and the card that says where it came from."""
 
     name: str
-    questions: tuple[LabelledQuestion, ...]
-    passages: tuple[Passage, ...]
+    questions: tuple[LabelledQuestion, ...] = field(repr=False)
+    passages: tuple[Passage, ...] = field(repr=False)
     card: Card
 
     def __post_init__(self) -> None:

@@ -52,11 +52,13 @@ class Estimate:
     n: int
     """Questions, never episodes."""
     level: float = 0.95
+    smallest: int | None = None
+    """Of a mean over datasets: the questions of the smallest one."""
 
     @property
     def few(self) -> bool:
-        """Whether there are too few questions for the interval to be trusted."""
-        return self.n < FEW
+        """Whether there are too few questions, in any dataset, for the interval to be trusted."""
+        return (self.n if self.smallest is None else self.smallest) < FEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def mean_over_datasets(
         drawn.append(_resampled_means(column, (seed, place), resamples)[:, 0])
     sizes = [len(values) for values in datasets.values()]
     low, high = _percentiles(np.mean(drawn, axis=0), level) if min(sizes) > 1 else (None, None)
-    return Estimate(math.fsum(means) / len(means), low, high, sum(sizes), level)
+    return Estimate(math.fsum(means) / len(means), low, high, sum(sizes), level, min(sizes))
 
 
 def compare(

@@ -53,6 +53,9 @@ def load_dataset(folder: Path, *, corpus: Path | None = None) -> Dataset:
             remedy="Give the corpus that belongs to the questions.",
         )
     card = _card(folder) or _described(folder, questions, passages)
+    if corpus:
+        note = f"Searched in {corpus.name} in place of its own passages."
+        card = card.model_copy(update={"passages": len(passages), "notes": (*card.notes, note)})
     return Dataset(card.name, questions, passages, card)
 
 
