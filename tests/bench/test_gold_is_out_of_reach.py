@@ -39,6 +39,7 @@ def view_of(question: Question) -> View:
         verifier_window=passages,
         answer_window=passages,
         queries=("Who?",),
+        rewritten=None,
         novelty=1.0,
         actions=(),
         budget=Budget(),
