@@ -2,9 +2,11 @@
 
     python -m benchmarks.first_fit STATES.jsonl --name NAME --backbone IDENTITY --out ARTIFACT.json
 
-Logistic regression over the diagnostics that vary in these states, with a weak ridge; the others get weight 0. Its
-quality is told by leave-one-out: each state is scored by a fit that has not seen it. Small samples make small claims:
-this fit stands in until `beliefrag calibrate` replaces it with one on hundreds of states along whole trajectories.
+Logistic regression with a weak ridge over relevance, support, conflict, uncertainty and gap, as far as they vary in
+these states. Novelty and cost get weight 0: all states come from the first search, so novelty is 1 throughout, and cost
+tells of passage lengths and not of what a trajectory has spent. Its quality is told by leave-one-out: each state is
+scored by a fit that has not seen it. Small samples make small claims: this fit stands in until one on hundreds of
+states along whole trajectories replaces it.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from benchmarks.verifier_forms import rows_of
 Array = npt.NDArray[np.float64]
 NAMES = ("relevance", "support", "conflict", "uncertainty", "gap", "novelty", "cost")
 RIDGE = 1.0
-LEAST_SPREAD = 0.02
+LEAST_SPREAD = 0.05
 """A diagnostic that varies less than this in the states says nothing about them."""
+FITTED = np.array([True] * 5 + [False] * 2)
 
 
 def diagnostics(row: dict[str, Any], form: str) -> list[float]:
@@ -42,7 +45,7 @@ def diagnostics(row: dict[str, Any], form: str) -> list[float]:
 def fit(x: Array, y: Array) -> tuple[float, Array]:
     """Intercept and weights on the original scale, by Newton's method on standardised columns."""
     centre, spread = x.mean(axis=0), x.std(axis=0)
-    used = spread > LEAST_SPREAD
+    used = FITTED & (spread > LEAST_SPREAD)
     z = (x[:, used] - centre[used]) / spread[used]
     design = np.hstack([np.ones((len(z), 1)), z])
     penalty = np.diag([0.0, *([RIDGE] * z.shape[1])])

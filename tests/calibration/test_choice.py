@@ -67,3 +67,19 @@ def test_a_file_that_is_no_artifact_is_refused(tmp_path: Path, change: dict[str,
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(CalibrationError, match="published"):
         load_artifact("nonsense")
+
+
+def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() -> None:
+    from beliefrag.models.weights import DEFAULT, find
+    from beliefrag.prompts import Prompts
+    from beliefrag.verifiers import verifier_form
+
+    weights = find(DEFAULT)
+    artifact = artifact_for(f"local:{weights.name}:{weights.sha256[:16]}")
+    assert artifact.origin == "fitted"
+    assert artifact.verifier == "probability"
+    hashes = Prompts.load().hashes()
+    assert set(artifact.prompts) == {"system", *verifier_form("probability").prompts}
+    # A changed prompt changes what the numbers mean: fit again (docs/results) before shipping it.
+    assert dict(artifact.prompts) == {name: hashes[name] for name in artifact.prompts}
+    assert artifact.quality["brier_left_one_out"] < artifact.quality["brier_base_rate"]
