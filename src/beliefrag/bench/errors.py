@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beliefrag.errors import BeliefRAGError
 
-__all__ = ["DataError", "UnequalQuestions"]
+__all__ = ["DataError", "RunChanged", "RunError", "UnequalQuestions"]
 
 
 class DataError(BeliefRAGError):
@@ -13,3 +13,11 @@ class DataError(BeliefRAGError):
 
 class UnequalQuestions(BeliefRAGError):
     """A paired comparison was asked for, and the two sides did not see the same questions."""
+
+
+class RunError(BeliefRAGError):
+    """The files of a run cannot be read or written, or the run cannot go on."""
+
+
+class RunChanged(RunError):
+    """A run was begun with something else than what it is asked to go on with; its numbers would be of two kinds."""

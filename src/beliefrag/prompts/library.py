@@ -28,6 +28,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "router": frozenset({"question"}),
     "reasoner": frozenset({"question", "evidence", "reasoning"}),
     "search_dialogue": frozenset({"question"}),
+    "judge": frozenset({"question", "golds", "prediction"}),
 }
 """Each prompt and the fields that it may use."""
 

@@ -1,0 +1,129 @@
+"""Asks the live model again what the cache has recorded, and counts the replies that diverge.
+
+At temperature 0 the same request should bring the same reply. Servers batch requests and change versions, so some do
+not: the paper found 58 of 5,341. The cache keeps keys, not requests; they come back by replaying a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from beliefrag import loop
+from beliefrag.bench.errors import RunChanged
+from beliefrag.bench.record import RunRecord, merged
+from beliefrag.bench.results import read_episodes
+from beliefrag.bench.setup import Wanted, set_up
+from beliefrag.errors import ModelError, ReplayMiss
+from beliefrag.models.cache import reply_key
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.settings import Settings
+
+__all__ = ["Audit", "audit_run"]
+
+
+@dataclass(slots=True)
+class Audit:
+    """What the comparison came to, by purpose."""
+
+    same: Counter[str] = field(default_factory=Counter)
+    diverged: Counter[str] = field(default_factory=Counter)
+    unasked: Counter[str] = field(default_factory=Counter)
+    """The live model failed."""
+    missing: int = 0
+    """Replies of the run that the cache does not hold."""
+
+    @property
+    def compared(self) -> int:
+        """How many keys were compared."""
+        return self.same.total() + self.diverged.total()
+
+
+async def audit_run(
+    folder: Path,
+    settings: Settings,
+    data: tuple[Path, ...],
+    live: ChatModel,
+    *,
+    most: int | None = None,
+    watch: Callable[[Audit], None] = lambda _: None,
+) -> Audit:
+    """Replays a run's finished episodes from the cache, and asks the live model each request once.
+
+    Args:
+        folder: The run.
+        settings: Those of the run.
+        data: Its datasets.
+        live: The model, without a cache around it.
+        most: Stop after so many keys.
+        watch: Told after each episode.
+
+    Raises:
+        RunChanged: Data, prompts, settings or the live model are not those of the run.
+    """
+    run = RunRecord.read(folder)
+    if live.identity != run.model:
+        raise RunChanged(
+            f"The run was made with the model {run.model}, and would be audited against {live.identity}.",
+            remedy="Name the model of the run.",
+        )
+    audit = Audit()
+    wanted = Wanted(data, run.methods, seed=run.seed, judge=False, replay=True)
+    setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
+    merged(run, setup.record)
+    try:
+        for key, episode in sorted(read_episodes(folder).items()):
+            if most is not None and audit.compared + audit.unasked.total() >= most:
+                break
+            course = setup.courses.get(key.dataset)
+            if course is None or not episode.finished:
+                continue
+            labelled = course.questions[key.question_id]
+            stream = loop.run(labelled.question, course.methods[key.method], course.harness)
+            async with contextlib.aclosing(stream):
+                async for _ in stream:
+                    pass
+            watch(audit)
+    finally:
+        await setup.aclose()
+        await live.aclose()
+    return audit
+
+
+class _Auditing:
+    """Gives the recorded reply, and compares it with a new one the first time it is asked for."""
+
+    def __init__(self, cache: ChatModel, live: ChatModel, audit: Audit, most: int | None) -> None:
+        self._cache = cache
+        self._live = live
+        self._audit = audit
+        self._most = most
+        self._seen: set[str] = set()
+
+    @property
+    def identity(self) -> str:
+        return self._cache.identity
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        key = reply_key(self.identity, request)
+        try:
+            recorded = await self._cache.chat(request)
+        except ReplayMiss:
+            self._audit.missing += key not in self._seen
+            self._seen.add(key)
+            raise
+        if key not in self._seen and (self._most is None or len(self._seen) < self._most):
+            self._seen.add(key)
+            try:
+                again = await self._live.chat(request)
+            except ModelError:
+                self._audit.unasked[request.purpose] += 1
+            else:
+                (self._audit.same if again.text == recorded.text else self._audit.diverged)[request.purpose] += 1
+        return recorded
+
+    async def aclose(self) -> None:
+        await self._cache.aclose()

@@ -1,0 +1,67 @@
+"""Two methods of one run on the same questions: the paired difference in F1 and in tokens, together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from beliefrag.bench.errors import RunError, UnequalQuestions
+from beliefrag.bench.record import RunRecord
+from beliefrag.bench.results import Episode, read_episodes
+from beliefrag.bench.statistics import PairedComparison, compare
+from beliefrag.bench.summary import values_of
+
+__all__ = ["DatasetComparison", "compare_methods"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetComparison:
+    """How two methods compare on one dataset."""
+
+    dataset: str
+    quality: str
+    """The measure of quality: `f1`, or `answer_row_recall` for questions about sets of rows."""
+    paired: PairedComparison
+
+
+def compare_methods(folder: Path, first: str, second: str, *, allow_unequal: bool = False) -> list[DatasetComparison]:
+    """The paired differences, first minus second, for each dataset of a run.
+
+    Args:
+        folder: The run.
+        first: A method of the run.
+        second: Another one.
+        allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left
+            out.
+
+    Raises:
+        RunError: The run does not have a method, or no question that both finished.
+        UnequalQuestions: They did not finish the same questions, and that was not allowed.
+    """
+    run = RunRecord.read(folder)
+    for method in (first, second):
+        if method not in run.methods:
+            raise RunError(f"The run has no method {method!r}.", remedy=f"It has {', '.join(run.methods)}.")
+    found: list[DatasetComparison] = []
+    episodes = list(read_episodes(folder).values())
+    for dataset, record in run.datasets.items():
+        asked = set(record.question_ids)
+        own = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
+        sides = [[episode for episode in own if episode.key.method == method] for method in (first, second)]
+        quality = "f1" if any(values_of(side, "f1") for side in sides) else "answer_row_recall"
+        one, other = (_measures(side, quality) for side in sides)
+        if set(one["tokens"]) & set(other["tokens"]):
+            found.append(DatasetComparison(dataset, quality, compare(one, other, allow_unequal=allow_unequal)))
+        elif not allow_unequal:
+            raise UnequalQuestions(
+                f"{first} and {second} share no finished question of {dataset}.",
+                remedy="Finish the run, or allow unequal question sets to leave this dataset out.",
+            )
+    if not found:
+        raise RunError(f"{first} and {second} share no finished question.", remedy="Finish the run first.")
+    return found
+
+
+def _measures(episodes: list[Episode], quality: str) -> Mapping[str, Mapping[str, float]]:
+    return {name: values_of(episodes, name) for name in (quality, "tokens")}

@@ -1,0 +1,184 @@
+"""`run.json`: all that a run's numbers depend on, so that a run never goes on as something else than it began."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from beliefrag._version import __version__
+from beliefrag.bench.errors import RunChanged, RunError
+from beliefrag.bench.questions import LabelledQuestion
+
+__all__ = ["RUN_FILE", "CalibrationRecord", "DatasetRecord", "RunRecord", "gold_hash", "merged", "now", "versions"]
+
+RUN_FILE = "run.json"
+_FIXED = ("model", "verifier", "retriever", "budget", "thresholds", "seed")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CalibrationRecord(_Strict):
+    """Which fit the calibrated methods used."""
+
+    name: str
+    sha256: str
+
+
+class DatasetRecord(_Strict):
+    """Which corpus was searched and which questions were asked."""
+
+    fingerprint: str
+    """Of the passages."""
+    gold: str
+    """Hash of all questions of the dataset with what is right about them."""
+    passages: int
+    question_ids: tuple[str, ...]
+    licence: str = ""
+    source: str = ""
+
+
+class RunRecord(_Strict):
+    """What `run.json` holds. Questions are named by id; no benchmark text is in here."""
+
+    format: Literal[1] = 1
+    made: str
+    versions: Mapping[str, str]
+    model: str
+    """The model's identity."""
+    verifier: str
+    retriever: str
+    prompts: Mapping[str, str]
+    budget: Mapping[str, int]
+    thresholds: Mapping[str, float | bool]
+    calibration: CalibrationRecord | None
+    """None while no method needed one."""
+    judge: str | None
+    """The judge's identity; None while nothing was judged."""
+    seed: int
+    methods: tuple[str, ...]
+    datasets: Mapping[str, DatasetRecord]
+    settings: Mapping[str, Any]
+    """As they were resolved when the run began."""
+
+    @property
+    def expected(self) -> int:
+        """How many episodes make the run complete."""
+        return len(self.methods) * sum(len(dataset.question_ids) for dataset in self.datasets.values())
+
+    @classmethod
+    def read(cls, folder: Path) -> RunRecord:
+        """The record of the run in a folder.
+
+        Raises:
+            RunError: There is none, or it cannot be used.
+        """
+        path = folder / RUN_FILE
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise RunError(
+                f"{folder} holds no run.", remedy="Name the folder that was given to 'beliefrag bench run --out'."
+            ) from None
+        except OSError as error:
+            raise RunError(f"{path} cannot be read: {error.strerror}.") from error
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the file"
+            raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.") from None
+
+    def write(self, folder: Path) -> None:
+        """Writes the record, aside first: a kill leaves the old one or the new one, never half of one."""
+        path, aside = folder / RUN_FILE, folder / f"{RUN_FILE}.new"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with aside.open("w", encoding="utf-8") as file:
+                file.write(json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        except OSError as error:
+            raise RunError(
+                f"{path} cannot be written: {error.strerror}.", remedy="Name another folder with --out."
+            ) from error
+
+
+def merged(before: RunRecord, now: RunRecord) -> RunRecord:
+    """The record of a run that goes on: what may grow (methods, datasets, questions) grown, all else as it began.
+
+    Raises:
+        RunChanged: Something that shapes the numbers is not what it was.
+    """
+    for what, old, new in _differences(before, now):
+        raise RunChanged(
+            f"This run began with the {what} {old}, and is asked to go on with {new}.",
+            remedy="Go on with what it began with, or name another folder with --out.",
+        )
+    datasets = dict(before.datasets)
+    for name, dataset in now.datasets.items():
+        known = datasets[name].question_ids if name in datasets else ()
+        ids = (*known, *(each for each in dataset.question_ids if each not in set(known)))
+        datasets[name] = dataset.model_copy(update={"question_ids": ids})
+    methods = (*before.methods, *(method for method in now.methods if method not in before.methods))
+    return before.model_copy(
+        update={
+            "datasets": datasets,
+            "methods": methods,
+            "calibration": before.calibration or now.calibration,
+            "judge": before.judge or now.judge,
+        }
+    )
+
+
+def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, Any]]:
+    for name in _FIXED:
+        old, new = getattr(before, name), getattr(now, name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from ((f"{name} {key}", old[key], new.get(key)) for key in old if old[key] != new.get(key))
+        elif old != new:
+            yield name, old, new
+    for name, digest in before.prompts.items():
+        # A prompt that did not exist when the run began shaped nothing in it.
+        if now.prompts.get(name) != digest:
+            yield f"prompt {name}", digest, now.prompts.get(name)
+    if before.calibration and now.calibration and before.calibration != now.calibration:
+        named = [f"{each.name} ({each.sha256[:12]})" for each in (before.calibration, now.calibration)]
+        yield "calibration", named[0], named[1]
+    if before.judge and now.judge and before.judge != now.judge:
+        yield "judge", before.judge, now.judge
+    for name in before.datasets.keys() & now.datasets.keys():
+        old, new = before.datasets[name], now.datasets[name]
+        if old.fingerprint != new.fingerprint:
+            yield f"corpus of {name}", old.fingerprint, new.fingerprint
+        if old.gold != new.gold:
+            yield f"questions of {name}", old.gold, new.gold
+
+
+def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
+    """A hash of questions and what is right about them, whatever their order in the file."""
+    rows = [
+        [q.id, q.question.text, q.gold.answers, q.gold.supporting, q.gold.answer_groups, q.gold.is_set]
+        for q in sorted(questions, key=lambda question: question.id)
+    ]
+    return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:32]
+
+
+def versions() -> dict[str, str]:
+    """What the run was made with."""
+    parts = {name: version(name) for name in ("numpy", "openai", "tantivy", "xllamacpp")}
+    return {"beliefrag": __version__, "python": platform.python_version(), "system": platform.system(), **parts}
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,29 @@
+"""The report as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beliefrag.bench.report.sections import provenance, sections
+from beliefrag.bench.summary import Summary
+
+__all__ = ["markdown"]
+
+
+def markdown(summary: Summary) -> str:
+    """All tables and the run's provenance; the first line says whether anything is missing."""
+    parts = [summary.first_line, "", "# Benchmark report"]
+    for section in sections(summary):
+        parts += ["", f"## {section.title}", section.note, "", *_table(section.headings, section.rows)]
+    parts += ["", "## Provenance", "", *_table(("what", "which"), provenance(summary))]
+    return "\n".join(parts) + "\n"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [_line(headings), "|" + "---|" * len(headings), *(_line(row) for row in rows)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    # Names of datasets and models are somebody else's text: a bar in one must not make a column.
+    safe = (" ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in cells)
+    return f"| {' | '.join(safe)} |"

@@ -1,0 +1,230 @@
+"""`episodes.jsonl`: one line per finished or failed episode, appended and on disk before it counts, never rewritten.
+
+Of several lines for one episode the last one counts: a failed episode that was tried again, or a finished one that was
+judged later. A kill can only tear the last line, and a torn line is dropped when the run is opened again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from beliefrag.bench.errors import RunError
+from beliefrag.errors import ModelError
+from beliefrag.models.weights.lock import exclusive
+
+__all__ = [
+    "EPISODES_FILE",
+    "LOCK_FILE",
+    "Episode",
+    "EpisodeKey",
+    "EpisodeLog",
+    "comparable",
+    "episode_line",
+    "read_episodes",
+]
+
+EPISODES_FILE = "episodes.jsonl"
+LOCK_FILE = "running.lock"
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Keeps Windows from writing two bytes for the end of a line."""
+_BLOCK = 1 << 16
+
+
+class EpisodeKey(NamedTuple):
+    """Which episode it is."""
+
+    dataset: str
+    method: str
+    question_id: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """The numbers of one episode, without its trace: small enough to hold all of a run's in memory."""
+
+    key: EpisodeKey
+    outcome: str
+    metrics: Mapping[str, float | None]
+    usage: Mapping[str, Any]
+    judge: Mapping[str, Any] | None
+    """Verdict and cost of the judge; None where nobody judged."""
+    seconds: float
+    """How long the model took for its replies when they were made."""
+    cause: str
+    """Why it failed; empty if it did not."""
+    offset: int
+    """Where its line begins in the file."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it ended with an answer or an abstention. A failed one is tried again."""
+        return self.outcome != "failed"
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], offset: int = 0) -> Episode:
+        """The numbers of one line."""
+        return cls(
+            key=EpisodeKey(record["dataset"], record["method"], record["question_id"], record["seed"]),
+            outcome=record["outcome"],
+            metrics=record["metrics"],
+            usage=record["usage"],
+            judge=record["judge"],
+            seconds=record["timing"]["model_seconds"],
+            cause=record["error"]["cause"] if record.get("error") else "",
+            offset=offset,
+        )
+
+
+class EpisodeLog:
+    """The file of a run's episodes, open for one process at a time.
+
+    Raises:
+        RunError: The file cannot be used, is damaged before its last line, or another process runs this run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / EPISODES_FILE
+        self._pending: list[bytes] = []
+        self._turn = asyncio.Lock()
+        self._writing = threading.Lock()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.ExitStack() as held:
+                held.enter_context(exclusive(folder / LOCK_FILE, patient=False))
+                self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
+                held.callback(os.close, self._file)
+                self._drop_torn_line()
+                # As it was when the file was opened: it does not grow with the run, so that memory stays flat.
+                self.episodes = read_episodes(folder)
+                self._held = held.pop_all()
+        except OSError as error:
+            raise RunError(
+                f"The run {folder} cannot be written: {error.strerror}.", remedy="Name another folder with --out."
+            ) from error
+        except ModelError as error:
+            raise RunError(
+                f"The run {folder} cannot be opened: {error.message}", remedy="One process at a time can run it."
+            ) from None
+
+    async def append(self, record: Mapping[str, Any]) -> None:
+        """Puts one line on disk. Lines that come while the disk is busy go together with the next one.
+
+        Raises:
+            RunError: It cannot be written.
+        """
+        self._pending.append(episode_line(record))
+        async with self._turn:
+            if lines := self._pending:
+                self._pending = []
+                # Shielded: what was paid for is written, also when the run is being cancelled.
+                await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines)))
+
+    def record_of(self, episode: Episode) -> dict[str, Any]:
+        """The whole line of an episode that was there when the file was opened."""
+        with self.path.open("rb") as file:
+            file.seek(episode.offset)
+            record: dict[str, Any] = json.loads(file.readline())
+            return record
+
+    def close(self) -> None:
+        """Closes the file and lets another process run the run. What still waits for the disk is written first."""
+        try:
+            if self._pending:
+                self._write(b"".join(self._pending))
+        finally:
+            with self._writing:
+                self._held.close()
+
+    def __enter__(self) -> EpisodeLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, data: bytes) -> None:
+        with self._writing:
+            end = os.fstat(self._file).st_size
+            try:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(self._file, rest) :]
+                os.fsync(self._file)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, end)
+                raise RunError(
+                    f"{self.path} cannot be written: {error.strerror}.",
+                    remedy="Make room and give the same command again; model replies are in the cache.",
+                ) from error
+
+    def _drop_torn_line(self) -> None:
+        with self.path.open("rb") as file:
+            size = start = keep = file.seek(0, os.SEEK_END)
+            while start:
+                start = max(0, start - _BLOCK)
+                file.seek(start)
+                found = file.read(min(_BLOCK, keep - start)).rfind(b"\n")
+                keep = start + found + 1
+                if found >= 0:
+                    break
+        if keep < size:
+            os.ftruncate(self._file, keep)
+
+
+def read_episodes(folder: Path) -> dict[EpisodeKey, Episode]:
+    """The latest line of each episode of a run.
+
+    Raises:
+        RunError: A line other than a torn last one cannot be read.
+    """
+    return {episode.key: episode for episode in _episodes(folder / EPISODES_FILE)}
+
+
+def comparable(folder: Path) -> list[str]:
+    """The latest line of each episode without its timings, in a fixed order: equal for equal runs."""
+    latest: dict[EpisodeKey, str] = {}
+    for _, record in _records(folder / EPISODES_FILE):
+        key = Episode.of(record).key
+        latest[key] = json.dumps({name: value for name, value in record.items() if name != "timing"})
+    return [latest[key] for key in sorted(latest)]
+
+
+def episode_line(record: Mapping[str, Any]) -> bytes:
+    """A record on one line, in ASCII: no text in it can break the line or act on a terminal."""
+    return json.dumps(record, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+
+
+def _episodes(path: Path) -> Iterator[Episode]:
+    for offset, record in _records(path):
+        yield Episode.of(record, offset)
+
+
+def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if not path.exists():
+        return
+    offset = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):
+                try:
+                    record = json.loads(line)
+                    Episode.of(record)
+                except (ValueError, KeyError, TypeError):
+                    raise RunError(
+                        f"Line {number} of {path} is no episode.",
+                        remedy="Delete that line, and give the command of the run again to make up for it.",
+                    ) from None
+                yield offset, record
+            offset += len(line)

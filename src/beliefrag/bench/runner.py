@@ -1,0 +1,125 @@
+"""Plays the episodes of a run, several at a time, and puts each on disk as soon as it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from beliefrag import loop
+from beliefrag.bench.episode import episode_record
+from beliefrag.bench.errors import RunError
+from beliefrag.bench.judge import Judge
+from beliefrag.bench.plan import Plan
+from beliefrag.bench.results import Episode, EpisodeKey, EpisodeLog
+from beliefrag.bench.setup import Setup
+from beliefrag.events import Event
+from beliefrag.result import Result
+
+__all__ = ["Runner", "Tally", "Watcher"]
+
+GIVE_UP_AFTER = 24
+"""So many failures one after another, with no episode ended well in between, are no accident."""
+
+
+class Watcher(Protocol):
+    """Told of every episode that is on disk."""
+
+    def ended(self, episode: Episode) -> None:
+        """Takes in one episode."""
+        ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run came to this time."""
+
+    finished: int = 0
+    failed: int = 0
+    unjudged: int = 0
+    """Of the finished ones, those for which the judge failed."""
+    stopped: bool = False
+    """Whether it was asked to stop before everything was done."""
+
+
+class Runner:
+    """Plays what a plan asks for.
+
+    Args:
+        setup: Everything opened.
+        log: Where episodes go.
+        at_once: How many episodes at a time. How many calls are made at a time is up to the model's own limit.
+        watcher: Told of each.
+        patient: Whether to go on after many failures in a row, as a replay with missing replies does.
+    """
+
+    def __init__(
+        self, setup: Setup, log: EpisodeLog, *, at_once: int, watcher: Watcher | None = None, patient: bool = False
+    ) -> None:
+        self._setup = setup
+        self._log = log
+        self._at_once = at_once
+        self._watcher = watcher
+        self._patient = patient
+        self._in_a_row = 0
+        self._tally = Tally()
+
+    def stop(self) -> None:
+        """Begins no further episode; those under way are finished."""
+        self._tally.stopped = True
+
+    async def run(self, plan: Plan) -> Tally:
+        """Plays and judges what is left.
+
+        Raises:
+            RunError: Nothing can be written, or everything fails.
+        """
+        jobs = iter([*((key, True) for key in plan.to_judge), *((key, False) for key in plan.to_play)])
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._at_once, len(plan.to_judge) + len(plan.to_play))):
+                    group.create_task(self._work(jobs))
+        except BaseExceptionGroup as errors:
+            # One is enough to say why the run ended; the others were cancelled or failed for the same reason.
+            raise errors.exceptions[0] from None
+        if next(jobs, None) is None:
+            self._tally.stopped = False
+        return self._tally
+
+    async def _work(self, jobs: Iterator[tuple[EpisodeKey, bool]]) -> None:
+        while not self._tally.stopped and (job := next(jobs, None)) is not None:
+            key, only_judge = job
+            record = self._log.record_of(self._log.episodes[key]) if only_judge else await self._played(key)
+            labelled = self._setup.courses[key.dataset].questions[key.question_id]
+            if self._setup.judge is not None and Judge.is_due(record, labelled):
+                record = await self._setup.judge.judged(record, labelled)
+                self._tally.unjudged += record["metrics"]["judge"] is None
+            await self._log.append(record)
+            episode = Episode.of(record)
+            if self._watcher is not None:
+                self._watcher.ended(episode)
+            self._count(episode, record)
+
+    async def _played(self, key: EpisodeKey) -> dict[str, Any]:
+        course = self._setup.courses[key.dataset]
+        labelled = course.questions[key.question_id]
+        stream = loop.run(labelled.question, course.methods[key.method], course.harness)
+        async with contextlib.aclosing(stream):
+            seen: list[Event] = [event async for event in stream]
+        return episode_record(Result.of(seen), labelled, dataset=key.dataset, method=key.method, seed=key.seed)
+
+    def _count(self, episode: Episode, record: dict[str, Any]) -> None:
+        if episode.finished:
+            self._tally.finished += 1
+            self._in_a_row = 0
+            return
+        self._tally.failed += 1
+        self._in_a_row += 1
+        if self._in_a_row >= GIVE_UP_AFTER and not self._patient:
+            error = record["error"]
+            raise RunError(
+                f"The last {self._in_a_row} episodes failed, the latest one so: {error['message']}",
+                remedy=f"{error['remedy']} Then give the same command again; what is done is kept.".lstrip(),
+            )

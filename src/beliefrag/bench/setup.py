@@ -1,0 +1,222 @@
+"""Opens all that a run needs: datasets with their indexes, the model that all episodes share, methods and judge."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from beliefrag.bench.datasets import load_dataset
+from beliefrag.bench.errors import DataError
+from beliefrag.bench.judge import Judge
+from beliefrag.bench.partitions import sample
+from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.bench.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
+from beliefrag.calibration import Artifact, artifact_for
+from beliefrag.controller import Method
+from beliefrag.errors import ModelError, SettingsError
+from beliefrag.loop import Harness
+from beliefrag.methods import CALIBRATED, METHODS, method_named
+from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
+from beliefrag.models.cache import Cache
+from beliefrag.models.retry import RetryPolicy
+from beliefrag.paths import cache_dir
+from beliefrag.prompts import Prompts
+from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval.scale import score_scale
+from beliefrag.settings import Settings
+from beliefrag.verifiers import verifier_form
+
+__all__ = ["Course", "Setup", "Wanted", "chosen_methods", "set_up"]
+
+_PRIVATE_SETTINGS = {"base_url", "prompts"}
+"""An address may hold a password and a folder a name; the model's identity and the prompts' hashes say what counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody wants to run."""
+
+    data: tuple[Path, ...]
+    methods: tuple[str, ...]
+    n: int | None = None
+    """Questions of each dataset; None takes all."""
+    seed: int = 0
+    splits: tuple[str, ...] = ()
+    """None of them takes all splits."""
+    judge: bool = True
+    judge_model: str | None = None
+    judge_base_url: str | None = None
+    replay: bool = False
+    """Answer from the cache alone, and ask no model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One dataset, ready to run: what its episodes share."""
+
+    name: str
+    harness: Harness
+    methods: Mapping[str, Method]
+    questions: Mapping[str, LabelledQuestion]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Everything opened."""
+
+    courses: Mapping[str, Course]
+    record: RunRecord
+    judge: Judge | None
+    models: tuple[ChatModel, ...]
+
+    @property
+    def missing_keys(self) -> int:
+        """How many requests a replay found no reply for."""
+        return sum(model.missing for model in self.models if isinstance(model, Cache))
+
+    async def aclose(self) -> None:
+        """Lets go of the models."""
+        for model in self.models:
+            await model.aclose()
+
+
+def chosen_methods(names: str) -> tuple[str, ...]:
+    """The methods that `all` or a list with commas stands for, in the order of the tables.
+
+    Raises:
+        SettingsError: One of them is not known.
+    """
+    given = [name.strip() for name in names.split(",") if name.strip()]
+    if given == ["all"]:
+        return tuple(METHODS)
+    if unknown := [name for name in given if name not in METHODS]:
+        raise SettingsError(f"No method is called {unknown[0]!r}.", remedy=f"Known: all, {', '.join(METHODS)}.")
+    if not given:
+        raise SettingsError("No method is named.", remedy=f"Known: all, {', '.join(METHODS)}.")
+    return tuple(name for name in METHODS if name in given)
+
+
+def set_up(
+    settings: Settings,
+    wanted: Wanted,
+    before: RunRecord | None = None,
+    *,
+    around: Callable[[ChatModel], ChatModel] = lambda model: model,
+) -> Setup:
+    """Opens everything, the cheap things first.
+
+    Args:
+        settings: Model, budget and the rest.
+        wanted: What to run.
+        before: The record of the run that goes on, if there is one. A replay takes the models' identities from it, so
+            that neither weights nor a server need to be there.
+        around: Puts a layer of one's own around the model that the episodes share.
+
+    Raises:
+        BeliefRAGError: Something cannot be used; the message says what.
+    """
+    verifier = verifier_form(settings.verifier or default_verifier(settings.model))
+    prompts = Prompts.load(settings.prompts)
+    model = around(_open(settings, wanted.replay, before.model if before else None))
+    judging = model
+    if wanted.judge and (wanted.judge_model or wanted.judge_base_url):
+        own = {"model": wanted.judge_model or settings.model, "base_url": wanted.judge_base_url or settings.base_url}
+        judging = _open(settings.model_copy(update=own), wanted.replay, before.judge if before else None)
+    judge = Judge(judging, prompts) if wanted.judge else None
+    artifact: Artifact | None = None
+    if CALIBRATED.intersection(wanted.methods):
+        artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
+    courses: dict[str, Course] = {}
+    records: dict[str, DatasetRecord] = {}
+    for folder in wanted.data:
+        dataset = load_dataset(folder)
+        if dataset.name in courses:
+            raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
+        index = Bm25Index.in_memory(dataset.passages)
+        calibration = artifact.calibration(score_scale(index)) if artifact else None
+        questions = _chosen(dataset, wanted)
+        courses[dataset.name] = Course(
+            name=dataset.name,
+            harness=Harness(model, index, prompts, verifier, settings.budget),
+            methods={name: method_named(name, calibration, settings.thresholds) for name in wanted.methods},
+            questions={question.id: question for question in questions},
+        )
+        records[dataset.name] = DatasetRecord(
+            fingerprint=index.fingerprint,
+            gold=gold_hash(dataset.questions),
+            passages=len(index),
+            question_ids=tuple(question.id for question in questions),
+            licence=dataset.card.licence,
+            source=dataset.card.source,
+        )
+    record = RunRecord(
+        made=now(),
+        versions=versions(),
+        model=model.identity,
+        verifier=verifier.name,
+        retriever=Bm25Index.identity,
+        prompts=prompts.hashes(),
+        budget=asdict(settings.budget),
+        thresholds=asdict(settings.thresholds),
+        calibration=_calibration_record(artifact),
+        judge=judge.identity if judge else None,
+        seed=wanted.seed,
+        methods=wanted.methods,
+        datasets=records,
+        settings=settings.model_dump(mode="json", exclude=_PRIVATE_SETTINGS),
+    )
+    models = (model,) if judging is model else (model, judging)
+    return Setup(courses, record, judge, models)
+
+
+def _chosen(dataset: Dataset, wanted: Wanted) -> Sequence[LabelledQuestion]:
+    if wanted.splits:
+        present = dataset.splits()
+        # Benchmarks name their splits differently: each takes those that it has, and must have one.
+        dataset = dataset.of_split(*([split for split in wanted.splits if split in present] or wanted.splits))
+    if not dataset.questions:
+        raise DataError(f"{dataset.name} has no questions.", remedy="Name another folder.")
+    return sample(dataset.questions, wanted.n or len(dataset.questions), wanted.seed)
+
+
+def _open(settings: Settings, replay: bool, identity: str | None) -> ChatModel:
+    provider: ChatModel
+    if replay and identity is not None:
+        provider = _Absent(identity)
+    else:
+        provider = open_provider(
+            settings.model,
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            context=settings.context,
+            threads=settings.threads,
+        )
+    return compose(
+        provider,
+        cache=cache_dir() / "replies.sqlite" if settings.cache or replay else None,
+        replay=replay,
+        retry=RetryPolicy(seconds=settings.retry_seconds),
+        limit=settings.concurrency,
+    )
+
+
+def _calibration_record(artifact: Artifact | None) -> CalibrationRecord | None:
+    if artifact is None:
+        return None
+    digest = hashlib.sha256(artifact.model_dump_json().encode()).hexdigest()
+    return CalibrationRecord(name=artifact.name, sha256=digest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """Stands for a model that is not here, in a replay that never asks it."""
+
+    identity: str
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        raise ModelError(f"The model {self.identity} is not here.", remedy="Run without --replay.")
+
+    async def aclose(self) -> None:
+        """There is nothing to let go of."""

@@ -1,0 +1,41 @@
+"""Shows how two methods compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beliefrag.bench.comparison import DatasetComparison
+from beliefrag.bench.statistics import Difference
+from beliefrag.bench.summary import MEASURES
+from beliefrag.cli.notices import say
+from beliefrag.cli.terminal import print_table
+from beliefrag.methods import TITLES
+
+__all__ = ["print_comparison"]
+
+
+def print_comparison(found: Sequence[DatasetComparison], first: str, second: str) -> None:
+    """Prints one line per dataset and measure."""
+    one, other = TITLES[first], TITLES[second]
+    rows = []
+    for each in found:
+        rows += [
+            (each.dataset, str(each.paired.n), MEASURES[name], *_cells(name, each.paired.measures[name]))
+            for name in (each.quality, "tokens")
+        ]
+        if each.paired.better_and_cheaper is not None:
+            share = f"{each.paired.better_and_cheaper:.1%}"
+            rows.append(
+                (each.dataset, str(each.paired.n), "better and cheaper", "", "", share, "", "share of resamples")
+            )
+        if each.paired.left_out:
+            say(f"warning: {each.dataset}: {len(each.paired.left_out)} questions are left out; only one side has them")
+    print_table(("dataset", "n", "measure", one, other, "difference", "95 %", "reading"), rows)
+
+
+def _cells(name: str, difference: Difference) -> tuple[str, ...]:
+    digits = ",.0f" if name == "tokens" else ".3f"
+    gap = difference.difference
+    between = "-" if gap.low is None or gap.high is None else f"{gap.low:+{digits}} to {gap.high:+{digits}}"
+    reading = "clear" if difference.is_clear else "too few questions to say" if gap.few else "the interval holds zero"
+    return f"{difference.first:{digits}}", f"{difference.second:{digits}}", f"{gap.mean:+{digits}}", between, reading

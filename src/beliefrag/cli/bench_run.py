@@ -1,0 +1,157 @@
+"""Carries out `beliefrag bench run`: tells what is ahead, asks before much of it, runs it, and says how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import typer
+
+from beliefrag.bench.errors import RunError
+from beliefrag.bench.plan import Plan, make_plan
+from beliefrag.bench.record import RUN_FILE, RunRecord, merged
+from beliefrag.bench.results import EPISODES_FILE, LOCK_FILE, Episode, EpisodeKey, EpisodeLog, read_episodes
+from beliefrag.bench.runner import Runner, Tally, Watcher
+from beliefrag.bench.setup import Setup, Wanted, set_up
+from beliefrag.cli.bench_progress import watching
+from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
+from beliefrag.cli.notices import say
+from beliefrag.cli.opening import busy
+from beliefrag.settings import Settings
+
+__all__ = ["run"]
+
+_MANY_CALLS = 1_000
+"""From so many model calls on, a person is asked before they are made."""
+_LOCAL = "local:"
+
+
+def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, dry_run: bool, yes: bool) -> int:
+    """Runs what is wanted, and gives the exit code."""
+    before = _earlier(out)
+    with busy("opening datasets and model"):
+        setup = set_up(settings, wanted, before)
+    # An embedded model answers one call after another: a second episode would only take the first one's place in
+    # its memory.
+    at_once = at_once or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
+    # Checked before anything is told, asked or written.
+    record = merged(before, setup.record) if before else setup.record
+    plan = _plan(setup, read_episodes(out), wanted, at_once)
+    _tell(plan, setup, wanted)
+    if dry_run:
+        return OK
+    if not yes and not _agreed(plan, replay=wanted.replay):
+        say("nothing was run")
+        return OK
+    with EpisodeLog(out) as log:
+        if record != before:
+            record.write(out)
+        plan = _plan(setup, log.episodes, wanted, at_once)
+        with watching(plan, log.episodes.values()) as watcher:
+            tally = asyncio.run(_play(setup, log, plan, at_once=at_once, watcher=watcher, patient=wanted.replay))
+    return _told(tally, plan, setup, wanted)
+
+
+async def _play(
+    setup: Setup, log: EpisodeLog, plan: Plan, *, at_once: int, watcher: Watcher, patient: bool
+) -> Tally | None:
+    """The tally; None if it was broken off by a second Ctrl-C."""
+    runner = Runner(setup, log, at_once=at_once, watcher=watcher, patient=patient)
+    task, events = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    interrupts = 0
+
+    def interrupted() -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts == 1:
+            runner.stop()
+            say("stopping: what is under way will be finished; Ctrl-C again drops it")
+        else:
+            task.cancel()
+
+    # Not in the main thread, or on a system without signals: Ctrl-C then breaks off at once.
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        events.add_signal_handler(signal.SIGINT, interrupted)
+    try:
+        return await runner.run(plan)
+    except asyncio.CancelledError:
+        if interrupts < 2:
+            raise
+        return None
+    finally:
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            events.remove_signal_handler(signal.SIGINT)
+        await setup.aclose()
+
+
+def _earlier(out: Path) -> RunRecord | None:
+    if (out / RUN_FILE).exists():
+        return RunRecord.read(out)
+    if out.exists() and not out.is_dir():
+        raise RunError(f"{out} is a file.", remedy="Name a folder with --out.")
+    # A run that was killed before it began leaves no more than these.
+    ours = {EPISODES_FILE, LOCK_FILE, f"{RUN_FILE}.new"}
+    if out.is_dir() and {path.name for path in out.iterdir()} - ours:
+        raise RunError(f"{out} is not empty and holds no run.", remedy="Name a new folder with --out.")
+    return None
+
+
+def _plan(setup: Setup, episodes: Mapping[EpisodeKey, Episode], wanted: Wanted, at_once: int) -> Plan:
+    return make_plan(setup.courses, episodes, seed=wanted.seed, judging=setup.judge is not None, at_once=at_once)
+
+
+def _tell(plan: Plan, setup: Setup, wanted: Wanted) -> None:
+    questions = sum(len(course.questions) for course in setup.courses.values())
+    methods = len(wanted.methods)
+    say(f"{plan.total:,} episodes: {questions:,} questions of {len(setup.courses)} datasets by {methods} methods")
+    if plan.done or plan.to_judge or plan.failed_before:
+        say(
+            f"{plan.done:,} are done already, {plan.failed_before:,} failed and are tried again, "
+            f"{len(plan.to_judge):,} are still to be judged"
+        )
+    if wanted.replay:
+        say("a replay: every reply comes from the cache, and no model is asked")
+        return
+    ahead = plan.estimate
+    basis = "measured on this run's episodes" if ahead.measured else "from typical figures; expect it to be off"
+    say(
+        f"ahead, an estimate ({basis}): {ahead.calls:,} calls, {ahead.tokens:,} tokens, "
+        f"{_duration(ahead.seconds)}; fewer where the cache has replies; money is not estimated"
+    )
+
+
+def _agreed(plan: Plan, *, replay: bool) -> bool:
+    if replay or plan.estimate.calls < _MANY_CALLS or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    return typer.confirm("Run it?", default=True, err=True)
+
+
+def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: Wanted) -> int:
+    if wanted.replay:
+        say(f"{setup.missing_keys:,} keys are missing from the cache")
+    resume = f"go on with: {shlex.join(['beliefrag', *sys.argv[1:]])}"
+    if tally is None:
+        say(f"dropped what was under way; {resume}")
+        return INTERRUPTED
+    words = f"{tally.finished:,} episodes finished, {tally.failed:,} failed"
+    if tally.unjudged:
+        words += f", {tally.unjudged:,} could not be judged"
+    if tally.stopped:
+        left = len(plan.to_play) + len(plan.to_judge) - tally.finished - tally.failed
+        say(f"{words}, {left:,} left; {resume}")
+        return INTERRUPTED
+    again = bool(tally.failed or tally.unjudged)
+    say(f"{words}; {'the same command tries those again' if again else 'the run is complete'}")
+    return FAILED if again else OK
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

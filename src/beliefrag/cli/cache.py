@@ -1,0 +1,177 @@
+"""`beliefrag cache`: the recorded model replies: how many, whether they still hold, moving and deleting them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+__all__ = ["app"]
+
+# The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+app = typer.Typer(help="Recorded model replies: stats, audit, export, import, prune.", no_args_is_help=True)
+
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines.", show_default=False)]
+
+
+def _path() -> Path:
+    from beliefrag.paths import cache_dir
+
+    return cache_dir() / "replies.sqlite"
+
+
+@app.command()
+def stats(debug: options.Debug = False) -> None:
+    """Show where the cache is and how many replies of which model it holds.
+
+    Example: beliefrag cache stats
+    """
+    from beliefrag.cli.model_output import readable
+    from beliefrag.cli.terminal import print_table
+    from beliefrag.models.reply_store import ReplyStore
+
+    path = _path()
+    if not path.is_file():
+        typer.echo(f"There is no cache yet; it will be {path}")
+        return
+    with ReplyStore(path, read_only=True) as store:
+        found = store.stats()
+    rows = [("file", str(path)), ("size", readable(found.bytes)), ("replies", f"{found.entries:,}")]
+    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in found.by_model.items())])
+
+
+@app.command()
+def audit(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run whose replies to repeat.", show_default=False)],
+    *,
+    data: Annotated[
+        list[Path], typer.Option("--data", metavar="DIR", help="The run's datasets; once for each.", show_default=False)
+    ],
+    most: Annotated[
+        int | None, typer.Option("--n", metavar="N", min=1, help="Stop after so many replies; all by default.")
+    ] = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    prompts: options.Prompts = None,
+    debug: options.Debug = False,
+) -> None:
+    """Ask the live model again what a run's replies were recorded for, and count how many diverge.
+
+    Every request is paid for again. The cache is not changed. The model and all settings are those of the run.
+
+    Example: beliefrag cache audit runs/first --data hotpotqa --n 200
+    """
+    import asyncio
+
+    from beliefrag.bench.audit import audit_run
+    from beliefrag.bench.record import RunRecord
+    from beliefrag.cli.opening import busy
+    from beliefrag.cli.terminal import print_table
+    from beliefrag.models import compose, open_provider
+    from beliefrag.models.retry import RetryPolicy
+    from beliefrag.settings import Settings
+
+    typed = {"model": model, "base_url": base_url, "prompts": prompts}
+    given = {name: value for name, value in typed.items() if value is not None}
+    settings = Settings.model_validate({**RunRecord.read(run).settings, **given})
+    provider = open_provider(
+        settings.model,
+        base_url=settings.base_url,
+        timeout=settings.timeout,
+        context=settings.context,
+        threads=settings.threads,
+    )
+    live = compose(provider, cache=None, retry=RetryPolicy(seconds=settings.retry_seconds), limit=settings.concurrency)
+    with busy("asking again"):
+        found = asyncio.run(audit_run(run, settings, tuple(data), live, most=most))
+    typer.echo(f"{found.diverged.total():,} of {found.compared:,} replies diverge from the live model")
+    if found.unasked or found.missing:
+        typer.echo(f"{found.unasked.total():,} could not be asked again, {found.missing:,} are not in the cache")
+    purposes = sorted({*found.same, *found.diverged, *found.unasked})
+    rows = [(p, *(f"{part[p]:,}" for part in (found.same, found.diverged, found.unasked))) for p in purposes]
+    print_table(("purpose", "same", "diverged", "not asked"), rows)
+
+
+@app.command()
+def export(
+    file: _File,
+    model: Annotated[
+        str | None, typer.Option(metavar="IDENTITY", help="Only this model's, as 'cache stats' names it.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite a file that is there.")] = False,
+    debug: options.Debug = False,
+) -> None:
+    """Write the replies to a file, for a replay on another machine.
+
+    Example: beliefrag cache export replies.jsonl
+    """
+    from beliefrag.errors import SettingsError
+    from beliefrag.models.reply_exchange import export_lines
+    from beliefrag.models.reply_store import ReplyStore
+
+    count = 0
+    with ReplyStore(_path(), read_only=True) as store:
+        try:
+            with file.open("wb" if force else "xb") as out:
+                for line in export_lines(store, model=model):
+                    out.write(line)
+                    count += 1
+        except FileExistsError:
+            raise SettingsError(f"{file} is there already.", remedy="Use --force to overwrite it.") from None
+    typer.echo(f"{count:,} replies written to {file}")
+
+
+@app.command("import")
+def import_(file: _File, debug: options.Debug = False) -> None:
+    """Take in replies that were exported elsewhere. One that is there already stays as it is.
+
+    Example: beliefrag cache import replies.jsonl
+    """
+    from beliefrag.models.reply_exchange import import_lines
+    from beliefrag.models.reply_store import ReplyStore
+
+    with file.open("rb") as lines, ReplyStore(_path()) as store:
+        found = import_lines(lines, store)
+    typer.echo(
+        f"{found.added:,} replies added, {found.known:,} were known, {found.different:,} differ and were left out"
+    )
+
+
+@app.command()
+def prune(
+    older_than: Annotated[
+        float, typer.Option(metavar="DAYS", min=0, help="Delete replies recorded so long ago.", show_default=False)
+    ],
+    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask.")] = False,
+    debug: options.Debug = False,
+) -> None:
+    """Delete old replies. Runs that used them can no longer be replayed.
+
+    Example: beliefrag cache prune --older-than 90
+    """
+    import time
+
+    from beliefrag.errors import SettingsError
+    from beliefrag.models.reply_store import ReplyStore
+
+    path = _path()
+    if not path.is_file():
+        typer.echo("There is no cache, and nothing to delete.")
+        return
+    moment = time.time() - older_than * 86_400
+    with ReplyStore(path) as store:
+        doomed = sum(stored.created < moment for stored in store)
+        if doomed and not yes:
+            if not (sys.stdin.isatty() and sys.stderr.isatty()):
+                raise SettingsError(f"{doomed:,} replies would be deleted for good.", remedy="Give --yes to do it.")
+            if not typer.confirm(f"Delete {doomed:,} replies for good?", err=True):
+                typer.echo("Nothing was deleted.")
+                return
+        deleted = store.delete_older_than(moment)
+    typer.echo(f"{deleted:,} replies deleted")

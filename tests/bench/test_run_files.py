@@ -1,0 +1,170 @@
+"""The two files of a run: what a kill, a full disk or a crowd of episodes can do to them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.bench.errors import RunChanged, RunError
+from beliefrag.bench.record import DatasetRecord, RunRecord, merged
+from beliefrag.bench.results import EpisodeKey, EpisodeLog, comparable, episode_line, read_episodes
+
+
+def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str, Any]:
+    return {
+        "method": "static",
+        "dataset": "north",
+        "question_id": question_id,
+        "seed": 0,
+        "outcome": outcome,
+        "answer": "Larvik é\n|\u2028",
+        "metrics": {"f1": 1.0},
+        "judge": None,
+        "usage": {"tokens": 7, "calls": 1},
+        "timing": {"model_seconds": 0.5},
+        **more,
+    }
+
+
+def run_record(**changes: Any) -> RunRecord:
+    dataset = DatasetRecord(fingerprint="f", gold="g", passages=3, question_ids=("q1", "q2"))
+    return RunRecord(
+        **{
+            "made": "now",
+            "versions": {},
+            "model": "m",
+            "verifier": "structured",
+            "retriever": "bm25",
+            "prompts": {"answer": "a1"},
+            "budget": {"top_k": 5},
+            "thresholds": {"answer": 0.5},
+            "calibration": None,
+            "judge": None,
+            "seed": 0,
+            "methods": ("static",),
+            "datasets": {"north": dataset},
+            "settings": {},
+            **changes,
+        }
+    )
+
+
+def test_a_line_torn_at_any_byte_is_dropped_and_nothing_else(tmp_path: Path) -> None:
+    whole = episode_line(record("q1")) + episode_line(record("q2"))
+    first = episode_line(record("q1"))
+    for cut in range(len(first), len(whole)):
+        (tmp_path / "episodes.jsonl").write_bytes(whole[:cut])
+        with EpisodeLog(tmp_path) as log:
+            assert [key.question_id for key in log.episodes] == ["q1"]
+        assert (tmp_path / "episodes.jsonl").read_bytes() == first
+
+
+@pytest.mark.parametrize("size", [10, 65_535, 65_536, 65_537, 200_000])
+def test_a_long_torn_line_is_dropped_too(tmp_path: Path, size: int) -> None:
+    first = episode_line(record("q1"))
+    for kept in (b"", first):
+        (tmp_path / "episodes.jsonl").write_bytes(kept + b"x" * size)
+        with EpisodeLog(tmp_path):
+            pass
+        assert (tmp_path / "episodes.jsonl").read_bytes() == kept
+
+
+def test_reading_a_run_that_is_being_written_passes_over_the_torn_line(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1")) + b'{"method":')
+    assert [key.question_id for key in read_episodes(tmp_path)] == ["q1"]
+
+
+async def test_a_crowd_of_episodes_makes_one_whole_line_each(tmp_path: Path) -> None:
+    with EpisodeLog(tmp_path) as log:
+        await asyncio.gather(*(log.append(record(f"q{k}", answer="x" * 5000)) for k in range(300)))
+    lines = (tmp_path / "episodes.jsonl").read_bytes().splitlines()
+    assert sorted(json.loads(line)["question_id"] for line in lines) == sorted(f"q{k}" for k in range(300))
+
+
+async def test_an_episode_counts_only_when_it_is_on_disk(tmp_path: Path) -> None:
+    with EpisodeLog(tmp_path) as log:
+        await log.append(record("q1"))
+        assert (tmp_path / "episodes.jsonl").read_bytes() == episode_line(record("q1"))
+
+
+async def test_what_was_waiting_when_the_run_was_cancelled_is_written(tmp_path: Path) -> None:
+    with EpisodeLog(tmp_path) as log:
+        tasks = [asyncio.create_task(log.append(record(f"q{k}"))) for k in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # As asyncio.run does before it returns.
+        await asyncio.get_running_loop().shutdown_default_executor()
+    assert len(read_episodes(tmp_path)) == 20
+
+
+async def test_a_disk_that_takes_half_a_line_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    first = episode_line(record("q1"))
+    with EpisodeLog(tmp_path) as log:
+        await log.append(record("q1"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(first) + 50, hard))
+        try:
+            with pytest.raises(RunError, match="File too large") as caught:
+                await log.append(record("q2"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert "same command again" in caught.value.remedy
+        assert (tmp_path / "episodes.jsonl").read_bytes() == first
+        await log.append(record("q3"))
+    assert [key.question_id for key in read_episodes(tmp_path)] == ["q1", "q3"]
+
+
+def test_the_later_line_wins(tmp_path: Path) -> None:
+    failed = record("q1", "failed", error={"cause": "TransportError"}, metrics={})
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(failed) + episode_line(record("q1")))
+    (episode,) = read_episodes(tmp_path).values()
+    assert (episode.outcome, episode.cause) == ("answered", "")
+    assert len(comparable(tmp_path)) == 1
+    with EpisodeLog(tmp_path) as log:
+        assert log.record_of(log.episodes[EpisodeKey("north", "static", "q1", 0)]) == record("q1")
+
+
+def test_timings_are_left_out_of_a_comparison(tmp_path: Path) -> None:
+    for name, seconds in (("a", 1.0), ("b", 2.0)):
+        (tmp_path / name).mkdir()
+        line = episode_line(record("q1", timing={"model_seconds": seconds}))
+        (tmp_path / name / "episodes.jsonl").write_bytes(line)
+    assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
+
+
+def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        episode_line(record("q1", metrics={"f1": float("nan")}))
+
+
+def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    run_record().write(tmp_path)
+    assert RunRecord.read(tmp_path) == run_record()
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_prompt_that_is_new_does_not_stop_an_old_run() -> None:
+    grown = merged(run_record(), run_record(prompts={"answer": "a1", "poem": "p1"}))
+    assert grown.prompts == {"answer": "a1"}
+    with pytest.raises(RunChanged, match="prompt answer a1, and is asked to go on with None"):
+        merged(run_record(), run_record(prompts={"poem": "p1"}))
+
+
+def test_a_judge_may_come_later_but_not_change() -> None:
+    assert merged(run_record(), run_record(judge="j")).judge == "j"
+    assert merged(run_record(judge="j"), run_record()).judge == "j"
+    with pytest.raises(RunChanged, match="the judge j, and is asked to go on with k"):
+        merged(run_record(judge="j"), run_record(judge="k"))
+
+
+def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"format": 1}')
+    with pytest.raises(RunError, match=r"is not the record of a run: made: Field required"):
+        RunRecord.read(tmp_path)

@@ -1,0 +1,459 @@
+"""`beliefrag bench run`: every method through the front door, resumable, replayable, and honest about what failed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.bench.results import comparable
+from beliefrag.methods import METHODS
+from tests.cli.shell import Ran, command, on_terminal
+from tests.support.bench_runs import BORROWED, VERDICT, records, write_dataset, write_script
+from tests.support.http_server import ChatServer, Request, Response, completion, failure
+
+Command = Callable[..., Ran]
+
+
+def line_of(home: Path, *more: str, out: str = "run", questions: int = 4) -> list[str]:
+    """A run of both made-up datasets with the scripted model."""
+    for name in ("north", "south"):
+        if not (home / name).exists():
+            write_dataset(home, name, questions)
+    model = write_script(home)
+    return ["bench", "run", "--data", "north", "south", "--model", model, *BORROWED, "--out", out, *more]
+
+
+def test_every_method_runs_and_every_episode_is_there_once(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag(*line_of(home, "--methods", "all"))
+    assert (ran.code, ran.out) == (0, ""), ran.err
+    found = records(home / "run")
+    keys = [(r["dataset"], r["method"], r["question_id"], r["seed"]) for r in found]
+    asked = [(d, f"{d}-q{k}") for d in ("north", "south") for k in range(4)]
+    assert sorted(keys) == sorted((d, m, q, 0) for (d, q), m in itertools.product(asked, METHODS))
+    assert {r["outcome"] for r in found} <= {"answered", "stopped", "abstained"}
+    static = {r["question_id"]: r for r in found if r["method"] == "static"}
+    assert static["north-q0"]["metrics"] == {
+        "exact_match": 1.0,
+        "f1": 1.0,
+        "cover": 1.0,
+        "evidence_recall": 1.0,
+        "answer_row_recall": None,
+        "judge": 1.0,
+        "rounds": 1,
+        "actions": 2,
+    }
+    assert static["north-q1"]["metrics"]["f1"] == pytest.approx(2 / 3)
+    assert static["north-q1"]["metrics"]["judge"] == 0.0
+    assert static["north-q2"]["metrics"]["f1"] == 0.0
+
+
+def test_the_judge_is_never_in_a_methods_cost(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "--methods", "static", "--no-judge"))
+    beliefrag(*line_of(home, "--methods", "static", out="judged"))
+    plain, judged = ({r["question_id"]: r for r in records(home / out)} for out in ("run", "judged"))
+    for question_id, record in judged.items():
+        assert record["usage"] == plain[question_id]["usage"]
+        assert set(record["usage"]["by_purpose"]) == {"answer"}
+        assert record["judge"]["usage"]["calls"] == 1
+        assert plain[question_id]["judge"] is None
+        assert plain[question_id]["metrics"]["judge"] is None
+
+
+def test_a_run_without_judge_can_be_judged_later_without_playing_again(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "--methods", "static", "--no-judge"))
+    ran = beliefrag(*line_of(home, "--methods", "static"))
+    assert "8 are still to be judged" in ran.err
+    beliefrag(*line_of(home, "--methods", "static", out="at-once"))
+    assert comparable(home / "run") == comparable(home / "at-once")
+
+
+def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Command, home: Path) -> None:
+    judge = home / "judge.jsonl"
+    judge.write_text('{"purpose": "judge", "reply": "perhaps", "repeat": true}\n')
+    line = line_of(home, "--methods", "static", "--judge-model", f"scripted:{judge}")
+    ran = beliefrag(*line)
+    assert ran.code == 1
+    assert "8 episodes finished, 0 failed, 8 could not be judged" in ran.err
+    first = records(home / "run")[0]
+    assert first["metrics"]["judge"] is None
+    assert first["metrics"]["f1"] is not None
+    assert first["judge"]["error"]["cause"] == "UnreadableReply"
+    assert first["judge"]["usage"]["calls"] == 2
+    said = beliefrag("bench", "report", "run").out.splitlines()[0]
+    assert said.startswith("INCOMPLETE: 8 could not be judged.")
+    ran = beliefrag(*line)
+    assert "0 are done already, 0 failed and are tried again, 8 are still to be judged" in ran.err
+    judge.write_text('{"purpose": "judge", "reply": "yes", "repeat": true}\n')
+    ran = beliefrag(*line)
+    assert re.search(r"the judge scripted:\w+, and is asked to go on with scripted:\w+", ran.err)
+
+
+def test_the_judge_never_shows_in_what_a_method_is_given(
+    home: Path, chat_server: ChatServer, beliefrag: Command
+) -> None:
+    write_dataset(home, "north", 2)
+    chat_server.play(lambda request: completion("yes" if "Right answers" in str(request.body) else "Oslo"))
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", *served(chat_server), "--out", "run"]
+    assert beliefrag(*line).code == 0
+    asked = [str(request.body["messages"]) for request in chat_server.requests]
+    assert len(asked) == 4
+    assert sum("Larvik" in each or "Bergen" in each for each in asked) == 2, "gold reached a method"
+
+
+def test_a_run_holds_no_benchmark_text(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "--methods", "all", "--no-judge"))
+    written = (home / "run" / "episodes.jsonl").read_text() + (home / "run" / "run.json").read_text()
+    assert "Where was the builder" not in written
+    assert "was built by" not in written
+    assert "was born in" not in written
+    first = next(r for r in records(home / "run") if r["method"] == "static")["steps"][0]
+    assert first["query"] is None
+    assert first["query_is_the_question"]
+
+
+def test_a_finished_run_asks_and_writes_nothing_more(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "static,no_rag")
+    beliefrag(*line)
+    before = (home / "run" / "episodes.jsonl").read_bytes(), (home / "run" / "run.json").read_bytes()
+    ran = beliefrag(*line)
+    assert ran.code == 0
+    assert "16 are done already" in ran.err
+    assert ((home / "run" / "episodes.jsonl").read_bytes(), (home / "run" / "run.json").read_bytes()) == before
+
+
+def test_a_run_can_grow_by_methods_and_questions(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
+    beliefrag(*line_of(home, "--methods", "no_rag", "--n", "3"))
+    beliefrag(*line_of(home, "--methods", "static,no_rag", "--n", "3"))
+    found = [(r["method"], r["question_id"]) for r in records(home / "run")]
+    assert len(found) == len(set(found)) == 12
+    run = json.loads((home / "run" / "run.json").read_text())
+    assert run["methods"] == ["static", "no_rag"]
+    assert len(run["datasets"]["north"]["question_ids"]) == 3
+
+
+@pytest.mark.parametrize("change", ["corpus", "gold", "prompts", "model", "budget", "seed", "verifier"])
+def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, change: str) -> None:
+    line = line_of(home, "--methods", "static")
+    assert beliefrag(*line).code == 0
+    before = (home / "run" / "episodes.jsonl").read_bytes()
+    if change == "corpus":
+        with (home / "south" / "corpus.jsonl").open("a") as file:
+            file.write('{"id": "new", "title": "New", "text": "New text."}\n')
+        words = r"the corpus of south [0-9a-f]{32}, and is asked to go on with [0-9a-f]{32}"
+    elif change == "gold":
+        asked = home / "north" / "questions.jsonl"
+        asked.write_text(asked.read_text().replace('"Larvik"', '"Lervik"'))
+        words = r"the questions of north [0-9a-f]{32}, and is asked to go on with [0-9a-f]{32}"
+    elif change == "prompts":
+        (home / "words").mkdir()
+        (home / "words" / "answer.txt").write_text("{question} {evidence}")
+        line += ["--prompts", "words"]
+        words = r"the prompt answer [0-9a-f]{16}, and is asked to go on with [0-9a-f]{16}"
+    elif change == "model":
+        line[line.index("--model") + 1] = write_script(home, {"purpose": "x", "reply": "y"}, name="other.jsonl")
+        words = r"the model scripted:[0-9a-f]{16}, and is asked to go on with scripted:[0-9a-f]{16}"
+    elif change == "budget":
+        (home / "beliefrag.toml").write_text("[budget]\ntop_k = 4\n")
+        words = r"the budget top_k 5, and is asked to go on with 4"
+    elif change == "seed":
+        line += ["--seed", "7"]
+        words = r"the seed 0, and is asked to go on with 7"
+    else:
+        line[line.index("--verifier") + 1] = "graded"
+        words = r"the verifier structured, and is asked to go on with graded"
+    ran = beliefrag(*line)
+    assert ran.code == 1
+    assert re.search(words, ran.err), ran.err
+    assert (home / "run" / "episodes.jsonl").read_bytes() == before
+
+
+def test_another_calibration_is_refused(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "beliefrag")
+    assert beliefrag(*line).code == 0
+    from beliefrag.calibration import load_artifact
+
+    other = load_artifact("published").model_copy(update={"note": "changed"})
+    (home / "mine.json").write_text(other.model_dump_json())
+    line[line.index("--borrow") + 1] = "mine.json"
+    ran = beliefrag(*line)
+    assert ran.code == 1
+    assert re.search(r"the calibration published \([0-9a-f]{12}\), and is asked to go on with published \(", ran.err)
+
+
+def test_a_torn_last_line_is_dropped_and_made_up_for(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "static")
+    beliefrag(*line)
+    whole = comparable(home / "run")
+    file = home / "run" / "episodes.jsonl"
+    file.write_bytes(file.read_bytes()[:-40])
+    assert beliefrag(*line).code == 0
+    assert comparable(home / "run") == whole
+    assert len(records(home / "run")) == 8
+
+
+def test_a_damaged_line_in_the_middle_is_told_with_its_number(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "static")
+    beliefrag(*line)
+    file = home / "run" / "episodes.jsonl"
+    lines = file.read_bytes().split(b"\n")
+    lines[2] = lines[2][:30]
+    file.write_bytes(b"\n".join(lines))
+    ran = beliefrag(*line)
+    assert ran.code == 1
+    assert "Line 3 of" in ran.err
+
+
+def test_replay_gives_the_same_episodes_without_a_model(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "all")
+    beliefrag(*line)
+    again = [*line, "--replay"]
+    again[again.index("--out") + 1] = "again"
+    ran = beliefrag(*again)
+    assert ran.code == 0
+    assert "0 keys are missing" in ran.err
+    assert comparable(home / "again") == comparable(home / "run")
+    assert all(r["timing"]["cached_calls"] == r["usage"]["calls"] for r in records(home / "again"))
+
+
+def test_a_replay_goes_on_where_neither_model_nor_replies_are_there(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "static,no_rag", "--n", "2")
+    beliefrag(*line)
+    (home / "bench.jsonl").unlink()
+    line[line.index("--n") + 1] = "3"
+    ran = beliefrag(*line, "--replay")
+    assert ran.code == 1
+    assert "4 keys are missing" in ran.err
+    failed = [r for r in records(home / "run") if r["outcome"] == "failed"]
+    assert {r["error"]["cause"] for r in failed} == {"ReplayMiss"}
+    assert all(r["metrics"] == {} for r in failed)
+
+
+def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "no_rag,flare", "--no-judge")
+    good = write_script(home).removeprefix("scripted:")
+    lines = [json.loads(text) for text in Path(good).read_text().splitlines()]
+    # Without probabilities FLARE cannot work, and says so.
+    broken = [{k: v for k, v in each.items() if k != "logprobs"} for each in lines]
+    Path(good).write_text("".join(json.dumps(each) + "\n" for each in broken))
+    ran = beliefrag(*line)
+    assert ran.code == 1
+    assert "8 episodes finished, 8 failed" in ran.err
+    failed = [r for r in records(home / "run") if r["method"] == "flare"]
+    assert {r["error"]["cause"] for r in failed} == {"ModelError"}
+    assert "token probabilities" in failed[0]["error"]["message"]
+    assert all(r["outcome"] == "failed" and r["metrics"] == {} and r["answer"] is None for r in failed)
+    ran = beliefrag(*line)
+    assert "8 are done already, 8 failed and are tried again" in ran.err
+    assert len(records(home / "run")) == 24
+
+
+def test_a_run_that_only_fails_is_given_up(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 60)
+    (home / "empty.jsonl").write_text("")
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", "scripted:empty.jsonl", "--out", "run"]
+    ran = beliefrag(*line, "--concurrency", "1")
+    assert ran.code == 1
+    assert "The last 24 episodes failed" in ran.err
+    assert len(records(home / "run")) == 24
+
+
+def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag(*line_of(home, "--methods", "static,no_rag", "--dry-run"))
+    assert ran.code == 0
+    assert "16 episodes: 8 questions of 2 datasets by 2 methods" in ran.err
+    assert re.search(r"an estimate \(from typical figures; .*\): 32 calls, [\d,]+ tokens, ", ran.err)
+    assert not (home / "run").exists()
+
+
+def test_the_estimate_uses_what_the_run_has_measured(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "--methods", "static", "--n", "2", "--no-judge"))
+    ran = beliefrag(*line_of(home, "--methods", "static", "--no-judge", "--dry-run"))
+    spent = [r["usage"]["tokens"] for r in records(home / "run")]
+    assert "measured on this run's episodes" in ran.err
+    assert f"4 calls, {round(sum(spent) / len(spent) * 4):,} tokens" in ran.err
+
+
+def test_a_large_run_is_asked_about_on_a_terminal(home: Path) -> None:
+    line = line_of(home, "--methods", "all", questions=10)
+    write_dataset(home, "wide", 400)
+    line.insert(line.index("south"), "wide")
+    code, screen = on_terminal(*line, typed="n\n")
+    assert code == 0
+    assert "Run it?" in screen
+    assert "nothing was run" in screen
+    assert not (home / "run").exists()
+
+
+def test_a_folder_of_something_else_is_not_written_to(beliefrag: Command, home: Path) -> None:
+    (home / "thesis").mkdir()
+    (home / "thesis" / "chapter.tex").write_text("...")
+    ran = beliefrag(*line_of(home, "--methods", "static", out="thesis"))
+    assert ran.code == 1
+    assert "holds no run" in ran.err
+    assert [path.name for path in (home / "thesis").iterdir()] == ["chapter.tex"]
+
+
+def test_unknown_methods_and_splits_are_told(beliefrag: Command, home: Path) -> None:
+    assert "No method is called 'magic'" in beliefrag(*line_of(home, "--methods", "magic")).err
+    ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev"))
+    assert (ran.code, "has no split 'dev'" in ran.err) == (1, True)
+
+
+def test_a_split_is_taken_from_each_dataset_that_has_it(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 3, split="dev")
+    write_dataset(home, "south", 3, split="test")
+    line = line_of(home, "--methods", "static", "--split", "dev", "--split", "test")
+    assert beliefrag(*line).code == 0
+    assert len(records(home / "run")) == 6
+    ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev", out="other"))
+    assert (ran.code, "south has no split 'dev'" in ran.err) == (1, True)
+
+
+def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> None:
+    from beliefrag.bench.results import EpisodeLog
+
+    line = line_of(home, "--methods", "static")
+    with EpisodeLog(home / "run"):
+        ran = beliefrag(*line)
+    assert ran.code == 1
+    assert "One process at a time" in ran.err
+
+
+def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:
+    line = line_of(home, "--methods", "all", questions=6)
+    assert beliefrag(*line).code == 0
+    whole = comparable(home / "run")
+    # A cache of its own: the killed run must not be helped by the whole one's replies.
+    environment = {**os.environ, "BELIEFRAG_CACHE_DIR": str(home / "cache-of-the-killed")}
+    line[line.index("--out") + 1] = "killed"
+    chance = random.Random(20261115)
+    file = home / "killed" / "episodes.jsonl"
+    kills = 0
+    for _ in range(8):
+        process = subprocess.Popen(command(*line), stderr=subprocess.PIPE, env=environment)
+        reached = len(file.read_bytes().splitlines()) if file.exists() else 0
+        goal = reached + chance.randrange(0, 25)
+        while process.poll() is None and (len(file.read_bytes().splitlines()) if file.exists() else 0) <= goal:
+            time.sleep(0.002)
+        time.sleep(chance.random() * 0.01)
+        kills += process.poll() is None
+        process.kill()
+        process.communicate()
+    assert kills >= 4, "it was over before it was killed often enough to mean something"
+    done = subprocess.run(command(*line), capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert comparable(home / "killed") == whole
+    keys = [(r["dataset"], r["method"], r["question_id"]) for r in records(home / "killed")]
+    assert len(keys) == len(set(keys)) == 144
+
+
+def served(server: ChatServer) -> list[str]:
+    return ["--model", "m", "--base-url", server.url, *BORROWED]
+
+
+def start_slow_run(home: Path, server: ChatServer) -> subprocess.Popen[bytes]:
+    write_dataset(home, "north", 6)
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(server), "--out", "run"]
+    return subprocess.Popen(command(*line, "--concurrency", "1"), stderr=subprocess.PIPE)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(home: Path, chat_server: ChatServer) -> None:
+    chat_server.play(completion("Larvik"), completion("Larvik", delay=1.0))
+    process = start_slow_run(home, chat_server)
+    wait_for(lambda: len(chat_server.requests) == 2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert len(records(home / "run")) == 2, "what was under way was lost"
+    assert b"2 episodes finished, 0 failed, 4 left; go on with: beliefrag bench run --data north" in err
+    assert b"Traceback" not in err
+
+
+def test_a_second_ctrl_c_drops_what_is_under_way(home: Path, chat_server: ChatServer) -> None:
+    chat_server.play(completion("Larvik"), completion("Larvik", delay=60))
+    process = start_slow_run(home, chat_server)
+    wait_for(lambda: len(chat_server.requests) == 2)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert len(records(home / "run")) == 1
+    assert b"dropped what was under way; go on with" in err
+    assert b"Traceback" not in err
+
+
+class Troubled:
+    """A server that answers by what it is asked, and fails three requests in ten, each time in another way."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._chance = random.Random(5)
+        self._lock = threading.Lock()
+        self.failures = 0
+
+    def __call__(self, request: Request) -> Response:
+        with self._lock:
+            fails = self._chance.random() < self._share
+            kind = self.failures % 6
+            self.failures += fails
+        if fails:
+            return (
+                failure(500, "broken"),
+                failure(429, "slow down", retry_after="0"),
+                Response(close=True),
+                completion("Larvik", cut=20),
+                completion(""),
+                Response(b"<html>gateway</html>", 502, content_type="text/html"),
+            )[kind]
+        said = request.body["messages"][-1]["content"]
+        if "response_format" in request.body:
+            return completion(json.dumps(VERDICT))
+        return completion("Larvik" if "north0 born" in said else "Oslo")
+
+
+def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
+    write_dataset(home, "north", 5)
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag,static,iterative,beliefrag", "--no-judge"]
+    chat_server.play(Troubled(0.0))
+    assert beliefrag(*line, *served(chat_server), "--out", "calm", "--no-cache").code == 0
+    trouble = Troubled(0.3)
+    chat_server.play(trouble)
+    ran = beliefrag(*line, *served(chat_server), "--out", "rough", "--no-cache", "--concurrency", "8")
+    assert trouble.failures > 5
+    calm = {(r["method"], r["question_id"]): r for r in records(home / "calm")}
+    rough = {(r["method"], r["question_id"]): r for r in records(home / "rough")}
+    assert rough.keys() == calm.keys()
+    retried = 0
+    for key, record in rough.items():
+        if record["outcome"] == "failed":
+            assert record["error"]["cause"]
+            assert record["error"]["message"]
+            continue
+        assert record["metrics"] == calm[key]["metrics"]
+        assert record["answer"] == calm[key]["answer"]
+        for name in ("calls", "tokens", "tokens_in", "tokens_out"):
+            assert record["usage"][name] == calm[key]["usage"][name]
+        retried += record["usage"]["retries"]
+    assert retried > 0
+    assert ran.code == (1 if any(r["outcome"] == "failed" for r in rough.values()) else 0)

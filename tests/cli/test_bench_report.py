@@ -1,0 +1,223 @@
+"""`beliefrag bench report` and `bench compare`: the numbers, their intervals, and what is missing from them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Ran, on_terminal
+from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
+
+Command = Callable[..., Ran]
+
+
+def played(beliefrag: Command, home: Path, *more: str, methods: str = "no_rag,static,beliefrag") -> Path:
+    for name in ("north", "south"):
+        if not (home / name).exists():
+            write_dataset(home, name, 6)
+    line = ("bench", "run", "--data", "north", "south", "--methods", methods, "--model", write_script(home), *BORROWED)
+    beliefrag(*line, "--out", "run", *more)
+    return home / "run"
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines()[1:], delimiter="\t"))
+
+
+def tidy(run: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    lines = (run / "report" / "results.csv").read_text().splitlines()
+    return {(row["dataset"], row["method"], row["measure"]): row for row in csv.DictReader(lines[1:])}
+
+
+def test_a_report_has_the_numbers_of_the_episodes(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    ran = beliefrag("bench", "report", run)
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "Complete: all 36 episodes are in these numbers."
+    row = next(row for row in table(ran.out) if (row["dataset"], row["method"]) == ("north", "Static"))
+    # One question of six is right, one is right by two words of three.
+    assert (row["n"], row["EM"], row["F1"]) == ("6", "0.167", f"{(1 + 2 / 3) / 6:.3f}")
+    assert row["F1 95 %"].endswith(" ?"), "six questions are too few, and that is said"
+    assert row["answered/stopped/abstained/failed"] == "6/0/0/0"
+    static = [r for r in records(run) if (r["dataset"], r["method"]) == ("north", "static")]
+    numbers = tidy(run)
+    for measure in ("tokens", "tokens_in", "tokens_out", "calls"):
+        mean = sum(r["usage"][measure] for r in static) / 6
+        assert float(numbers["north", "static", measure]["value"]) == pytest.approx(mean)
+    assert float(numbers["north", "static", "judge"]["value"]) == pytest.approx(1 / 6)
+    assert float(numbers["north", "static", "calls_answer"]["value"]) == 1.0
+    spent = sum(r["judge"]["usage"]["tokens"] for r in static)
+    assert int(numbers["north", "static", "judge_tokens"]["value"]) == spent > 0
+
+
+def test_the_mean_over_datasets_weighs_them_alike(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 6)
+    write_dataset(home, "south", 2)
+    numbers = tidy(played_report(beliefrag, home))
+    north, south, mean = (float(numbers[d, "static", "f1"]["value"]) for d in ("north", "south", "mean"))
+    assert north != south
+    assert mean == pytest.approx((north + south) / 2)
+
+
+def played_report(beliefrag: Command, home: Path) -> Path:
+    run = played(beliefrag, home, methods="static")
+    assert beliefrag("bench", "report", run).code == 0
+    return run
+
+
+def test_a_report_with_missing_and_failed_episodes_says_so_first(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, "--no-judge")
+    (home / "bench.jsonl").unlink()
+    line = ("bench", "run", "--data", "north", "south", "--methods", "no_rag,static,rl_search", *BORROWED)
+    ran = beliefrag(*line, "--out", "run", "--replay", "--no-judge", "--n", "6")
+    assert ran.code == 1
+    whole = (run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "episodes.jsonl").write_bytes(b"".join(whole[3:]))
+    said = beliefrag("bench", "report", run).out.splitlines()[0]
+    assert said == (
+        "INCOMPLETE: 3 of 48 episodes are missing; 12 failed and are not scored (ReplayMiss 12). "
+        "Means are over what there is."
+    )
+    for name in ("report.md", "results.csv", "tables.tex"):
+        assert said in (run / "report" / name).read_text().splitlines()[0]
+    assert said in (run / "report" / "report.html").read_text()
+    assert ("north", "rl_search", "f1") not in tidy(run)
+
+
+def test_the_report_files_hold_every_table(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    beliefrag("bench", "report", run)
+    text = (run / "report" / "report.md").read_text()
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert titles[:2] == ["F1 by dataset", "EM by dataset"]
+    assert {"Effort", "Calls by purpose", "Outcomes", "Provenance"} <= set(titles)
+    for block in text.split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1, "a table with rows of unequal length"
+    tex = (run / "report" / "tables.tex").read_text()
+    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == len(titles) - 1
+    assert r"95 \% bootstrap" in tex
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.circles = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+        self.circles += tag == "circle"
+
+
+def test_the_page_stands_by_itself_with_a_point_for_each_method(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    beliefrag("bench", "report", run)
+    page = _Page()
+    page.feed((run / "report" / "report.html").read_text())
+    assert page.circles == 3
+    assert not page.addresses
+    assert not {"script", "link", "img", "iframe"} & set(page.tags)
+
+
+def test_a_hostile_dataset_name_stays_text(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "a|b <script>x_$", 2)
+    model = write_script(home)
+    line = ("bench", "run", "--data", "a|b <script>x_$", "--methods", "static", "--model", model, "--out", "run")
+    assert beliefrag(*line).code == 0
+    assert beliefrag("bench", "report", "run").code == 0
+    report = home / "run" / "report"
+    assert "<script>" not in (report / "report.html").read_text()
+    assert "<script>" not in (report / "report.md").read_text()
+    assert "a\\|b" in (report / "report.md").read_text()
+    assert r"x\_\$" in (report / "tables.tex").read_text()
+
+
+def test_the_papers_table_is_beside_the_run_and_marked_as_theirs(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "hotpotqa", 2)
+    model = write_script(home)
+    line = ("bench", "run", "--data", "hotpotqa", "--methods", "static,ircot", "--model", model, "--out", "run")
+    beliefrag(*line)
+    beliefrag("bench", "report", "run")
+    text = (home / "run" / "report" / "report.md").read_text()
+    theirs = text[text.index("## Theirs: F1 with gpt-oss-120b") :]
+    assert "as printed in the BeliefRAG paper" in theirs.splitlines()[1]
+    assert "| Static | 0.559 |" in theirs
+    assert "IRCoT" not in theirs.split("## ")[1]
+
+
+def test_a_folder_without_a_run_is_told(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("bench", "report", home)
+    assert (ran.code, ran.out) == (1, "")
+    assert "holds no run" in ran.err
+
+
+def test_the_comparison_is_paired_and_signed(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    ran = beliefrag("bench", "compare", run, "static", "no_rag")
+    assert ran.code == 0
+    rows = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
+    tokens = next(r for r in rows if (r["dataset"], r["measure"]) == ("north", "tokens"))
+    assert tokens["difference"].startswith("+"), "passages cost tokens"
+    assert tokens["reading"] == "too few questions to say"
+    spent = {
+        m: sum(r["usage"]["tokens"] for r in records(run) if (r["dataset"], r["method"]) == ("north", m)) / 6
+        for m in ("static", "no_rag")
+    }
+    assert tokens["difference"] == f"{spent['static'] - spent['no_rag']:+,.0f}"
+    assert {row["measure"] for row in rows} == {"F1", "tokens", "better and cheaper"}
+
+
+def test_unequal_question_sets_are_refused_unless_told_otherwise(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    file = run / "episodes.jsonl"
+    kept = [line for line in file.read_text().splitlines() if '"method":"static","dataset":"north"' not in line]
+    lost = [line for line in file.read_text().splitlines() if '"method":"static","dataset":"north"' in line]
+    file.write_text("\n".join([*kept, *lost[:4]]) + "\n")
+    ran = beliefrag("bench", "compare", run, "static", "no_rag")
+    assert (ran.code, ran.out) == (1, "")
+    assert "2 of 6 questions have a value on one side only" in ran.err
+    ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
+    assert ran.code == 0
+    assert "north: 2 questions are left out" in ran.err
+    assert "\n".join(ran.out.splitlines()[1:]).startswith("north\t4\tF1")
+
+
+def test_a_dataset_that_was_not_begun_is_left_out_only_if_told_so(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    file = run / "episodes.jsonl"
+    file.write_text(
+        "".join(line for line in file.read_text().splitlines(keepends=True) if '"dataset":"south"' not in line)
+    )
+    ran = beliefrag("bench", "compare", run, "static", "no_rag")
+    assert (ran.code, ran.out) == (1, "")
+    assert "share no finished question of south" in ran.err
+    ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
+    assert ran.code == 0
+    assert "south" not in ran.out
+    file.write_text("")
+    assert beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal").code == 1
+
+
+def test_a_method_that_the_run_lacks_is_told(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, methods="static")
+    assert "has no method 'crag'" in beliefrag("bench", "compare", run, "static", "crag").err
+
+
+def test_a_terminal_shows_a_table_and_progress(home: Path) -> None:
+    write_dataset(home, "north", 4)
+    line = ("bench", "run", "--data", "north", "--methods", "static", "--model", write_script(home), "--out", "run")
+    code, screen = on_terminal(*line, columns=160)
+    assert code == 0
+    assert "north Static: 4 of 4, F1 0.417, " in screen
+    code, screen = on_terminal("bench", "report", "run", columns=200)
+    assert code == 0
+    assert "Complete: all 4 episodes" in screen
+    assert "Traceback" not in screen

@@ -1,0 +1,124 @@
+"""`beliefrag cache`: what is recorded, whether it still holds, and moving it elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.bench.results import comparable
+from tests.cli.shell import Ran
+from tests.support.bench_runs import BORROWED, write_dataset, write_script
+from tests.support.http_server import ChatServer, completion
+
+Command = Callable[..., Ran]
+
+
+def played(beliefrag: Command, home: Path, *more: str) -> list[str]:
+    if not (home / "north").exists():
+        write_dataset(home, "north", 4)
+    model = write_script(home)
+    line = ["bench", "run", "--data", "north", "--methods", "static,iterative", "--model", model, "--out", "run", *more]
+    assert beliefrag(*line).code == 0
+    return line
+
+
+def test_stats_count_replies_by_model(beliefrag: Command, home: Path) -> None:
+    assert "There is no cache yet" in beliefrag("cache", "stats").out
+    played(beliefrag, home, "--no-judge")
+    rows = dict(line.split("\t") for line in beliefrag("cache", "stats").out.splitlines())
+    assert int(rows["replies"]) > 4
+    model = next(name for name in rows if name.startswith("scripted:"))
+    assert rows[model] == rows["replies"]
+
+
+def test_an_exported_cache_replays_the_run_elsewhere(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = played(beliefrag, home)
+    assert "replies written to replies.jsonl" in beliefrag("cache", "export", "replies.jsonl").out
+    assert beliefrag("cache", "export", "replies.jsonl").code == 2
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(home / "elsewhere"))
+    count = len(Path("replies.jsonl").read_text().splitlines())
+    assert beliefrag("cache", "import", "replies.jsonl").out == (
+        f"{count} replies added, 0 were known, 0 differ and were left out\n"
+    )
+    assert f"0 replies added, {count} were known" in beliefrag("cache", "import", "replies.jsonl").out
+    line[line.index("--out") + 1] = "again"
+    ran = beliefrag(*line, "--replay")
+    assert (ran.code, "0 keys are missing" in ran.err) == (0, True)
+    assert comparable(home / "again") == comparable(home / "run")
+
+
+def test_an_import_never_replaces_what_is_there(beliefrag: Command, home: Path) -> None:
+    played(beliefrag, home)
+    beliefrag("cache", "export", "replies.jsonl")
+    lines = [json.loads(line) for line in Path("replies.jsonl").read_text().splitlines()]
+    lines[0]["reply"]["text"] = "something else"
+    Path("other.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "1 differ and were left out" in beliefrag("cache", "import", "other.jsonl").out
+    beliefrag("cache", "export", "after.jsonl")
+    assert Path("after.jsonl").read_bytes() == Path("replies.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["not json", '{"key": "x"}', '{"key":"zz","model":"m","created":1,"reply":{}}'])
+def test_a_damaged_file_imports_nothing(beliefrag: Command, home: Path, damage: str) -> None:
+    played(beliefrag, home)
+    beliefrag("cache", "export", "replies.jsonl")
+    beliefrag("cache", "prune", "--older-than", "0", "--yes")
+    text = Path("replies.jsonl").read_text()
+    Path("replies.jsonl").write_text(text + damage + "\n")
+    ran = beliefrag("cache", "import", "replies.jsonl")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"Line {len(text.splitlines()) + 1} is no reply" in ran.err
+    assert "replies\t0" in beliefrag("cache", "stats").out
+
+
+def test_pruning_asks_and_deletes_only_what_is_old(beliefrag: Command, home: Path) -> None:
+    assert beliefrag("cache", "prune", "--older-than", "1").code == 0
+    played(beliefrag, home)
+    assert beliefrag("cache", "prune", "--older-than", "1").out == "0 replies deleted\n"
+    ran = beliefrag("cache", "prune", "--older-than", "0")
+    assert (ran.code, "would be deleted" in ran.err) == (2, True)
+    assert "replies\t0" not in beliefrag("cache", "stats").out
+    beliefrag("cache", "prune", "--older-than", "0", "--yes")
+    assert "replies\t0" in beliefrag("cache", "stats").out
+
+
+def test_an_audit_finds_nothing_where_the_model_is_the_same(beliefrag: Command, home: Path) -> None:
+    played(beliefrag, home)
+    ran = beliefrag("cache", "audit", "run", "--data", "north")
+    assert ran.code == 0, ran.err
+    first = ran.out.splitlines()[0]
+    assert first.startswith("0 of ")
+    assert int(first.split()[2]) >= 8
+
+
+def test_an_audit_counts_each_reply_that_diverges_once(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
+    write_dataset(home, "north", 4)
+    chat_server.play(completion("Larvik"))
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", "--model", "m"]
+    assert beliefrag(*line, "--base-url", chat_server.url, *BORROWED, "--out", "run").code == 0
+    asked = len(chat_server.requests)
+    chat_server.play(
+        lambda request: completion("Bergen" if "north1 born" in request.body["messages"][-1]["content"] else "Larvik")
+    )
+    audit = ("cache", "audit", "run", "--data", "north", "--base-url", chat_server.url)
+    ran = beliefrag(*audit)
+    assert ran.out.splitlines()[0] == "1 of 4 replies diverge from the live model"
+    assert ran.out.splitlines()[-1] == "answer\t3\t1\t0"
+    assert len(chat_server.requests) == asked + 4
+    assert beliefrag(*audit, "--n", "2").out.splitlines()[0].split(" replies")[0].endswith("of 2")
+    # The cache still holds what it held.
+    ran = beliefrag(*line, "--base-url", chat_server.url, *BORROWED, "--out", "again", "--replay")
+    assert comparable(home / "again") == comparable(home / "run")
+
+
+def test_an_audit_against_another_model_is_refused(beliefrag: Command, home: Path) -> None:
+    played(beliefrag, home)
+    other = write_script(home, {"purpose": "x", "reply": "y"}, name="other.jsonl")
+    ran = beliefrag("cache", "audit", "run", "--data", "north", "--model", other)
+    assert (ran.code, ran.out) == (1, "")
+    assert "was made with the model scripted:" in ran.err
