@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import re
 from collections import defaultdict
 from functools import cache
@@ -20,6 +19,7 @@ from beliefrag.bench.datasets.importing import read_published
 from beliefrag.bench.errors import DataError
 from beliefrag.bench.partitions import Partition, sample, split_by_partition
 from beliefrag.bench.questions import Dataset
+from tests.support.benchmark_files import ABSENT, BENCHMARKS
 
 NAMES = (
     "2wikimultihopqa",
@@ -36,14 +36,14 @@ HASHED = ("2wikimultihopqa", "hotpotqa", "musique", "nq", "popqa", "triviaqa")
 
 pytestmark = [
     pytest.mark.data,
-    pytest.mark.skipif(not os.environ.get("BELIEFRAG_DATA"), reason="BELIEFRAG_DATA names no folder of benchmarks"),
+    pytest.mark.skipif(not BENCHMARKS.is_dir(), reason=ABSENT),
 ]
 
 
 def folder(name: str) -> Path:
-    path = Path(os.environ["BELIEFRAG_DATA"]) / name
+    path = BENCHMARKS / name
     if not path.is_dir():
-        pytest.skip(f"{name} is not in BELIEFRAG_DATA")
+        pytest.skip(f"{name} is not among the benchmark files")
     return path
 
 

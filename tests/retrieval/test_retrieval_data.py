@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +14,14 @@ import tantivy
 
 from beliefrag.retrieval import Bm25Index, index_paths
 from beliefrag.retrieval.schema import CONTENT, ID
+from tests.support.benchmark_files import ABSENT, BENCHMARKS
 
-DATA = Path(os.environ.get("BELIEFRAG_DATA") or Path(__file__).parents[3] / "shared" / "data")
-HOTPOTQA = DATA / "hotpotqa"
+HOTPOTQA = BENCHMARKS / "hotpotqa"
 OPERATOR = re.compile(r"\b(?:AND|OR|NOT|IN|TO)\b")
 
 pytestmark = [
     pytest.mark.data,
-    pytest.mark.skipif(not HOTPOTQA.is_dir(), reason="HotpotQA is not there; set BELIEFRAG_DATA to the data folder"),
+    pytest.mark.skipif(not HOTPOTQA.is_dir(), reason=ABSENT),
 ]
 
 
