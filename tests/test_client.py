@@ -59,22 +59,22 @@ def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> No
 def test_any_object_with_a_search_method_is_a_retriever(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("mine"))
     with BeliefRAG(retriever=retriever, **given(tmp_path)) as rag:
-        assert [passage.id for passage in rag.ask("Which?").sources] == ["mine"]
+        assert [passage.id for passage in rag.ask("Which ship?").sources] == ["mine"]
 
 
 def test_ask_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     async def notebook() -> str | None:
         with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-            return rag.ask("Which?").answer
+            return rag.ask("Which ship?").answer
 
     assert asyncio.run(notebook()) == "Larvik"
 
 
 async def test_aask_answers_several_questions_side_by_side(tmp_path: Path) -> None:
     with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-        results = await asyncio.gather(*(rag.aask(f"Which {n}?") for n in range(8)))
+        results = await asyncio.gather(*(rag.aask(f"Which ship {n}?") for n in range(8)))
     assert [result.answer for result in results] == ["Larvik"] * 8
-    assert [result.question.text for result in results] == [f"Which {n}?" for n in range(8)]
+    assert [result.question.text for result in results] == [f"Which ship {n}?" for n in range(8)]
 
 
 async def test_stream_yields_events_from_started_to_finished(tmp_path: Path) -> None:
@@ -139,6 +139,13 @@ def test_closing_twice_is_harmless_and_closing_unused_too(tmp_path: Path) -> Non
     rag = BeliefRAG(passages=PASSAGES, **given(tmp_path))
     rag.close()
     rag.close()
+
+
+def test_asking_after_closing_is_refused(tmp_path: Path) -> None:
+    rag = BeliefRAG(passages=PASSAGES, **given(tmp_path))
+    rag.close()
+    with pytest.raises(SettingsError, match="closed"):
+        rag.ask("Which ship?")
 
 
 def test_importing_the_package_is_light_and_writes_nothing(tmp_path: Path) -> None:

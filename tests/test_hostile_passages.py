@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.events import CallFinished
-from beliefrag.outcome import Answered
+from beliefrag.outcome import Abstained, Answered
 from beliefrag.types import Hit, Passage
 from tests.support.episodes import PlannedRetriever, play, script, verdict
 
@@ -61,4 +61,6 @@ async def test_a_query_written_by_the_model_is_words_and_not_syntax(tmp_path: Pa
         {"purpose": "answer", "reply": "none"},
     )
     result = await play(model, index, question="alpha")
-    assert result.outcome.name in {"answered", "stopped"}
+    assert [step["query"] for step in result.record()["steps"][:1]] == ["alpha"]
+    assert isinstance(result.outcome, Abstained)
+    assert result.usage.searches == 2

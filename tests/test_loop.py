@@ -52,11 +52,47 @@ async def test_hopeless_evidence_is_declined_without_an_answer_call(tmp_path: Pa
     assert "answer" not in result.usage.by_purpose
 
 
-async def test_finding_nothing_is_no_failure(tmp_path: Path) -> None:
-    result = await play(script(tmp_path, ANSWER), PlannedRetriever([]))
+async def test_finding_nothing_is_declined_and_no_failure(tmp_path: Path) -> None:
+    result = await play(script(tmp_path), PlannedRetriever([]))
+    assert isinstance(result.outcome, Abstained)
+    assert "no passage was found" in result.reason
+    assert result.usage.calls == 0
+
+
+async def test_who_never_abstains_gets_a_best_answer_even_from_nothing(tmp_path: Path) -> None:
+    method = published_method(thresholds=Thresholds(abstain=False))
+    result = await play(script(tmp_path, ANSWER), PlannedRetriever([]), method=method)
     assert isinstance(result.outcome, Stopped)
     assert result.sources == ()
-    assert "verifier" not in result.usage.by_purpose
+
+
+async def test_a_reply_that_was_cut_off_is_asked_for_again_and_then_a_failure(tmp_path: Path) -> None:
+    class Cut:
+        identity = "cut"
+
+        def __init__(self) -> None:
+            self.script = script(tmp_path, SURE, ANSWER | {"repeat": True})
+
+        async def chat(self, request: ChatRequest) -> ChatReply:
+            return replace(await self.script.chat(request), truncated=request.purpose == "answer")
+
+        async def aclose(self) -> None: ...
+
+    result = await play(Cut(), PlannedRetriever(hits("a")))
+    assert isinstance(result.outcome, Failed)
+    assert "cut off" in result.outcome.error
+    assert result.usage.by_purpose["answer"].calls == 2
+    assert result.answerability is None
+
+
+async def test_sufficient_with_a_word_after_it_is_no_query(tmp_path: Path) -> None:
+    from beliefrag.desk import CallRecorder
+    from beliefrag.models.meter import Meter
+
+    model = script(tmp_path, {"purpose": "query_writer", "reply": "SUFFICIENT - nothing is missing"})
+    quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
+    desk = Desk(Meter(model), Prompts.load(), verifier_form("structured"), quiet)
+    assert await desk.write_query(Question("Which?"), [], ["Which?"]) is None
 
 
 async def test_sufficient_makes_no_search_uses_no_round_and_ends_next(tmp_path: Path) -> None:

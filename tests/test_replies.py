@@ -24,7 +24,6 @@ def test_plain_json_needs_no_repair() -> None:
         f"Here is my verdict:\n{TEXT}\nI hope it helps.",
         f"{TEXT} trailing words",
         TEXT.replace("}", ",}"),
-        TEXT.rstrip("}"),
         TEXT.replace('"', "'"),
     ],
 )
@@ -40,7 +39,23 @@ def test_thinking_before_the_object_is_passed_over() -> None:
     assert repairs == {}
 
 
-@pytest.mark.parametrize("reply", ["", "no idea", "[1, 2]", "0.5", f"{TEXT} or rather {TEXT}", '"text"', "null"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "no idea",
+        "[1, 2]",
+        "0.5",
+        f"{TEXT} or rather {TEXT}",
+        '"text"',
+        "null",
+        TEXT.rstrip("}"),
+        '{"support": 0.9, "gap": 0.',
+        "[" * 100_000,
+        '{"support": ' + "9" * 5_000 + "}",
+        f"<think>{TEXT}",
+    ],
+)
 def test_what_is_not_one_object_is_refused(reply: str) -> None:
     repairs = Repairs()
     with pytest.raises(ReplyError):
@@ -81,7 +96,7 @@ def test_an_answer_is_bare(reply: str, answer: str) -> None:
     assert bare_answer(reply) == answer
 
 
-@pytest.mark.parametrize("reply", ["", "  \n", "...", "```\n```", "<think>only thought</think>"])
+@pytest.mark.parametrize("reply", ["", "  \n", "...", "```\n```", "<think>only thought</think>", "<think>and thought"])
 def test_a_reply_without_words_is_no_answer_and_no_query(reply: str) -> None:
     with pytest.raises(ReplyError):
         bare_answer(reply)

@@ -112,6 +112,8 @@ class BeliefRAG:
         self.close()
 
     def _events(self, question: str) -> AsyncGenerator[Event, None]:
+        if self._closed:
+            raise SettingsError("This BeliefRAG was closed.", remedy="Make a new one.")
         if not question.strip():
             raise SettingsError("The question is empty.", remedy="Ask something.")
         return loop.run(Question(question), self._assembly.method, self._assembly.harness)

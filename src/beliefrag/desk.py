@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -20,6 +21,8 @@ __all__ = ["SUFFICIENT", "CallRecorder", "Desk"]
 
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
+
+_SAYS_SUFFICIENT = re.compile(rf"\W*{SUFFICIENT}\b", re.IGNORECASE)
 
 _T = TypeVar("_T")
 
@@ -70,7 +73,7 @@ class Desk:
             "prior_queries": "; ".join(neutral(query) for query in queries) or "none",
         }
         query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: one_line(reply.text))
-        return None if query.strip(".!*\"'").upper() == SUFFICIENT else query
+        return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
         """A different query, given why the current one fails."""
@@ -136,6 +139,9 @@ class Desk:
         repairs = Repairs()
         reply, paid = await self._call(request)
         try:
+            # Who asks for one token expects the reply to stop there; anywhere else a cut reply is half a thought.
+            if reply.truncated and request.max_tokens is None:
+                raise ReplyError("The reply was cut off.")
             return read(reply, repairs)
         except ReplyError as error:
             repairs[otherwise] += 1

@@ -247,7 +247,10 @@ class _Episode:
         return kind(answer=answer, **self._ending(reason, view.answer_window))
 
     def _failed(self, cause: str, error: str, remedy: str) -> Failed:
-        return Failed(cause=cause, error=error, remedy=remedy, **self._ending(error, self._evidence.passages))
+        ending = self._ending(error, self._evidence.passages)
+        # What was believed on the way to a failure is in the trace; the failure itself has no probability.
+        ending["answerability"] = None
+        return Failed(cause=cause, error=error, remedy=remedy, **ending)
 
     def _ending(self, reason: str, sources: tuple[Passage, ...]) -> _Ending:
         return _Ending(

@@ -35,17 +35,22 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
 def json_object(text: str, repairs: Repairs) -> dict[str, Any]:
     """The one JSON object in a reply.
 
-    A code fence or text around the object is passed over, and small damage (a trailing comma, a missing brace) is
-    mended; each of these is counted once. Two objects are not: which one is meant cannot be known.
+    A code fence or text around the object is passed over, and small damage (a trailing comma, wrong quotes) is mended;
+    each of these is counted once. Two objects are not: which one is meant cannot be known. Nor is one that does not
+    close: its last number may be cut in half.
 
     Raises:
         ReplyError: There is no object, or more than one.
     """
     plain = _without_thinking(text)
     try:
-        value, whole = json.loads(plain), True
-    except json.JSONDecodeError:
-        value, whole = _embedded_object(plain), False
+        try:
+            value, whole = json.loads(plain), True
+        except json.JSONDecodeError:
+            value, whole = _embedded_object(plain), False
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits and brackets nested by the thousand are no verdict.
+        raise ReplyError("The reply is not a JSON object.") from error
     if not isinstance(value, dict):
         raise ReplyError("The reply is not a JSON object.")
     if not whole:
@@ -85,7 +90,10 @@ def _body(text: str) -> str:
 
 
 def _without_thinking(text: str) -> str:
-    return _THINKING.sub("", text).strip()
+    said = _THINKING.sub("", text).strip()
+    if said.startswith("<think>"):
+        raise ReplyError("The reply is all thinking and no answer.")
+    return said
 
 
 def _embedded_object(text: str) -> Any:
@@ -104,8 +112,8 @@ def _embedded_object(text: str) -> Any:
         raise ReplyError("The reply holds more than one JSON object.")
     if found:
         return found[0]
-    start = text.find("{")
-    return json_repair.loads(text[start:]) if start >= 0 else None
+    start, end = text.find("{"), text.rfind("}")
+    return json_repair.loads(text[start : end + 1]) if 0 <= start < end else None
 
 
 def _unquoted(text: str) -> str:

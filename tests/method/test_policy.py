@@ -130,6 +130,13 @@ def test_it_abstains_only_when_all_three_conditions_hold(change: dict[str, objec
     assert chosen(replace(HOPELESS, **change)) == (Action.STOP, "stop")  # type: ignore[arg-type]
 
 
+def test_with_nothing_to_answer_from_it_abstains() -> None:
+    nothing = replace(BASE, retained=0, retrieval_value=0.05)
+    assert chosen(nothing) == (Action.ABSTAIN, "abstain-nothing-found")
+    assert chosen(nothing, abstain=False) == (Action.STOP, "stop")
+    assert chosen(replace(nothing, answerability=0.9)) == (Action.ANSWER, "answer")
+
+
 def test_never_abstain_gives_the_best_answer_instead() -> None:
     assert chosen(HOPELESS, abstain=False) == (Action.STOP, "stop")
 

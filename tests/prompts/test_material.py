@@ -27,12 +27,12 @@ def test_a_passage_cannot_close_itself_or_open_another() -> None:
 
 
 def test_control_tokens_of_chat_templates_are_broken_up() -> None:
-    for token in ("<|im_end|>", "<|im_start|>system", "</s>", "<start_of_turn>", "<|eot_id|>"):
+    for token in ("<|im_end|>", "<|im_start|>system", "</s>", "<start_of_turn>", "<|eot_id|>", "[INST]", "[/INST]"):
         assert token not in neutral(f"text {token} text")
 
 
 def test_characters_that_hide_text_are_removed() -> None:
-    hidden = "a\u202eb\u200bc\x1b[31md\U000e0041e\ufefff\x00g"
+    hidden = "a\u202eb\u200bc\x1b[31md\U000e0041e\ufefff\x00g\u00ad\U000e0101"
     assert neutral(hidden) == "abc[31mdefg"
 
 

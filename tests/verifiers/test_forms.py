@@ -62,7 +62,7 @@ async def test_scores_outside_are_clamped_and_counted(tmp_path: Path) -> None:
     assert kept.repairs == [{"clamped": 2}]
 
 
-@pytest.mark.parametrize("value", ["high", None, True, [0.5]])
+@pytest.mark.parametrize("value", ["high", None, True, [0.5], int("9" * 400)])
 async def test_a_score_that_is_no_number_is_asked_for_again(tmp_path: Path, value: object) -> None:
     observation, kept = await observe(tmp_path, "structured", line(support=value), line(support=0.4))
     assert observation.support == 0.4

@@ -13,7 +13,7 @@ from beliefrag.cli.safe import shown
 from beliefrag.cli.terminal import is_screen, open_console
 from beliefrag.cli.trace import json_line
 from beliefrag.cli.wording import calibration_words
-from beliefrag.outcome import Abstained, Failed
+from beliefrag.outcome import Abstained, Failed, Stopped
 from beliefrag.result import Result
 from beliefrag.settings import Settings
 
@@ -43,11 +43,11 @@ def print_json(result: Result) -> None:
 
 
 def print_answer(result: Result) -> None:
-    """Prints the answer alone; where there is none, the reason goes to standard error."""
+    """Prints the answer alone; that it was declined, or is only the best there is, goes to standard error."""
     if result.answer is not None:
         sys.stdout.write(shown(result.answer) + "\n")
-    elif isinstance(result.outcome, Abstained):
-        say(f"abstained: {result.reason}")
+    if isinstance(result.outcome, Abstained | Stopped):
+        say(f"{result.outcome.name}: {result.reason}")
 
 
 def tell_failure(result: Result) -> None:

@@ -6,7 +6,7 @@ that a person can read why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from beliefrag.types import Action, Belief, Comparison, Decision
 
@@ -31,6 +31,12 @@ class Thresholds:
     correct_unreliable: bool = True
     correct_flagged: bool = True
 
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if not isinstance(value, bool) and not 0.0 <= value <= 1.0:
+                raise ValueError(f"threshold {f.name} must lie between 0 and 1, not {value}")
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -49,6 +55,8 @@ class Situation:
     correction_fits: bool
     nothing_missing: bool = False
     """The query writer found nothing left to search for."""
+    retained: int = 1
+    """How many passages there are to answer from."""
 
 
 def decide(situation: Situation, thresholds: Thresholds) -> Decision:
@@ -115,6 +123,11 @@ def _end(s: Situation, t: Thresholds) -> Decision:
     if t.abstain and all(comparison.holds for comparison in inadequate):
         reason = "the evidence is inadequate and no search is worth making"
         return _decision(s, Action.ABSTAIN, "abstain", reason, *inadequate)
+    if t.abstain and not s.retained:
+        # With nothing retained the belief stays where it was, so its thresholds cannot speak; the case is plain.
+        unanswerable = _below("answerability", s.answerability, t.answer)
+        reason = "no passage was found to answer from, and no search is worth making"
+        return _decision(s, Action.ABSTAIN, "abstain-nothing-found", reason, unanswerable)
     compared = (
         _at_least("answerability", s.answerability, t.answer),
         _below("conflict", s.belief.conflict, t.conflict),

@@ -88,6 +88,7 @@ class _Controller:
                 legal=view.legal,
                 correction_fits=view.correction_fits,
                 nothing_missing=view.nothing_missing,
+                retained=len(retained),
             ),
             self._thresholds,
         )

@@ -190,6 +190,7 @@ class Embedded:
             tokens_out=generation.tokens_out,
             seconds=time.perf_counter() - started,
             tokens=generation.tokens if request.top_logprobs else None,
+            truncated=generation.finish == "length",
         )
 
     def _load(self) -> Engine:

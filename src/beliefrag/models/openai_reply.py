@@ -100,6 +100,7 @@ def read_reply(
         seconds=seconds,
         counted_by=counted_by,
         tokens=_tokens(choice, text, aligned=not thought) if request.top_logprobs else None,
+        truncated=choice.finish_reason == "length",
     )
 
 

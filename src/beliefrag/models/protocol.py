@@ -53,6 +53,8 @@ class ChatReply:
     counted_by: str = "server"
     """Who counted the tokens: "server", or the name of the local tokenizer that stood in."""
     tokens: tuple[TokenProbability, ...] | None = None
+    truncated: bool = False
+    """The model ran into its token limit: the text may stop in the middle."""
     cached: bool = False
     retries: int = 0
     wasted_tokens: int = 0

@@ -224,6 +224,8 @@ def _to_json(reply: ChatReply) -> str:
         "retries": reply.retries,
         "wasted_tokens": reply.wasted_tokens,
     }
+    if reply.truncated:
+        value["truncated"] = True
     if reply.tokens is not None:
         value["tokens"] = [[token.token, token.logprob, token.top] for token in reply.tokens]
     return json.dumps(value, separators=(",", ":"))

@@ -1,8 +1,9 @@
 """Turns untrusted text into prompt material that cannot pass for anything else (SPEC 6).
 
 Three things must not happen: a passage ends its own delimiter, a passage imitates another one, or its text becomes a
-control token of the model's chat template (such as an end-of-turn mark). All of them need an angle bracket or a line
-of their own, so brackets are replaced by look-alikes and each piece of text is folded to a single line.
+control token of the model's chat template (such as an end-of-turn mark). They need an angle bracket, a word in capitals
+between square brackets, or a line of their own: angle brackets are replaced by look-alikes, marks like [INST] are
+spaced out, and each piece of text is folded to a single line.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ _BRACKETS_BACK = str.maketrans("‹›", "<>")
 
 # Control characters, directional overrides and invisible tag characters can hide text from the person who checks a
 # trace while a model still reads it.
+_MARK = re.compile(r"\[(/?[A-Z_]{2,})\]")
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad\u034f\u115f\u1160\u180e\ufe00-\ufe0f\U000e0000-\U000e01ef]"
 )
 
 
 def neutral(text: str) -> str:
     """The text on one line, without angle brackets and invisible characters, safe between our delimiters."""
     text = _INVISIBLE.sub("", text.encode("utf-8", "replace").decode("utf-8"))
-    return " ".join(text.translate(_BRACKETS).split())
+    return " ".join(_MARK.sub(r"[ \1 ]", text.translate(_BRACKETS)).split())
 
 
 def restored(text: str) -> str:

@@ -65,7 +65,7 @@ def read_ids(value: object, passages: Sequence[Passage], repairs: Repairs) -> tu
     chosen: dict[str, None] = {}
     for item in value:
         text = str(item)
-        number = int(text) if text.isascii() and text.isdigit() else 0
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
         if 1 <= number <= len(passages):
             chosen[passages[number - 1].id] = None
         else:
@@ -76,9 +76,14 @@ def read_ids(value: object, passages: Sequence[Passage], repairs: Repairs) -> tu
 def read_score(fields: Mapping[str, Any], name: str, repairs: Repairs, *, out_of: float = 1.0) -> float:
     """A score in [0, 1]; one outside is moved to the nearest end and counted."""
     value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ReplyError(f"{name} is not a number.")
-    score = value / out_of
+    try:
+        score = float(value) / out_of
+    except OverflowError:
+        raise ReplyError(f"{name} is not a number that means anything.") from None
+    if not math.isfinite(score):
+        raise ReplyError(f"{name} is not a number.")
     if not 0.0 <= score <= 1.0:
         repairs["clamped"] += 1
     return min(1.0, max(0.0, score))
