@@ -46,6 +46,15 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
     assert result.belief is not None
 
 
+def test_a_result_says_what_it_was_made_with(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        made_with = rag.ask("Which ship?").record()["made_with"]
+    assert made_with["calibration"] == "published, borrowed"
+    assert made_with["verifier"] == "structured"
+    assert made_with["model"].startswith("scripted:")
+    assert len(made_with["corpus"]) == 32
+
+
 def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -103,9 +103,12 @@ def assemble(
         paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
         found, report = docs_index(paths, cache_dir(), progress=progress)
     scale = score_scale(found) if isinstance(found, Bm25Index) else artifact.score_scale or _UNKNOWN_SCALE
+    made_with = {"calibration": f"{artifact.name}, borrowed" if settings.borrow else artifact.name}
+    if isinstance(found, Bm25Index):
+        made_with["corpus"] = found.fingerprint
     return Assembly(
         model=model,
-        harness=Harness(model, found, prompts, verifier, settings.budget),
+        harness=Harness(model, found, prompts, verifier, settings.budget, made_with),
         method=BeliefRAGMethod(artifact.calibration(scale), settings.thresholds),
         artifact=artifact,
         report=report,

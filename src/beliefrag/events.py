@@ -50,6 +50,9 @@ class Started(Event):
     budget: Budget
     prompts: Mapping[str, str]
     """Hash of each prompt."""
+    verifier: str
+    made_with: Mapping[str, str]
+    """Calibration, corpus and whatever else the harness names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from beliefrag import events
@@ -41,6 +41,8 @@ class Harness:
     prompts: Prompts
     verifier: VerifierForm
     budget: Budget = Budget()
+    made_with: Mapping[str, str] = field(default_factory=dict)
+    """What else shaped the episodes and must be known to judge them: calibration, corpus."""
 
 
 async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[events.Event, None]:
@@ -103,6 +105,8 @@ class _Episode:
                 model=self._harness.model.identity,
                 budget=self._harness.budget,
                 prompts=self._harness.prompts.hashes(),
+                verifier=self._harness.verifier.name,
+                made_with=self._harness.made_with,
             )
         )
         try:

@@ -36,6 +36,7 @@ def test_json_is_one_object_with_the_whole_result(beliefrag: Command, docs: Path
         "sources",
         "steps",
         "usage",
+        "made_with",
     ]
     assert (record["question"], record["outcome"], record["answer"]) == (QUESTION, "answered", "Larvik")
     assert 0.5 <= record["answerability"] <= 1

@@ -128,7 +128,17 @@ def test_the_live_display_obeys_nothing(text: str) -> None:
     passage = Passage("p", text, text, text)
     with LiveDisplay(console, calibration=text, threshold=0.5) as display:
         display.show(
-            events.Started(step=0, at=0.0, question=Question(text), method="m", model=text, budget=Budget(), prompts={})
+            events.Started(
+                step=0,
+                at=0.0,
+                question=Question(text),
+                method="m",
+                model=text,
+                budget=Budget(),
+                prompts={},
+                verifier=text,
+                made_with={"calibration": text},
+            )
         )
         display.show(events.CallStarted(step=0, at=0.0, purpose=text))
         display.show(
