@@ -23,9 +23,10 @@ import numpy.typing as npt
 from beliefrag.calibration import Artifact
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
-from beliefrag.types import Budget
+from beliefrag.retrieval.scale import score_scale
+from beliefrag.types import Budget, Passage
 from beliefrag.verifiers import verifier_form
-from benchmarks.verifier_forms import rows_of
+from benchmarks.verifier_forms import load, rows_of
 
 Array = npt.NDArray[np.float64]
 NAMES = ("relevance", "support", "conflict", "uncertainty", "gap", "novelty", "cost")
@@ -94,6 +95,7 @@ def main() -> None:
     errors, base_errors = (p - y) ** 2, (base - y) ** 2
     draws = np.random.default_rng(0).integers(len(y), size=(2000, len(y)))
     low, high = np.quantile((base_errors - errors)[draws].mean(axis=1), [0.025, 0.975])
+    index = Bm25Index.in_memory(Passage(row["id"], row["title"], row["text"]) for row in load("corpus"))
     hashes = Prompts.load().hashes()
     artifact = Artifact.model_validate(
         {
@@ -116,6 +118,7 @@ def main() -> None:
                 "brier_gain_high": round(float(high), 4),
                 "auc_left_one_out": round(_auc(p, y), 3),
             },
+            "score_scale": score_scale(index),
             "note": "A first fit on few states; the retrieval-value schedule of the paper stands in.",
             "answerability": {
                 "intercept": round(intercept, 5),

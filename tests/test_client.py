@@ -49,7 +49,7 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
 def test_a_result_says_what_it_was_made_with(tmp_path: Path) -> None:
     with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
         made_with = rag.ask("Which ship?").record()["made_with"]
-    assert made_with["calibration"] == "published, borrowed"
+    assert made_with["calibration"] == "published; borrowed, fitted for openai:gpt-oss-120b"
     assert made_with["verifier"] == "structured"
     assert made_with["model"].startswith("scripted:")
     assert len(made_with["corpus"]) == 32

@@ -35,6 +35,8 @@ class Assembly:
     harness: Harness
     method: BeliefRAGMethod
     artifact: Artifact
+    doubts: tuple[str, ...] = ()
+    """Why the artifact's probabilities may be off here."""
     report: IndexReport | None = None
     """What reading the documents came to, where documents were read."""
 
@@ -103,7 +105,8 @@ def assemble(
         paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
         found, report = docs_index(paths, cache_dir(), progress=progress)
     scale = score_scale(found) if isinstance(found, Bm25Index) else artifact.score_scale or _UNKNOWN_SCALE
-    made_with = {"calibration": f"{artifact.name}, borrowed" if settings.borrow else artifact.name}
+    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=verifier.name, prompts=prompts.hashes())
+    made_with = {"calibration": "; ".join([artifact.name, *doubts])}
     if isinstance(found, Bm25Index):
         made_with["corpus"] = found.fingerprint
     return Assembly(
@@ -111,5 +114,6 @@ def assemble(
         harness=Harness(model, found, prompts, verifier, settings.budget, made_with),
         method=BeliefRAGMethod(artifact.calibration(scale), settings.thresholds),
         artifact=artifact,
+        doubts=doubts,
         report=report,
     )

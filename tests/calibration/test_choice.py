@@ -64,6 +64,17 @@ def test_a_file_that_is_no_artifact_is_refused(tmp_path: Path, change: dict[str,
         load_artifact(str(file))
 
 
+def test_an_artifact_says_why_it_may_be_off() -> None:
+    artifact = load_artifact("qwen2.5-coder-1.5b")
+    same = dict(artifact.prompts)
+    assert artifact.doubts(borrowed=False, verifier="probability", prompts=same) == ()
+    assert artifact.doubts(borrowed=True, verifier="graded", prompts=same | {"answer": "other"}) == (
+        f"borrowed, fitted for {artifact.backbone}",
+        "fitted with the probability verifier, not graded",
+        "fitted with other prompts (answer)",
+    )
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(CalibrationError, match="published"):
         load_artifact("nonsense")

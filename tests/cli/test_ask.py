@@ -57,7 +57,7 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert lines[0] == f"question: {QUESTION}"
-    assert "borrowed: fitted for openai:gpt-oss-120b" in lines[2]
+    assert "borrowed, fitted for openai:gpt-oss-120b" in lines[2]
     assert lines[3].startswith("step 1: RETRIEVE: not answerable yet")
     assert "sufficiency 0.35, reliability 0.50, conflict 0.05, uncertainty 0.70, gap 0.90, cost 0.00" in lines[3]
     assert "(answers from 0.50), 0 tokens" in lines[3]

@@ -70,6 +70,19 @@ class Artifact(_Strict):
     retrieval_value: ValueFit | None = None
     """None: the paper's schedule by round stands in."""
 
+    def doubts(self, *, borrowed: bool, verifier: str, prompts: Mapping[str, str]) -> tuple[str, ...]:
+        """Why its probabilities may be off in a run with that verifier form and prompts of these hashes."""
+        found = []
+        if borrowed:
+            found.append(f"borrowed, fitted for {self.backbone}")
+        if self.contaminated:
+            found.append("its fit saw questions that were held out")
+        if self.verifier != verifier:
+            found.append(f"fitted with the {self.verifier} verifier, not {verifier}")
+        if changed := [name for name, digest in self.prompts.items() if prompts.get(name, digest) != digest]:
+            found.append(f"fitted with other prompts ({', '.join(changed)})")
+        return tuple(found)
+
     def calibration(self, score_scale: ScoreScale) -> Calibration:
         """The fitted functions, on a corpus with that score scale."""
         value = self.retrieval_value

@@ -53,11 +53,9 @@ def belief_items(belief: Belief) -> Iterator[tuple[str, float]]:
         yield field.name, getattr(belief, field.name)
 
 
-def calibration_words(artifact: Artifact, *, borrowed: bool) -> str:
-    """Which calibration makes the probabilities, and a warning where it was made for another model."""
-    if not borrowed:
-        return artifact.name
-    return f"{artifact.name}, borrowed: fitted for {artifact.backbone}, so percentages may be off"
+def calibration_words(artifact: Artifact, doubts: Sequence[str]) -> str:
+    """Which calibration the percentages come from, and why they may be off."""
+    return f"{artifact.name}: {'; '.join(doubts)}; so percentages may be off" if doubts else artifact.name
 
 
 def effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]:

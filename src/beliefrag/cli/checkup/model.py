@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from beliefrag.calibration import Artifact, artifact_for
+from beliefrag.calibration import artifact_for
 from beliefrag.cli.checkup.finding import Finding, State, fine, problem, warning
 from beliefrag.errors import BeliefRAGError, ReplyError
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
@@ -137,20 +137,8 @@ def _calibration(settings: Settings, identity: str, form: str, prompts: Prompts 
         artifact = artifact_for(identity, calibration=settings.calibration, borrow=settings.borrow)
     except BeliefRAGError as error:
         return problem("calibration", error)
-    doubts = list(_doubts(artifact, settings, form, prompts))
+    hashes = prompts.hashes() if prompts else {}
+    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=form, prompts=hashes)
     if doubts:
         return warning("calibration", f"{artifact.name}: {'; '.join(doubts)}", "Its probabilities may be off.")
     return fine("calibration", artifact.name)
-
-
-def _doubts(artifact: Artifact, settings: Settings, form: str, prompts: Prompts | None) -> Iterator[str]:
-    if settings.borrow is not None:
-        yield f"borrowed, fitted for {artifact.backbone}"
-    if artifact.contaminated:
-        yield "its fit saw questions that were held out"
-    if artifact.verifier != form:
-        yield f"fitted with the {artifact.verifier} verifier, not {form}"
-    used = prompts.hashes() if prompts else {}
-    changed = [name for name, digest in artifact.prompts.items() if used.get(name, digest) != digest]
-    if changed:
-        yield f"fitted with other prompts ({', '.join(changed)})"
