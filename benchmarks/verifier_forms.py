@@ -15,9 +15,7 @@ import gzip
 import json
 import os
 import random
-import re
 import statistics
-import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.assembly import open_model
+from beliefrag.bench.metrics import token_f1
 from beliefrag.desk import CallRecorder, Desk
 from beliefrag.method import novelty, relevance
 from beliefrag.models.meter import Meter
@@ -165,21 +164,6 @@ def interval(rows: Sequence[Row], statistic: Callable[[Sequence[Row]], float | N
     if value is None or not drawn:
         return [None, None, None]
     return [round(value, 3), round(drawn[int(0.025 * len(drawn))], 3), round(drawn[int(0.975 * len(drawn))], 3)]
-
-
-def token_f1(prediction: str, golds: Sequence[str]) -> float:
-    """SQuAD token F1, the best over the gold answers."""
-    return max(_f1(_words(prediction), _words(gold)) for gold in golds)
-
-
-def _f1(a: list[str], b: list[str]) -> float:
-    common = sum((Counter(a) & Counter(b)).values())
-    return 2 * common / (len(a) + len(b)) if common else 0.0
-
-
-def _words(text: str) -> list[str]:
-    plain = "".join(character for character in text.lower() if character not in string.punctuation)
-    return re.sub(r"\b(a|an|the)\b", " ", plain).split()
 
 
 def main() -> None:

@@ -143,6 +143,19 @@ async def test_a_query_that_repeats_a_search_gives_way_to_the_rewritten_one(tmp_
     assert retriever.queries == ["Which?", "other words"]
 
 
+async def test_a_rewritten_query_must_differ_or_the_old_one_stays_and_is_counted(tmp_path: Path) -> None:
+    same = {"purpose": "rewriter", "reply": "which?"}
+    other = {"purpose": "rewriter", "reply": "other words"}
+    weak = verdict(0.0, 1.0, 1.0, unhelpful=[1])
+    for replies, query in (((same, other), "other words"), ((same, same), "Which?")):
+        retriever = PlannedRetriever(hits("a"), hits("b"))
+        result = await play(script(tmp_path, weak, *replies, SURE, ANSWER), retriever)
+        assert retriever.queries == ["Which?", query]
+        repairs = [event.repairs for event in result.events if isinstance(event, CallFinished)]
+        assert repairs[1] == {"asked_again": 1}
+        assert repairs[2] == ({} if query == "other words" else {"unusable": 1})
+
+
 async def test_an_unreadable_verifier_reply_is_asked_for_again_then_read_with_caution(tmp_path: Path) -> None:
     garbage = {"purpose": "verifier", "reply": "I would say rather well."}
     result = await play(script(tmp_path, garbage, garbage, ANSWER), PlannedRetriever(hits("a")))

@@ -76,9 +76,23 @@ class Desk:
         return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
-        """A different query, given why the current one fails."""
+        """A different query, given why the current one fails.
+
+        A model that gives the same one twice, or none, has nothing better to offer: the query stays, and the trace
+        counts it.
+        """
         fields = {"question": neutral(question.text), "query": neutral(query), "reason": neutral(reason)}
-        return await self.ask("rewriter", "rewriter", fields, lambda reply, _: one_line(reply.text))
+
+        def read(reply: ChatReply, repairs: Repairs) -> str:
+            written = one_line(reply.text)
+            if written.casefold().split() == query.casefold().split():
+                raise ReplyError("That is the same query as before.")
+            return written
+
+        try:
+            return await self.ask("rewriter", "rewriter", fields, read)
+        except UnreadableReply:
+            return query
 
     async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
         """The final short answer."""
