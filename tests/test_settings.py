@@ -72,6 +72,15 @@ def test_a_setting_that_cannot_be_used_is_named_with_its_file(text: str, words: 
     assert "beliefrag.toml" in str(caught.value)
 
 
+def test_a_misspelt_variable_is_told_and_passed_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_BUDGET_TOKENS", "100")
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", "elsewhere")
+    assert load_settings().settings == Settings()
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["BELIEFRAG_BUDGET_TOKENS"]
+
+
 def test_a_file_that_was_named_must_exist() -> None:
     with pytest.raises(SettingsError, match="no settings file"):
         load_settings(config=Path("nowhere.toml"))

@@ -7,6 +7,7 @@ defined in one place.
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,10 @@ __all__ = ["DEFAULT_MODEL", "Loaded", "Settings", "load_settings", "user_config_
 
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
+
+_PREFIX = "BELIEFRAG_"
+_OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA"})
+_log = logging.getLogger(__name__)
 
 
 class Settings(BaseModel):
@@ -116,14 +121,17 @@ def _read(path: Path, *, required: bool) -> dict[str, Any]:
 
 def _environment() -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, _ in _leaves(Settings().model_dump()):
-        if (text := os.environ.get(_variable(name))) is not None:
-            _put(values, name, text)
+    known = {_variable(name): name for name, _ in _leaves(Settings().model_dump())}
+    for variable, text in os.environ.items():
+        if variable in known:
+            _put(values, known[variable], text)
+        elif variable.startswith(_PREFIX) and variable not in _OTHER_VARIABLES:
+            _log.warning("%s is no setting and is passed over; 'beliefrag config show' lists all settings.", variable)
     return values
 
 
 def _variable(name: str) -> str:
-    return f"BELIEFRAG_{name.upper().replace('.', '__')}"
+    return f"{_PREFIX}{name.upper().replace('.', '__')}"
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
