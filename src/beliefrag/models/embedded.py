@@ -229,7 +229,7 @@ class Embedded:
         if self._longest is not None and context >= self._longest:
             remedy = f"The model cannot read more: {shorter}, or use one with a longer context."
         else:
-            remedy = f"Set the context of the embedded model to {tokens + limit} or more, or {shorter}."
+            remedy = f"Set BELIEFRAG_CONTEXT={tokens + limit} (the setting `context`) or more, or {shorter}."
         return ModelError(
             f"The prompt of {tokens} tokens and its reply do not fit the context of {context} tokens.", remedy=remedy
         )

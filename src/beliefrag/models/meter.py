@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from beliefrag.models.failures import EmptyReplyError
@@ -19,12 +18,10 @@ class Meter:
 
     Args:
         model: The shared stack that all episodes ask.
-        on_call: Told of every call that got a reply, after it was counted.
     """
 
-    def __init__(self, model: ChatModel, on_call: Callable[[ChatRequest, ChatReply], None] | None = None) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
-        self._on_call = on_call
         self._searches = 0
         self._by_purpose: dict[str, Usage] = {}
 
@@ -58,8 +55,6 @@ class Meter:
             wasted_tokens=reply.wasted_tokens,
         )
         self._add(request, spent)
-        if self._on_call is not None:
-            self._on_call(request, reply)
         return reply
 
     def searched(self) -> None:
