@@ -162,7 +162,7 @@ async def test_a_prompt_is_still_in_memory_after_another_one(model: Embedded) ->
 async def test_a_prompt_that_does_not_fit_says_how_long_it_is_and_what_to_set(model: Embedded) -> None:
     with pytest.raises(ModelError, match=r"prompt of 30\d\d tokens .* context of 2048 tokens") as caught:
         await model.chat(ask("word " * 3000))
-    assert "context of the embedded model to 30" in caught.value.remedy
+    assert "BELIEFRAG_CONTEXT=30" in caught.value.remedy
     assert (await model.chat(ask("Say hello."))).text
 
 
