@@ -12,7 +12,7 @@ from typing import Protocol
 
 from beliefrag.desk import Desk
 from beliefrag.method.budget import Spent
-from beliefrag.types import Action, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
+from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
 
 __all__ = ["Controller", "Measurement", "Method", "View"]
 
@@ -53,6 +53,8 @@ class Measurement:
     belief: Belief | None = None
     answerability: float | None = None
     retrieval_value: float | None = None
+    attempt: Attempt | None = None
+    """What answering here would give, where that is known without asking for it."""
 
 
 class Controller(Protocol):

@@ -50,6 +50,15 @@ class Desk:
         """What the episode has cost so far."""
         return self._model.usage
 
+    def aside(self) -> Desk:
+        """A desk for questions that are no part of the method, such as what an answer would be now.
+
+        It knows what this desk was told, but what it asks is in nobody's cost and this desk does not learn of it.
+        """
+        desk = Desk(self._model.fresh(), self._prompts, self._verifier, self._recorder)
+        desk._replies = dict(self._replies)
+        return desk
+
     async def verify(self, question: Question, passages: Sequence[Passage], draft: str | None = None) -> Observation:
         """The verifier's observation of these passages.
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from beliefrag.method.evidence import Mutation
 from beliefrag.outcome import Outcome
-from beliefrag.types import Belief, Budget, Decision, Diagnostics, Hit, Observation, Question, Usage
+from beliefrag.types import Attempt, Belief, Budget, Decision, Diagnostics, Hit, Observation, Question, Usage
 
 __all__ = [
     "CallFinished",
@@ -95,6 +95,7 @@ class Decided(Event):
     """Ids retained when the decision was made."""
     tokens: int
     """Tokens used so far."""
+    attempt: Attempt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,7 @@ class _Episode:
                 retrieval_value=measurement.retrieval_value,
                 evidence=self._evidence.ids,
                 tokens=self._meter.usage.tokens,
+                attempt=measurement.attempt,
             )
         )
 

@@ -105,6 +105,8 @@ def step_records(stream: Sequence[Event]) -> list[dict[str, Any]]:
                     "answerability": event.answerability,
                     "retrieval_value": event.retrieval_value,
                     "tokens": event.tokens,
+                    "flagged": list(event.observation.unhelpful) if event.observation else [],
+                    "attempt": plain["attempt"],
                 }
             )
         elif isinstance(event, events.Retrieved):

@@ -17,6 +17,7 @@ from typing import Protocol
 __all__ = [
     "TERMINAL",
     "Action",
+    "Attempt",
     "Belief",
     "Budget",
     "Comparison",
@@ -85,6 +86,14 @@ class Observation:
     """Passage ids, always a subset of the ids that were shown."""
     draft: str | None = None
     """The answer that the scores speak of, where the verifier form drafts one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The answer that a state would give if the episode ended there, and what giving it would add to the cost."""
+
+    answer: str
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

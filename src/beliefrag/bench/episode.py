@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from beliefrag import events
-from beliefrag.bench.metrics import retained_at_the_end, score
+from beliefrag.bench.metrics import answer_scores, retained_at_the_end, score
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.bench.record import now
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
@@ -27,7 +27,7 @@ def episode_record(
 ) -> dict[str, Any]:
     """One line of `episodes.jsonl`, not yet judged. A failure has no metrics."""
     outcome = result.outcome
-    steps = _steps(result)
+    steps = _steps(result, labelled)
     calls = [event for event in result.events if isinstance(event, events.CallFinished)]
     record: dict[str, Any] = {
         "method": method,
@@ -62,7 +62,7 @@ def episode_record(
     return record
 
 
-def _steps(result: Result) -> list[dict[str, Any]]:
+def _steps(result: Result, labelled: LabelledQuestion) -> list[dict[str, Any]]:
     steps = step_records(result.events)
     searches = {event.step: event for event in result.events if isinstance(event, events.Retrieved)}
     for step in steps:
@@ -72,6 +72,9 @@ def _steps(result: Result) -> list[dict[str, Any]]:
             step["query"] = None if own else found.query
             step["query_is_the_question"] = own
             step["hits"] = [[hit.passage.id, hit.score] for hit in found.hits]
+        if step["attempt"] is not None and not labelled.gold.is_set:
+            scores = answer_scores(step["attempt"]["answer"], labelled.gold)
+            step["attempt"] |= dict(zip(("exact_match", "f1", "cover"), scores, strict=True))
     return steps
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "Scores",
     "accepted",
     "answer_row_recall",
+    "answer_scores",
     "covers",
     "evidence_recall",
     "exact_match",
@@ -66,14 +67,13 @@ def score(outcome: Answered | Stopped | Abstained, gold: Gold, retained: Collect
         return Scores(None, None, None, recall, rows)
     if answer is None:
         return Scores(0.0, 0.0, 0.0, recall, None)
+    return Scores(*answer_scores(answer, gold), recall, None)
+
+
+def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
+    """Exact match, F1 and cover of an answer, where the question asks for one fact."""
     golds = accepted(gold)
-    return Scores(
-        float(exact_match(answer, golds)),
-        token_f1(answer, golds),
-        float(covers(answer, gold)),
-        recall,
-        None,
-    )
+    return float(exact_match(answer, golds)), token_f1(answer, golds), float(covers(answer, gold))
 
 
 def accepted(gold: Gold) -> tuple[str, ...]:

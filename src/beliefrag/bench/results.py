@@ -30,6 +30,7 @@ __all__ = [
     "comparable",
     "episode_line",
     "read_episodes",
+    "read_records",
 ]
 
 EPISODES_FILE = "episodes.jsonl"
@@ -190,6 +191,15 @@ def read_episodes(folder: Path) -> dict[EpisodeKey, Episode]:
         RunError: A line other than a torn last one cannot be read.
     """
     return {episode.key: episode for episode in _episodes(folder / EPISODES_FILE)}
+
+
+def read_records(folder: Path) -> Iterator[dict[str, Any]]:
+    """The whole lines of a run, one after the other: of several for one episode the last one counts.
+
+    Raises:
+        RunError: A line other than a torn last one cannot be read.
+    """
+    return (record for _, record in _records(folder / EPISODES_FILE))
 
 
 def comparable(folder: Path) -> list[str]:

@@ -17,7 +17,8 @@ from beliefrag.calibration import Artifact, artifact_for
 from beliefrag.controller import Method
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.loop import Harness
-from beliefrag.methods import CALIBRATED, METHODS, method_named
+from beliefrag.method import ScoreScale, Thresholds
+from beliefrag.methods import CALIBRATED, METHODS, SURVEYS, method_named
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.cache import Cache
 from beliefrag.models.retry import RetryPolicy
@@ -135,12 +136,12 @@ def set_up(
         if dataset.name in courses:
             raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
         index = Bm25Index.in_memory(dataset.passages)
-        calibration = artifact.calibration(score_scale(index)) if artifact else None
+        scale = score_scale(index)
         questions = _chosen(dataset, wanted)
         courses[dataset.name] = Course(
             name=dataset.name,
             harness=Harness(model, index, prompts, verifier, settings.budget),
-            methods={name: method_named(name, calibration, settings.thresholds) for name in wanted.methods},
+            methods={name: _method(name, artifact, scale, settings.thresholds) for name in wanted.methods},
             questions={question.id: question for question in questions},
         )
         records[dataset.name] = DatasetRecord(
@@ -169,6 +170,12 @@ def set_up(
     )
     models = (model,) if judging is model else (model, judging)
     return Setup(courses, record, judge, models)
+
+
+def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds: Thresholds) -> Method:
+    if name in SURVEYS:
+        return SURVEYS[name](scale, thresholds)
+    return method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
 
 
 def _chosen(dataset: Dataset, wanted: Wanted) -> Sequence[LabelledQuestion]:

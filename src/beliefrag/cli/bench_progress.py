@@ -90,7 +90,11 @@ class _Bars:
         self._progress = progress
         self._tasks: dict[tuple[str, str], TaskID] = {
             (dataset, method): progress.add_task(
-                shown(f"{dataset} {TITLES[method]}"), total=group.total, completed=group.done, words="", visible=False
+                shown(f"{dataset} {TITLES.get(method, method)}"),
+                total=group.total,
+                completed=group.done,
+                words="",
+                visible=False,
             )
             for (dataset, method), group in groups.items()
         }
@@ -127,7 +131,7 @@ class _Lines:
 
 
 def _line(place: tuple[str, str], group: _Running) -> str:
-    return f"{place[0]} {TITLES[place[1]]}: {group.done} of {group.total}, {group.words()}"
+    return f"{place[0]} {TITLES.get(place[1], place[1])}: {group.done} of {group.total}, {group.words()}"
 
 
 def _place(key: EpisodeKey) -> tuple[str, str]:

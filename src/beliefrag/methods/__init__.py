@@ -23,12 +23,14 @@ from beliefrag.methods.no_rag import NoRag
 from beliefrag.methods.rl_search import RlSearch
 from beliefrag.methods.self_rag import SelfRag
 from beliefrag.methods.static import Static
+from beliefrag.methods.survey import SURVEYS
 from beliefrag.methods.uncertainty_gate import UncertaintyGate
 
 __all__ = [
     "CALIBRATED",
     "METHODS",
     "NEED_LOGPROBS",
+    "SURVEYS",
     "TITLES",
     "AdaptiveK",
     "AdaptiveRag",

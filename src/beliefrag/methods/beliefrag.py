@@ -18,7 +18,7 @@ from beliefrag.method import (
     relevance,
     update,
 )
-from beliefrag.types import Belief, Decision, Observation
+from beliefrag.types import Attempt, Belief, Decision, Observation
 
 __all__ = ["BeliefRAGMethod"]
 
@@ -62,7 +62,13 @@ class _Controller:
             retrieval_value=self._calibration.retrieval_value.probability(
                 rounds=view.spent.rounds, novelty=x.novelty, sufficiency=self._belief.sufficiency
             ),
+            attempt=self._attempt(view),
         )
+
+    def _attempt(self, view: View) -> Attempt | None:
+        """The verifier's draft, if the answer prompt would see the same passages: then it is the answer."""
+        draft = self._observation.draft
+        return Attempt(draft) if draft is not None and view.verifier_window == view.answer_window else None
 
     async def _observe(self, view: View, desk: Desk) -> None:
         """Asks the verifier, unless the evidence is what it saw last or there is none (SPEC 2)."""

@@ -25,6 +25,10 @@ class Meter:
         self._searches = 0
         self._by_purpose: dict[str, Usage] = {}
 
+    def fresh(self) -> Meter:
+        """A meter on the same model that has counted nothing yet."""
+        return Meter(self._model)
+
     @property
     def identity(self) -> str:
         """That of the model inside."""

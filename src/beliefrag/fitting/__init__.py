@@ -1,0 +1,1 @@
+"""Fitting: from episodes with an answer on trial at every state to a calibration."""

@@ -1,0 +1,131 @@
+"""The states of recorded episodes: what was measured, what an answer there would have been, and whether it was right.
+
+They are read from the lines of `episodes.jsonl`. A survey has an answer at every state; a BeliefRAG episode has one
+wherever its verifier drafted it from the same passages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from beliefrag.bench.partitions import Partition, partition
+from beliefrag.bench.record import RunRecord
+from beliefrag.bench.results import read_records
+from beliefrag.method import Spent, correction_fits
+from beliefrag.types import Action, Belief, Budget, Diagnostics
+
+__all__ = ["LABELS", "Label", "State", "Trajectory", "read_trajectories", "trajectory_of"]
+
+Label = Literal["judge", "f1", "exact_match", "cover"]
+LABELS: tuple[Label, ...] = ("judge", "f1", "exact_match", "cover")
+"""What can say whether an answer is right. A token F1 counts from one half on."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One moment of an episode at which a controller had to decide."""
+
+    step: int
+    diagnostics: Diagnostics
+    belief: Belief
+    rounds: int
+    """Searches made so far."""
+    retained: int
+    flagged: int
+    """How many of the retained passages the verifier would drop."""
+    actions: tuple[Action, ...]
+    """What was done before."""
+    legal: tuple[Action, ...]
+    correction_fits: bool
+    nothing_missing: bool
+    tokens: int
+    """Spent so far, measuring this state included."""
+    action: Action
+    """What was done next."""
+    answer: str | None
+    """What answering here would have given; None where nobody asked."""
+    answer_tokens: int
+    """What that would have added to the cost."""
+    scores: Mapping[str, float]
+    """Of that answer: `f1`, `exact_match`, `cover`, and `judge` where it was judged."""
+
+    def correct(self, label: Label) -> bool | None:
+        """Whether the answer here is right by that measure; None where it was not asked for or not judged."""
+        value = self.scores.get(label)
+        return None if value is None else value >= 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """The states of one episode, in order."""
+
+    dataset: str
+    method: str
+    question_id: str
+    states: tuple[State, ...]
+
+    @property
+    def partition(self) -> Partition:
+        """Whether the question is for fitting, choosing or holding out."""
+        return partition(self.question_id)
+
+
+def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Trajectory]]:
+    """The record of a run and the trajectories of its finished episodes, of these methods or of all that measure.
+
+    Raises:
+        RunError: The folder holds no run, or it cannot be read.
+    """
+    run = RunRecord.read(folder)
+    budget = Budget(**run.budget)
+    latest = {
+        (record["dataset"], record["method"], record["question_id"], record["seed"]): record
+        for record in read_records(folder)
+        if record["outcome"] != "failed" and (not methods or record["method"] in methods)
+    }
+    found = (trajectory_of(record, budget) for record in latest.values())
+    return run, [trajectory for trajectory in found if trajectory.states]
+
+
+def trajectory_of(record: Mapping[str, Any], budget: Budget) -> Trajectory:
+    """The trajectory of one line of `episodes.jsonl`. It has no states where the method measures nothing."""
+    return Trajectory(record["dataset"], record["method"], record["question_id"], tuple(_states(record, budget)))
+
+
+def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
+    rounds = 0
+    nothing_missing = False
+    actions: tuple[Action, ...] = ()
+    evidence: list[str] = []
+    for step in record["steps"]:
+        if step["diagnostics"] is None or step["belief"] is None:
+            return
+        attempt = step.get("attempt") or {}
+        action = Action(step["action"])
+        yield State(
+            step=step["step"],
+            diagnostics=Diagnostics(**step["diagnostics"]),
+            belief=Belief(**step["belief"]),
+            rounds=rounds,
+            retained=len(evidence),
+            flagged=len(set(evidence).intersection(step.get("flagged", ()))),
+            actions=actions,
+            legal=tuple(Action(legal) for legal in step["legal"]),
+            correction_fits=correction_fits(budget, Spent(rounds, len(actions), step["tokens"]))
+            and not nothing_missing,
+            nothing_missing=nothing_missing,
+            tokens=step["tokens"],
+            action=action,
+            answer=attempt.get("answer"),
+            answer_tokens=attempt.get("tokens", 0),
+            scores={name: float(attempt[name]) for name in LABELS if attempt.get(name) is not None},
+        )
+        if action is Action.RETRIEVE:
+            searched = step["query"] is not None or step["query_is_the_question"]
+            rounds += searched
+            nothing_missing = not searched
+        actions = (*actions, action)
+        evidence = step["evidence"]
