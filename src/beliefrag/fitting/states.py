@@ -45,6 +45,8 @@ class State:
     """Spent so far, measuring this state included."""
     action: Action
     """What was done next."""
+    reason: str
+    """Why, in the words that a rewriter is given."""
     answer: str | None
     """What answering here would have given; None where nobody asked."""
     answer_tokens: int
@@ -119,6 +121,7 @@ def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
             nothing_missing=nothing_missing,
             tokens=step["tokens"],
             action=action,
+            reason=step["reason"],
             answer=attempt.get("answer"),
             answer_tokens=attempt.get("tokens", 0),
             scores={name: float(attempt[name]) for name in LABELS if attempt.get(name) is not None},
