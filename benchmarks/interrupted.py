@@ -1,0 +1,126 @@
+"""A real run of all methods, killed with -9 again and again, against the same run made in one go and as a replay.
+
+    python -m benchmarks.interrupted --model local:smollm2-135m --borrow qwen2.5-coder-1.5b --n 5 --kills 20 --work DIR
+
+Three runs share one reply cache in DIR. The first is killed at random moments and resumed until it is complete: all
+its replies come from the live model. The second is made without a break, and the third with `--replay`. All three must
+hold the same episodes, byte for byte apart from timings, each once; the second must have asked the model nothing, for a
+reply that a kill had lost would have to be asked for again. (Two live runs with separate caches could not be compared
+byte for byte: llama.cpp's probabilities move in the last digits with how much of a prompt is still in its memory.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from beliefrag.bench.results import comparable, read_episodes, read_records
+
+DATASETS = (
+    "hotpotqa",
+    "2wikimultihopqa",
+    "musique",
+    "nq",
+    "triviaqa",
+    "popqa",
+    "rgb",
+    "holobench_standin_spider",
+)
+
+
+def command(given: argparse.Namespace, out: Path, *more: str) -> list[str]:
+    """The run, into one folder."""
+    data = Path(os.environ.get("BELIEFRAG_DATA", "../shared/data"))
+    folders = [str(data / name) for name in DATASETS]
+    borrowed = ["--borrow", given.borrow] if given.borrow else []
+    rest = ["--methods", "all", "--n", str(given.n), "--no-judge", "--yes", "--out", str(out)]
+    run = [sys.executable, "-m", "beliefrag", "bench", "run", "--data", *folders]
+    return [*run, "--model", given.model, *borrowed, *rest, *more]
+
+
+def killed(given: argparse.Namespace, out: Path, log: Path) -> list[float]:
+    """Runs to the end, killed on the way; the moments of the kills in seconds after each start."""
+    chance = random.Random(given.seed)
+    moments: list[float] = []
+    done_file = given.work / "kills.json"
+    if done_file.exists():
+        moments = json.loads(done_file.read_text())
+    while True:
+        wait = chance.uniform(given.soonest, given.latest) if len(moments) < given.kills else None
+        with log.open("ab") as output:
+            process = subprocess.Popen(command(given, out), stdout=output, stderr=output, start_new_session=True)
+            began = time.monotonic()
+            try:
+                code = process.wait(timeout=wait)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                moments.append(round(time.monotonic() - began, 2))
+                done_file.write_text(json.dumps(moments))
+                continue
+        if code:
+            raise SystemExit(f"the run ended with {code}; see {log}")
+        return moments
+
+
+def whole(given: argparse.Namespace, out: Path, log: Path, *more: str) -> None:
+    """Runs in one go."""
+    with log.open("ab") as output:
+        code = subprocess.run(command(given, out, *more), stdout=output, stderr=output, check=False).returncode
+    if code:
+        raise SystemExit(f"the run ended with {code}; see {log}")
+
+
+def main() -> None:
+    """Reads the command line, makes the three runs, compares them and writes what came out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="local:smollm2-135m")
+    parser.add_argument("--borrow", default="qwen2.5-coder-1.5b")
+    parser.add_argument("--n", type=int, default=5)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--soonest", type=float, default=15.0, help="Seconds after a start.")
+    parser.add_argument("--latest", type=float, default=120.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path, help="Where to write the result as JSON.")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    log = given.work / "runs.log"
+    runs = {name: given.work / name for name in ("killed", "whole", "replayed")}
+    moments = killed(given, runs["killed"], log)
+    whole(given, runs["whole"], log)
+    whole(given, runs["replayed"], log, "--replay")
+    episodes = read_episodes(runs["killed"])
+    lines = Counter((r["dataset"], r["method"], r["question_id"]) for r in read_records(runs["killed"]))
+    asked = sum(record["usage"]["calls"] - record["timing"]["cached_calls"] for record in read_records(runs["whole"]))
+    result = {
+        "made": datetime.now(UTC).date().isoformat(),
+        "command": "python -m benchmarks.interrupted " + " ".join(sys.argv[1:]),
+        "model": given.model,
+        "episodes": len(episodes),
+        "outcomes": dict(Counter(episode.outcome for episode in episodes.values())),
+        "episodes_with_more_than_one_line": sum(count > 1 for count in lines.values()),
+        "kills": len(moments),
+        "seconds_to_each_kill": moments,
+        "killed_equals_whole": comparable(runs["killed"]) == comparable(runs["whole"]),
+        "killed_equals_replayed": comparable(runs["killed"]) == comparable(runs["replayed"]),
+        "calls_of_the_killed_run": sum(episode.usage["calls"] for episode in episodes.values()),
+        "calls_that_the_whole_run_had_to_make_again": asked,
+    }
+    text = json.dumps(result, indent=1)
+    if given.out:
+        given.out.write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
