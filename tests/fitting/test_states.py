@@ -3,10 +3,11 @@ from pathlib import Path
 from beliefrag.bench.partitions import partition
 from beliefrag.bench.setup import Wanted
 from beliefrag.cli import bench_run
+from beliefrag.fitting.overview import overview
 from beliefrag.fitting.states import read_trajectories
 from beliefrag.settings import Settings
 from beliefrag.types import Action
-from tests.support.bench_runs import write_dataset, write_script
+from tests.support.bench_runs import records, write_dataset, write_script
 
 
 def survey(tmp_path: Path) -> Path:
@@ -39,3 +40,25 @@ def test_the_query_writers_word_that_nothing_is_missing_is_part_of_the_state(tmp
         last = trajectory.states[-1]
         assert last.action is Action.STOP
         assert last.nothing_missing == (Action.RETRIEVE not in last.legal and last.rounds < 3)
+
+
+def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path, "north", questions=2)
+    settings = Settings(model=write_script(tmp_path), verifier="structured", cache=False)
+    wanted = Wanted((data,), ("survey",))
+    assert bench_run.run(settings, wanted, tmp_path / "run", at_once=1, dry_run=False, yes=True) == 0
+    _, trajectories = read_trajectories(tmp_path / "run")
+    verdicts = {t.question_id: {state.correct("judge") for state in t.states} for t in trajectories}
+    assert verdicts == {"north-q0": {True}, "north-q1": {False}}
+    asked = [record["judge"]["usage"]["calls"] for record in records(tmp_path / "run")]
+    # All states share one answer.
+    assert asked == [1, 1]
+
+
+def test_an_overview_counts_what_can_be_fitted_on(tmp_path: Path) -> None:
+    _, trajectories = read_trajectories(survey(tmp_path))
+    rows = overview(trajectories)
+    assert [row[0] for row in rows] == ["xfit", "xsel", "xhold"]
+    assert sum(int(row[1]) for row in rows) == 3
+    assert sum(int(row[2]) for row in rows) == sum(state.retained > 0 for t in trajectories for state in t.states)
+    assert all(row[3] == "-" for row in rows)

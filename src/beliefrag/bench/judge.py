@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from beliefrag import events
@@ -11,6 +11,7 @@ from beliefrag.bench.metrics import accepted
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.desk import CallRecorder, Desk
 from beliefrag.errors import BeliefRAGError, ReplyError
+from beliefrag.methods import SURVEYS
 from beliefrag.models.meter import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, neutral
@@ -43,7 +44,7 @@ class Judge:
         return record["outcome"] != "failed" and not labelled.gold.is_set and not judged
 
     async def judged(self, record: Mapping[str, Any], labelled: LabelledQuestion) -> dict[str, Any]:
-        """The record with the verdict and what it cost.
+        """The record with the verdict and what it cost; of a survey, with one for every answer on trial.
 
         An abstention is not right, and nobody needs to be asked. If the judge fails, the episode stands with the
         cause in place of a verdict, and is judged again when the run goes on.
@@ -51,11 +52,14 @@ class Judge:
         meter = Meter(self._model)
         correct: bool | None = False
         error: dict[str, str] | None = None
-        if record["answer"] is not None:
-            try:
+        steps = record["steps"]
+        try:
+            if record["answer"] is not None:
                 correct = await self._ask(meter, record["answer"], labelled)
-            except BeliefRAGError as failure:
-                correct, error = None, {"cause": type(failure).__name__, "message": failure.message}
+            if record["method"] in SURVEYS:
+                steps = await self._tried(meter, steps, labelled, {record["answer"]: float(correct)})
+        except BeliefRAGError as failure:
+            correct, error = None, {"cause": type(failure).__name__, "message": failure.message}
         usage = events.usage_record(meter.usage)
         cost = {name: usage[name] for name in ("calls", "tokens", "tokens_in", "tokens_out", "retries")}
         verdict: dict[str, Any] = {"correct": correct, "usage": cost}
@@ -63,7 +67,22 @@ class Judge:
             verdict["error"] = error
         metrics = {**record["metrics"], "judge": None if correct is None else float(correct)}
         timing = {**record["timing"], "judge_seconds": round(meter.usage.seconds, 4)}
-        return {**record, "metrics": metrics, "judge": verdict, "timing": timing}
+        return {**record, "metrics": metrics, "judge": verdict, "timing": timing, "steps": steps}
+
+    async def _tried(
+        self, meter: Meter, steps: Sequence[Mapping[str, Any]], labelled: LabelledQuestion, known: dict[str, float]
+    ) -> list[Mapping[str, Any]]:
+        """The steps with a verdict for each answer on trial; one that is known is not asked for again."""
+        verdicts = dict(known)
+        for answer in dict.fromkeys(step["attempt"]["answer"] for step in steps if step["attempt"]):
+            if answer not in verdicts:
+                verdicts[answer] = float(await self._ask(meter, answer, labelled))
+        return [
+            {**step, "attempt": {**step["attempt"], "judge": verdicts[step["attempt"]["answer"]]}}
+            if step["attempt"]
+            else step
+            for step in steps
+        ]
 
     async def _ask(self, meter: Meter, answer: str, labelled: LabelledQuestion) -> bool:
         recorder = CallRecorder(lambda _: None, lambda *_: None)

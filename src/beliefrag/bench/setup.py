@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ class Wanted:
 
     data: tuple[Path, ...]
     methods: tuple[str, ...]
+    own: tuple[Dataset, ...] = ()
+    """Datasets that are not in a folder in the common form."""
     n: int | None = None
     """Questions of each dataset; None takes all."""
     seed: int = 0
@@ -131,8 +134,7 @@ def set_up(
         artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
     courses: dict[str, Course] = {}
     records: dict[str, DatasetRecord] = {}
-    for folder in wanted.data:
-        dataset = load_dataset(folder)
+    for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
         if dataset.name in courses:
             raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
         index = Bm25Index.in_memory(dataset.passages)
