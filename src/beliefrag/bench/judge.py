@@ -50,14 +50,14 @@ class Judge:
         cause in place of a verdict, and is judged again when the run goes on.
         """
         meter = Meter(self._model)
-        correct: bool | None = False
+        correct: bool | None
         error: dict[str, str] | None = None
         steps = record["steps"]
         try:
-            if record["answer"] is not None:
-                correct = await self._ask(meter, record["answer"], labelled)
+            right = record["answer"] is not None and await self._ask(meter, record["answer"], labelled)
             if record["method"] in SURVEYS:
-                steps = await self._tried(meter, steps, labelled, {record["answer"]: float(correct)})
+                steps = await self._tried(meter, steps, labelled, {record["answer"]: float(right)})
+            correct = right
         except BeliefRAGError as failure:
             correct, error = None, {"cause": type(failure).__name__, "message": failure.message}
         usage = events.usage_record(meter.usage)
