@@ -153,6 +153,9 @@ def as_record(event: Event) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    # Most values are leaves, and asking whether something is a dataclass is slow.
+    if isinstance(value, str | int | float | None):
+        return value
     if isinstance(value, Usage):
         return usage_record(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

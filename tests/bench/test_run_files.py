@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import resource
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,22 @@ async def test_an_episode_counts_only_when_it_is_on_disk(tmp_path: Path) -> None
     with EpisodeLog(tmp_path) as log:
         await log.append(record("q1"))
         assert (tmp_path / "episodes.jsonl").read_bytes() == episode_line(record("q1"))
+
+
+@pytest.mark.parametrize(("synced", "syncs"), [(True, [1, 2, 2]), (False, [0, 0, 1])])
+async def test_each_line_is_synced_and_those_of_a_replay_together_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: bool, syncs: list[int]
+) -> None:
+    seen: list[int] = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (fsync(file), seen.append(file)))
+    counts = []
+    with EpisodeLog(tmp_path, synced=synced) as log:
+        for name in ("q1", "q2"):
+            await log.append(record(name))
+            counts.append(len(seen))
+            assert name in {key.question_id for key in read_episodes(tmp_path)}
+    assert [*counts, len(seen)] == syncs
 
 
 async def test_what_was_waiting_when_the_run_was_cancelled_is_written(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """`episodes.jsonl`: one line per finished or failed episode, appended and on disk before it counts, never rewritten.
 
 Of several lines for one episode the last one counts: a failed episode that was tried again, or a finished one that was
-judged later. A kill can only tear the last line, and a torn line is dropped when the run is opened again.
+judged later. A kill can only tear the last line, and a torn line is dropped when the run is opened again. A
+replay pays for nothing and syncs once, at its end.
 """
 
 from __future__ import annotations
@@ -89,12 +90,18 @@ class Episode:
 class EpisodeLog:
     """The file of a run's episodes, open for one process at a time.
 
+    Args:
+        folder: The run's.
+        synced: Whether each line is on disk before `append` returns. A replay pays for nothing and can be made again,
+            so it leaves the moment to the system and syncs once, at the end.
+
     Raises:
         RunError: The file cannot be used, is damaged before its last line, or another process runs this run.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, synced: bool = True) -> None:
         self.path = folder / EPISODES_FILE
+        self._synced = synced
         self._pending: list[bytes] = []
         self._turn = asyncio.Lock()
         self._writing = threading.Lock()
@@ -123,12 +130,15 @@ class EpisodeLog:
         Raises:
             RunError: It cannot be written.
         """
+        if not self._synced:
+            self._write(episode_line(record))
+            return
         self._pending.append(episode_line(record))
         async with self._turn:
             if lines := self._pending:
                 self._pending = []
                 # Shielded: what was paid for is written, also when the run is being cancelled.
-                await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines)))
+                await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines), sync=True))
 
     def record_of(self, episode: Episode) -> dict[str, Any]:
         """The whole line of an episode that was there when the file was opened."""
@@ -140,8 +150,8 @@ class EpisodeLog:
     def close(self) -> None:
         """Closes the file and lets another process run the run. What still waits for the disk is written first."""
         try:
-            if self._pending:
-                self._write(b"".join(self._pending))
+            if self._pending or not self._synced:
+                self._write(b"".join(self._pending), sync=True)
         finally:
             with self._writing:
                 self._held.close()
@@ -154,14 +164,15 @@ class EpisodeLog:
     ) -> None:
         self.close()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, *, sync: bool = False) -> None:
         with self._writing:
             end = os.fstat(self._file).st_size
             try:
                 rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(self._file, rest) :]
-                os.fsync(self._file)
+                if sync:
+                    os.fsync(self._file)
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, end)

@@ -48,7 +48,7 @@ def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, d
     if not yes and not _agreed(plan, replay=wanted.replay):
         say("nothing was run")
         return OK
-    with EpisodeLog(out) as log:
+    with EpisodeLog(out, synced=not wanted.replay) as log:
         if record != before:
             record.write(out)
         plan = _plan(setup, log.episodes, wanted, at_once)

@@ -60,7 +60,7 @@ def novelty(new: Sequence[Passage], before: Sequence[Passage]) -> float:
     if not before:
         return 1.0
     old = [_tokens(passage) for passage in before]
-    return 1.0 - sum(max(_jaccard(_tokens(p), o) for o in old) for p in new) / len(new)
+    return 1.0 - sum(max(_jaccard(words, o) for o in old) for words in map(_tokens, new)) / len(new)
 
 
 def cost(tokens_used: int, token_budget: int) -> float:
@@ -86,5 +86,6 @@ def _tokens(passage: Passage) -> frozenset[str]:
 
 
 def _jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    union = len(a | b)
-    return len(a & b) / union if union else 1.0
+    shared = len(a & b)
+    union = len(a) + len(b) - shared
+    return shared / union if union else 1.0

@@ -95,6 +95,10 @@ class Cache:
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Gives the stored reply, or asks for one and stores it."""
         key = reply_key(self.identity, request)
+        if self._replay:
+            # A reader waits neither for another process nor for the disk, and handing over to the thread and back
+            # takes longer than reading.
+            return self._replayed(key, request)
         flight = self._flights.get(key)
         joined = flight is not None
         if flight is None:
@@ -119,22 +123,29 @@ class Cache:
             self._thread.shutdown(wait=False)
         await self._model.aclose()
 
-    async def _find_or_ask(self, key: str, request: ChatRequest) -> ChatReply:
-        try:
-            found = await self._in_thread(lambda: self._store.get(key))
-        except sqlite3.Error as error:
-            raise ModelError(
-                f"The reply cache {self._store.path} cannot be read: {error}.",
-                remedy="Move the file away, or name another one.",
-            ) from error
-        if found is not None:
-            return found
-        if self._replay:
+    def _replayed(self, key: str, request: ChatRequest) -> ChatReply:
+        found = self._found(key)
+        if found is None:
             self._missing.add(key)
             raise ReplayMiss(
                 f"The cache holds no reply for this {request.purpose} call (key {key[:12]}).",
                 remedy="Run it without replay, with the same model and settings.",
             )
+        return found
+
+    def _found(self, key: str) -> ChatReply | None:
+        try:
+            return self._store.get(key)
+        except sqlite3.Error as error:
+            raise ModelError(
+                f"The reply cache {self._store.path} cannot be read: {error}.",
+                remedy="Move the file away, or name another one.",
+            ) from error
+
+    async def _find_or_ask(self, key: str, request: ChatRequest) -> ChatReply:
+        found = await self._in_thread(lambda: self._found(key))
+        if found is not None:
+            return found
         reply = await self._model.chat(request)
         try:
             return await self._in_thread(lambda: self._store.put(key, self.identity, reply))

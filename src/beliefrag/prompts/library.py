@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
@@ -47,6 +47,12 @@ class Prompts:
     """
 
     templates: Mapping[str, str]
+    _hashes: Mapping[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Every episode names them: they are made once.
+        hashes = {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
+        object.__setattr__(self, "_hashes", hashes)
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Prompts:
@@ -68,7 +74,7 @@ class Prompts:
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each template, shortened: what a run records and an artifact is checked against."""
-        return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
+        return dict(self._hashes)
 
 
 def _replacements(folder: Path) -> dict[str, str]:

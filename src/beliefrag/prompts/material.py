@@ -15,9 +15,6 @@ from beliefrag.types import Passage
 
 __all__ = ["evidence_block", "neutral", "restored"]
 
-_BRACKETS = str.maketrans("<>", "‹›")
-_BRACKETS_BACK = str.maketrans("‹›", "<>")
-
 # Control characters, directional overrides and invisible tag characters can hide text from the person who checks a
 # trace while a model still reads it.
 _MARK = re.compile(r"\[(/?[A-Z_]{2,})\]")
@@ -29,12 +26,13 @@ _INVISIBLE = re.compile(
 def neutral(text: str) -> str:
     """The text on one line, without angle brackets and invisible characters, safe between our delimiters."""
     text = _INVISIBLE.sub("", text.encode("utf-8", "replace").decode("utf-8"))
-    return " ".join(_MARK.sub(r"[ \1 ]", text.translate(_BRACKETS)).split())
+    # Two replacements, not one translation: that looks up every character of a text that is not all ASCII.
+    return " ".join(_MARK.sub(r"[ \1 ]", text.replace("<", "‹").replace(">", "›")).split())
 
 
 def restored(text: str) -> str:
     """A reply with the brackets of the original passages put back, for people to read."""
-    return text.translate(_BRACKETS_BACK)
+    return text.replace("‹", "<").replace("›", ">")
 
 
 def evidence_block(passages: Sequence[Passage]) -> str:
