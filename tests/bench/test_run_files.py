@@ -98,8 +98,7 @@ async def test_each_line_is_synced_and_those_of_a_replay_together_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: bool, syncs: list[int]
 ) -> None:
     seen: list[int] = []
-    fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda file: (fsync(file), seen.append(file)))
+    monkeypatch.setattr(os, "fsync", seen.append)
     counts = []
     with EpisodeLog(tmp_path, synced=synced) as log:
         for name in ("q1", "q2"):

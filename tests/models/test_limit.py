@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from itertools import pairwise
 from typing import Any
 
@@ -38,13 +39,33 @@ async def test_it_starts_at_the_floor() -> None:
     assert (permits.limit, permits.held) == (3, 0)
 
 
-async def test_full_windows_of_good_replies_add_about_one_each_up_to_the_cap() -> None:
-    permits = Permits(1, 4)
-    limits = [await window(permits, *[Sign.FINE] * permits.limit) for _ in range(12)]
-    assert limits[0] == 2
+async def crowded(permits: Permits, windows: int) -> list[int]:
+    """The limit after each window of good replies, where more calls are waiting than can ever be made."""
+    waiting = deque(asyncio.create_task(permits.acquire()) for _ in range(permits._cap * windows))
+    await asyncio.sleep(0)
+    limits = []
+    for _ in range(windows):
+        for _ in range(permits.held):
+            permits.release(await waiting.popleft(), Sign.FINE)
+        await asyncio.sleep(0)
+        limits.append(permits.limit)
+    for task in waiting:
+        task.cancel()
+    return limits
+
+
+async def test_good_replies_double_the_limit_until_the_server_first_objects() -> None:
+    assert await crowded(Permits(1, 32), 6) == [2, 4, 8, 16, 32, 32]
+
+
+@pytest.mark.parametrize("objection", [Sign.BUSY, Sign.TROUBLED])
+async def test_after_that_full_windows_of_good_replies_add_about_one_each_up_to_the_cap(objection: Sign) -> None:
+    permits = Permits(1, 6)
+    permits.release(await permits.acquire(), objection)
+    limits = await crowded(permits, 12)
     assert limits == sorted(limits)
     assert all(later - sooner <= 1 for sooner, later in pairwise(limits))
-    assert limits[-1] == 4
+    assert limits[-1] == 6
 
 
 async def test_a_server_that_is_hardly_used_says_nothing_about_a_higher_limit() -> None:

@@ -26,7 +26,9 @@ class Permits:
 
     Additive increase, multiplicative decrease: while all permits are in use, each window of good replies adds one; a
     429 halves them; a failure holds growth for one window. Only the first 429 of a window halves, since the others
-    were sent before anybody could know. There is no clock in it: the same signs give the same limit.
+    were sent before anybody could know. Until the first 429 or failure a window of good replies doubles them, as TCP's
+    slow start does: 32 at a time are reached in 5 windows instead of 31. There is no clock in it: the same signs give
+    the same limit.
 
     Args:
         floor: Permits at the start, and never fewer.
@@ -45,6 +47,7 @@ class Permits:
         self._held = 0
         self._window = 0
         self._good_before_growth = 0
+        self._never_refused = True
         self._waiting: deque[asyncio.Future[int]] = deque()
 
     @property
@@ -76,6 +79,8 @@ class Permits:
         """Gives a permit back, with what became of the call it was for."""
         used_up = self._held >= self.limit
         self._held -= 1
+        if sign in (Sign.BUSY, Sign.TROUBLED):
+            self._never_refused = False
         if sign is Sign.BUSY and window == self._window:
             self._size = max(float(self._floor), self._size / 2)
             self._window += 1
@@ -85,7 +90,8 @@ class Permits:
             self._good_before_growth -= 1
         elif sign is Sign.FINE and used_up:
             # An idle server says nothing about a busy one, so only a full window grows.
-            self._size = min(float(self._cap), self._size + 1 / self._size)
+            step = 1.0 if self._never_refused else 1 / self._size
+            self._size = min(float(self._cap), self._size + step)
         self._hand_out()
 
     def _hand_out(self) -> None:
