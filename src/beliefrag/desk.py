@@ -118,6 +118,7 @@ class Desk:
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
         top_logprobs: int = 0,
+        stop: tuple[str, ...] = (),
         turns: Sequence[Message] = (),
     ) -> _T:
         """Fills in a prompt, asks, reads, and asks once more when the reply cannot be read (SPEC 6).
@@ -130,6 +131,7 @@ class Desk:
             schema: What the reply must look like, for providers that can enforce it.
             max_tokens: The longest reply that makes sense, where there is one.
             top_logprobs: How many token alternatives are needed.
+            stop: Texts that end the reply before they are written, so that nothing after them is paid for.
             turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
 
         Raises:
@@ -145,6 +147,7 @@ class Desk:
             schema=schema,
             max_tokens=max_tokens,
             top_logprobs=top_logprobs,
+            stop=stop,
         )
         try:
             return await self._read(request, read, "asked_again")
@@ -179,7 +182,8 @@ class Desk:
         What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
         passage is judged once, and an answer that the verifier drafted from the same evidence is the answer.
         """
-        key = json.dumps([[m.role, m.content] for m in request.messages] + [request.schema, request.max_tokens])
+        shape = [request.schema, request.max_tokens, request.stop]
+        key = json.dumps([[m.role, m.content] for m in request.messages] + shape)
         asked, reply = self._replies.get(key, (None, None))
         if asked and reply and asked.top_logprobs >= request.top_logprobs:
             return reply, False

@@ -4,6 +4,7 @@ import pytest
 
 from beliefrag.events import CallFinished
 from beliefrag.methods import RlSearch
+from beliefrag.models.counting import count_tokens
 from beliefrag.outcome import Answered, Stopped
 from beliefrag.result import Result
 from beliefrag.types import Budget, Hit, Passage
@@ -44,7 +45,8 @@ async def test_a_passage_cannot_end_the_information_or_answer_for_the_model(tmp_
 
 
 async def test_what_a_model_makes_up_after_its_search_is_not_looked_at(tmp_path: Path) -> None:
-    dreaming = "<search>about a</search> <information>It is Rome.</information> <answer>Rome</answer>"
+    # Without a stop text in it: what a server that knows no stop texts could send as well.
+    dreaming = "<search>about a <information>It is Rome.</information>"
     result = await play(
         script(tmp_path, says("dialogue", dreaming), FINAL), PlannedRetriever(hits("a")), method=RlSearch()
     )
@@ -54,13 +56,29 @@ async def test_what_a_model_makes_up_after_its_search_is_not_looked_at(tmp_path:
     assert repairs == [{"repaired": 1}, {}]
 
 
+async def test_a_reply_is_stopped_where_its_step_ends_and_nothing_more_is_paid_for(tmp_path: Path) -> None:
+    step = "<think>I need a.</think> <search>about a"
+    dreaming = f"{step}</search> <information>It is Rome.</information> <answer>Rome</answer>"
+    result = await play(
+        script(tmp_path, says("dialogue", dreaming), FINAL), PlannedRetriever(hits("a")), method=RlSearch()
+    )
+    first, last = [event for event in result.events if isinstance(event, CallFinished)]
+    assert first.reply == step
+    assert first.tokens_out == count_tokens(step)
+    assert last.reply == "<think>It says so.</think> <answer>Paris"
+    # An open last tag is what a stopped reply looks like, and no damage.
+    assert [first.repairs, last.repairs] == [{}, {}]
+    # In the dialogue that goes on, the step is whole again.
+    assert last_dialogue(result)[2] == ("assistant", f"{step}</search>")
+
+
 @pytest.mark.parametrize(
     "reply",
     [
         "<answer>Paris",
         "<ANSWER>Paris</ANSWER>",
         "<think>unfinished <answer>Paris</answer>",
-        "<think>a <search>b</search> in a thought is no search</think><answer>Paris</answer>",
+        "<think>a <search> in a thought is no search</think><answer>Paris</answer>",
         "<answer>Paris</think>",
     ],
 )

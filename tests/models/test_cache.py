@@ -103,6 +103,17 @@ def test_a_key_stays_what_it_was_in_earlier_releases() -> None:
     assert reply_key("m", request) == hashlib.sha256(spelt_out).hexdigest()
 
 
+def test_a_request_without_stop_texts_has_the_key_that_it_had_before_there_were_any() -> None:
+    request = ask("Where?", schema={"type": "object"}, max_tokens=9, top_logprobs=2, sample=1)
+    assert reply_key("m", request) == "c621557d81fcd663cf0216f7bf0153e9786053d452e63f85de80e7ac2ed1a576"
+    assert reply_key("m", ask("Where?")) == "368a8c75bdd8e2b8a8450cf12b8ce31328848b7c46e5b31a285665deb8280e2e"
+
+
+def test_stop_texts_and_their_order_are_part_of_the_key() -> None:
+    keys = {reply_key("m", ask(stop=stop)) for stop in [(), ("</a>",), ("</a>", "</b>"), ("</b>", "</a>")]}
+    assert len(keys) == 4
+
+
 async def test_a_failure_is_never_stored(cache: Cache, gated: Gated) -> None:
     gated.failing = TransportError("busy", status=429, retryable=True)
     for _ in range(2):

@@ -139,6 +139,28 @@ async def test_the_most_likely_token_is_the_one_that_is_taken(model: Embedded) -
     assert all((token.token, token.logprob) == token.top[0] for token in reply.tokens)
 
 
+async def test_a_stop_text_ends_the_reply_before_it_is_written(model: Embedded) -> None:
+    whole = await model.chat(ask("Count: one two three four five six", max_tokens=24, top_logprobs=1))
+    stop = whole.text[6:12]
+    stopped = await model.chat(
+        ask("Count: one two three four five six", max_tokens=24, top_logprobs=1, stop=("</a>", stop))
+    )
+    assert stopped.text == whole.text[: whole.text.find(stop)]
+    assert stopped.tokens_out < whole.tokens_out
+    assert not stopped.truncated
+    assert stopped.tokens
+    spelt = "".join(token.token for token in stopped.tokens)
+    assert spelt.startswith(stopped.text)
+    assert len(spelt) - len(stopped.tokens[-1].token) < len(stopped.text)
+
+
+async def test_a_text_that_only_begins_like_a_stop_text_stays_in_the_reply(model: Embedded) -> None:
+    whole = await model.chat(ask("Count: one two three four five six", max_tokens=24))
+    begins_like = whole.text[6:9] + "</nothing of the kind>"
+    reply = await model.chat(ask("Count: one two three four five six", max_tokens=24, stop=(begins_like,)))
+    assert reply.text == whole.text
+
+
 async def test_the_beginning_of_a_prompt_is_not_read_twice(model: Embedded) -> None:
     before = model.work
     first = await model.chat(ask(PASSAGES + "Where does it rise?"))

@@ -12,6 +12,7 @@ from beliefrag.errors import SettingsError, TransportError
 from beliefrag.models.counting import STAND_IN
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatModel, TokenProbability
+from beliefrag.models.retry import Retry
 from tests.support.chat import ask
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
@@ -49,10 +50,10 @@ async def test_only_what_was_asked_for_is_sent(chat_server: ChatServer, model: O
     }
 
 
-async def test_schema_tokens_and_probabilities_are_sent_when_asked_for(
+async def test_schema_tokens_probabilities_and_stop_texts_are_sent_when_asked_for(
     chat_server: ChatServer, model: OpenAICompatible
 ) -> None:
-    await model.chat(ask(schema=SCHEMA, max_tokens=9, top_logprobs=5))
+    await model.chat(ask(schema=SCHEMA, max_tokens=9, top_logprobs=5, stop=("</a>", "</b>")))
     body = chat_server.requests[0].body
     assert body["response_format"] == {
         "type": "json_schema",
@@ -60,6 +61,7 @@ async def test_schema_tokens_and_probabilities_are_sent_when_asked_for(
     }
     assert list(body["response_format"]["json_schema"]["schema"]["properties"]) == ["b", "a"]
     assert (body["max_tokens"], body["logprobs"], body["top_logprobs"]) == (9, True, 5)
+    assert body["stop"] == ["</a>", "</b>"]
 
 
 async def test_probabilities_come_back_as_natural_logarithms(chat_server: ChatServer, model: OpenAICompatible) -> None:
@@ -155,6 +157,44 @@ async def test_a_model_that_wants_the_newer_name_of_max_tokens_gets_it(
     chat_server.play(answer)
     await model.chat(ask(max_tokens=4))
     assert chat_server.requests[-1].body["max_completion_tokens"] == 4
+
+
+@pytest.mark.parametrize(
+    "objection", ["Unsupported parameter: 'stop' is not supported with this model.", "Argument not supported: stop"]
+)
+async def test_a_server_that_objects_to_stop_texts_is_asked_without_and_its_reply_cut_here(
+    chat_server: ChatServer, model: OpenAICompatible, objection: str
+) -> None:
+    def answer(request: Request) -> Response:
+        return failure(400, objection) if "stop" in request.body else completion("<a>Paris</a> and more")
+
+    chat_server.play(answer)
+    for _ in range(2):
+        assert (await model.chat(ask(stop=("</a>",)))).text == "<a>Paris"
+    assert [request.body.get("stop") for request in chat_server.requests] == [["</a>"], None, None]
+
+
+async def test_a_model_that_is_stopped_within_its_thinking_is_asked_again_without_stop_texts(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    def answer(request: Request) -> Response:
+        if "stop" in request.body:
+            return completion(None, message={"reasoning_content": "I could write <a>"})
+        return completion("<a>Paris</a>", message={"reasoning_content": "I could write <a></a>."})
+
+    chat_server.play(answer)
+    first, second = [await Retry(model).chat(ask(stop=("</a>",))) for _ in range(2)]
+    assert (first.text, first.retries, first.wasted_tokens) == ("<a>Paris", 1, 14)
+    assert (second.text, second.retries, second.wasted_tokens) == ("<a>Paris", 0, 0)
+
+
+async def test_an_objection_to_something_else_leaves_the_stop_texts(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    chat_server.play(failure(400, "the stopwatch ran out"))
+    with pytest.raises(TransportError, match="stopwatch"):
+        await model.chat(ask(stop=("</a>",)))
+    assert len(chat_server.requests) == 1
 
 
 async def test_the_key_is_sent_and_a_local_server_needs_none(

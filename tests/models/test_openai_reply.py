@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from beliefrag.models.counting import STAND_IN, count_tokens
-from beliefrag.models.openai_reply import read_reply
+from beliefrag.models.failures import EmptyReplyError
+from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
 from beliefrag.models.protocol import ChatReply
 from tests.support.chat import ask
 from tests.support.http_server import completion
 
 
-def read(*args: Any, top_logprobs: int = 0, **fields: Any) -> ChatReply:
+def read(*args: Any, top_logprobs: int = 0, stop: tuple[str, ...] = (), **fields: Any) -> ChatReply:
     body = completion(*args, **fields).body
-    return read_reply(body, ask(top_logprobs=top_logprobs), server="it", seconds=1.5, secrets=())
+    return read_reply(body, ask(top_logprobs=top_logprobs, stop=stop), server="it", seconds=1.5, secrets=())
 
 
 @pytest.mark.parametrize(
@@ -94,3 +95,43 @@ def test_a_probability_that_is_not_a_number_becomes_the_least_there_is() -> None
     reply = read("yes", logprobs={"content": [{"token": "yes", "logprob": float("nan")}]}, top_logprobs=1)
     assert reply.tokens is not None
     assert reply.tokens[0].logprob == -9999.0
+
+
+@pytest.mark.parametrize(
+    "content", ["Paris", "Paris|", "Paris| or Lyon", "Paris; or| Lyon", "<think>a|b</think>Paris|"]
+)
+def test_a_reply_ends_at_its_stop_text_whether_or_not_the_server_saw_to_that(content: str) -> None:
+    reply = read(content, stop=("|", ";"))
+    assert reply.text == "Paris"
+    assert reply.tokens_out == 3, "what the server wrote after it was paid for"
+
+
+def test_a_reply_that_was_cut_here_is_whole_though_the_server_ran_on_to_its_limit() -> None:
+    assert not read("Paris| or Ly", finish="length", stop=("|",)).truncated
+    assert read("Paris or Ly", finish="length", stop=("|",)).truncated
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "tokens", "kept"),
+    [
+        ("é b", {}, ["é", " b", "</", "s>"], ["é", " b"]),
+        ("é b</s> c", {}, ["é", " b</", "s>", " c"], ["é", " b</"]),
+        ("é b", {"reasoning": "é b or c"}, ["é b or c", "</think>", "é", " b", "</s>"], ["é", " b"]),
+    ],
+)
+def test_probabilities_end_with_the_text(
+    content: str, message: dict[str, Any], tokens: list[str], kept: list[str]
+) -> None:
+    reply = read(content, message=message, logprobs=logprobs(*tokens), top_logprobs=1, stop=("</s>",))
+    assert reply.tokens is not None
+    assert [token.token for token in reply.tokens] == kept
+
+
+def test_a_stop_text_in_the_thinking_is_told_apart_from_other_empty_replies() -> None:
+    thinking = {"reasoning_content": "I could write <a>"}
+    with pytest.raises(StoppedThinkingError, match="within the model's thinking") as caught:
+        read(None, message=thinking, stop=("</a>",))
+    assert caught.value.wasted_tokens == 14
+    for others in ({"message": thinking}, {"stop": ("</a>",)}):
+        with pytest.raises(EmptyReplyError, match="empty message"):
+            read(None, **others)

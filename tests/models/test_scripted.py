@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
-from beliefrag.models.counting import STAND_IN
+from beliefrag.models.counting import STAND_IN, count_tokens
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.protocol import ChatModel, TokenProbability
 from beliefrag.models.scripted import Scripted
@@ -182,3 +182,17 @@ def test_the_identity_is_a_hash_of_the_file(tmp_path: Path) -> None:
     assert first == "scripted:" + hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     path.write_text(path.read_text() + "\n")
     assert Scripted(path).identity != first
+
+
+async def test_a_reply_ends_before_the_first_stop_text_and_costs_no_more(tmp_path: Path) -> None:
+    tokens = [{"token": token, "p": 0.5} for token in ("<a>", "Paris", "</", "a> made up")]
+    line = {"purpose": "answer", "reply": "<a>Paris</a> made up", "logprobs": tokens, "repeat": True}
+    model = Scripted(script(tmp_path, line))
+    reply = await model.chat(ask(stop=("</b>", "</a>"), top_logprobs=1))
+    assert reply.text == "<a>Paris"
+    assert reply.tokens_out == count_tokens("<a>Paris")
+    assert reply.tokens is not None
+    assert [token.token for token in reply.tokens] == ["<a>", "Paris"]
+    assert (await model.chat(ask(stop=("Rome",)))).text == line["reply"]
+    with pytest.raises(EmptyReplyError):
+        await model.chat(ask(stop=("<a>",)))

@@ -19,8 +19,10 @@ __all__ = ["RlSearch"]
 
 _THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL | re.IGNORECASE)
 _STEP = re.compile(
-    r"<(search|answer)>(.*?)(</\1>|(?=</?(?:search|answer|information|think)>)|\Z)", re.DOTALL | re.IGNORECASE
+    r"<(search|answer)>(.*?)(?:</\1>|(?=</?(?:search|answer|information|think)>)|\Z)", re.DOTALL | re.IGNORECASE
 )
+_STEP_ENDS = ("</search>", "</answer>")
+"""Where a reply is stopped: what a model writes after its search it makes up, not having seen what was found."""
 _LONGEST_THOUGHT = 1000
 
 
@@ -66,7 +68,9 @@ class _Controller:
         if view.spent.tokens < view.budget.tokens:
             fields = {"question": neutral(view.question.text)}
             try:
-                self._step = await desk.ask("dialogue", "search_dialogue", fields, _read, turns=self._turns)
+                self._step = await desk.ask(
+                    "dialogue", "search_dialogue", fields, _read, stop=_STEP_ENDS, turns=self._turns
+                )
             except UnreadableReply:
                 return Measurement()
             self._turns.append(self._step.turn())
@@ -94,13 +98,13 @@ def _found(passages: list[Passage]) -> str:
 
 
 def _read(reply: ChatReply, repairs: Repairs) -> _Step:
-    """The first step of a reply. What follows it the model made up: it has not seen what its search finds."""
+    """The first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
     thought = " ".join(_THOUGHT.findall(reply.text))
     said = _THOUGHT.sub("", reply.text)
     found = _STEP.search(said)
     if found is None:
         raise ReplyError("The reply holds neither <search> nor <answer>.")
-    if not found.group(3) or said[found.end() :].strip():
+    if said[found.end() :].strip():
         repairs["repaired"] += 1
     if found.group(1).lower() == "search":
         return _Step("search", one_line(found.group(2)), thought)

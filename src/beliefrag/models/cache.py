@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from beliefrag.errors import ModelError, ReplayMiss
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
@@ -26,9 +26,10 @@ _log = logging.getLogger(__name__)
 def reply_key(identity: str, request: ChatRequest) -> str:
     """Names a reply by everything that shapes it: the model and the whole request, apart from its purpose.
 
-    The order of a schema's fields counts: it is the order in which a model fills them in.
+    The order of a schema's fields counts: it is the order in which a model fills them in. Stop texts are in the name
+    only of a request that has some: replies that were paid for before there were any keep theirs.
     """
-    shape = [
+    shape: list[Any] = [
         1,  # the version of this list
         identity,
         [[message.role, message.content] for message in request.messages],
@@ -38,6 +39,8 @@ def reply_key(identity: str, request: ChatRequest) -> str:
         request.sample,
         0,  # the temperature; a provider that uses another says so in its identity
     ]
+    if request.stop:
+        shape.append(request.stop)
     return hashlib.sha256(json.dumps(shape, separators=(",", ":"), default=dict).encode()).hexdigest()
 
 

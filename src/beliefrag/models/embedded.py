@@ -168,8 +168,9 @@ class Embedded:
                 max_tokens=limit,
                 schema=request.schema,
                 top_logprobs=request.top_logprobs,
+                stop=request.stop,
                 reuse=self._reuse,
-                stop=lambda: cancelled.is_set() or self._closed.is_set(),
+                broken_off=lambda: cancelled.is_set() or self._closed.is_set(),
             )
         except GenerationStoppedError:
             raise _closed() from None

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from beliefrag.errors import ModelError
 from beliefrag.models.failures import one_line
 from beliefrag.models.llama_reply import Generation, check_followed, join, refused
 from beliefrag.models.protocol import Message
+from beliefrag.models.stopping import spelling
 
 __all__ = ["Engine", "GenerationStoppedError"]
 
@@ -35,7 +37,7 @@ keyword that the grammar does not know (`format`, `uniqueItems`, ...) would sile
 
 
 class GenerationStoppedError(Exception):
-    """The generation was broken off because `stop` said so; its argument is the number of pieces that had come."""
+    """The generation was broken off from outside; the argument is the number of pieces that had come."""
 
 
 class Engine:
@@ -98,8 +100,9 @@ class Engine:
         max_tokens: int,
         schema: Mapping[str, Any] | None,
         top_logprobs: int,
+        stop: Sequence[str],
         reuse: bool,
-        stop: Callable[[], bool],
+        broken_off: Callable[[], bool],
     ) -> Generation:
         """Generates one reply at temperature 0.
 
@@ -111,11 +114,13 @@ class Engine:
             max_tokens: The longest reply.
             schema: JSON schema that the reply is forced to follow.
             top_logprobs: How many alternatives to report for each token; 0 for none.
+            stop: Texts that end the reply where the first of them begins. llama.cpp holds back what may become one: a
+                reply that ends in the beginning of a stop text comes without it.
             reuse: Whether what is in memory of earlier prompts may be used.
-            stop: Looked at after every batch of the prompt and every token.
+            broken_off: Looked at after every batch of the prompt and every token.
 
         Raises:
-            GenerationStoppedError: `stop` said so.
+            GenerationStoppedError: `broken_off` said so.
             PromptTooLongError: The prompt does not fit.
             ModelError: The request was refused.
         """
@@ -133,11 +138,13 @@ class Engine:
         }
         if top_logprobs:
             body |= {"logprobs": True, "top_logprobs": top_logprobs}
+        if stop:
+            body["stop"] = list(stop)
         chunks: list[dict[str, Any]] = []
 
         def take(chunk: dict[str, Any]) -> bool:
             chunks.append(chunk)
-            return stop()
+            return broken_off()
 
         try:
             if schema is not None:
@@ -147,9 +154,13 @@ class Engine:
             self._server.handle_chat_completions(body, take)
         except (RuntimeError, ValueError, TypeError) as error:
             raise refused(str(error)) from None
-        if stop():
+        if broken_off():
             raise GenerationStoppedError(len(chunks))
         generation = join(chunks)
+        if stop:
+            # The tokens of the stop text are reported, and its text is not.
+            told = generation.tokens[: spelling([token.token for token in generation.tokens], len(generation.text))]
+            generation = replace(generation, tokens=told)
         if schema is not None:
             check_followed(schema, generation)
         return generation

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ import openai
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
 from beliefrag.models.failures import from_connection, from_status, one_line, wait_asked_for
-from beliefrag.models.openai_reply import read_reply
+from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest
 
 __all__ = ["OpenAICompatible"]
@@ -27,7 +28,8 @@ _NO_KEY = "no-key"
 _FORMATS = ("json_schema", "json_object", None)
 _ABOUT_FORMAT = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
 _OURS = {"model", "messages", "stream", "n", "temperature", "max_tokens", "max_completion_tokens"}
-_OURS |= {"response_format", "logprobs", "top_logprobs"}
+_OURS |= {"response_format", "logprobs", "top_logprobs", "stop"}
+_ABOUT_STOP = re.compile(r"\bstop\b")
 _log = logging.getLogger(__name__)
 
 
@@ -38,6 +40,7 @@ class _Dialect:
     format: str | None = "json_schema"
     logprobs: bool = True
     max_tokens: str = "max_tokens"
+    stop: bool = True
 
     def narrowed(self, status: int, objection: str, sent: Mapping[str, Any]) -> _Dialect | None:
         """The next dialect to try; None when the objection is to something that we cannot do without."""
@@ -47,6 +50,8 @@ class _Dialect:
             return replace(self, max_tokens="max_completion_tokens")
         if "logprobs" in sent and "logprob" in objection:
             return replace(self, logprobs=False)
+        if "stop" in sent and _ABOUT_STOP.search(objection):
+            return replace(self, stop=False)
         if "response_format" in sent and (status == 422 or any(word in objection for word in _ABOUT_FORMAT)):
             return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
         return None
@@ -57,7 +62,9 @@ class OpenAICompatible:
 
     Nothing is opened before the first call, and no key is needed to build one: a replay works without. It belongs to
     one event loop. A server that objects to the JSON schema is asked again with plain JSON mode, then without any; one
-    that objects to probabilities is asked without. What was found out is remembered and logged.
+    that objects to probabilities is asked without. One that objects to stop texts, or whose model was stopped by one
+    before it had done thinking, is no longer sent any, and its replies are cut here. What was found out is remembered
+    and logged.
 
     Args:
         model: The name that the server knows the model by.
@@ -126,10 +133,12 @@ class OpenAICompatible:
                     raise self._refusal(error) from None
                 dialect = narrower
         self._reached = True
-        if dialect != self._dialect:
-            _log.warning("%s does not take everything it was asked for; from now on: %s", self._server, dialect)
-            self._dialect = dialect
-        return read_reply(response.content, request, server=self._server, seconds=seconds, secrets=self._secrets)
+        self._remember(dialect)
+        try:
+            return read_reply(response.content, request, server=self._server, seconds=seconds, secrets=self._secrets)
+        except StoppedThinkingError:
+            self._remember(replace(dialect, stop=False))
+            raise
 
     async def aclose(self) -> None:
         """Closes the connections. Calling it twice is harmless."""
@@ -150,12 +159,19 @@ class OpenAICompatible:
             body[dialect.max_tokens] = request.max_tokens
         if request.top_logprobs and dialect.logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        if request.stop and dialect.stop:
+            body["stop"] = list(request.stop)
         if request.schema is not None and dialect.format == "json_schema":
             schema = {"name": "reply", "strict": True, "schema": dict(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif request.schema is not None and dialect.format is not None:
             body["response_format"] = {"type": dialect.format}
         return body
+
+    def _remember(self, dialect: _Dialect) -> None:
+        if dialect != self._dialect:
+            _log.warning("%s does not take everything it was asked for; from now on: %s", self._server, dialect)
+            self._dialect = dialect
 
     async def _post(self, body: Mapping[str, Any]) -> httpx2.Response:
         client = self._connected()

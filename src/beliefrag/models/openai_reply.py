@@ -16,13 +16,18 @@ from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.counting import STAND_IN, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status, one_line
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
+from beliefrag.models.stopping import before_stop, spelling
 
-__all__ = ["read_reply"]
+__all__ = ["StoppedThinkingError", "read_reply"]
 
 _THOUGHT = re.compile(r"\s*(?:<think>)?(?:(?!<think>).)*?</think>\s*", re.DOTALL)
 _UNFINISHED_THOUGHT = re.compile(r"\s*<think>(?!.*</think>)", re.DOTALL)
 _LEAST_LOGPROB = -9999.0
 """What servers write for 'next to impossible'; minus infinity would not survive JSON."""
+
+
+class StoppedThinkingError(EmptyReplyError):
+    """The model wrote a stop text in its thinking, and so never came to its answer. Without stop texts it may."""
 
 
 class _Part(BaseModel):
@@ -73,25 +78,30 @@ def read_reply(
 ) -> ChatReply:
     """Gives the reply that a body holds.
 
+    It ends at the first stop text of the request, whether or not the server saw to that; the cost stays what it was.
+
     Args:
         body: What the server sent with status 200.
-        request: What was asked, for counting where the server did not.
+        request: What was asked, for the stop texts, and for counting where the server did not.
         server: Who answered, without credentials, for error messages.
         seconds: How long the call took.
         secrets: Texts that must not appear in an error message.
 
     Raises:
         TransportError: The body is not a completion at all.
-        EmptyReplyError: The model generated no text.
+        EmptyReplyError: The model generated no text; `StoppedThinkingError` where a stop text is why.
         ReplyError: There is a completion, but no usable one: no choices, a refusal, filtered.
     """
     completion = _parse(body, server, secrets)
     if not completion.choices:
         raise _without_choices(completion, server, secrets)
     choice = completion.choices[0]
-    text, thought = _answer(choice)
+    said, thought = _answer(choice)
+    text = before_stop(said, request.stop)
     tokens_in, tokens_out, counted_by = _cost(completion, request, choice)
     if not text.strip():
+        if request.stop and thought and choice.finish_reason == "stop":
+            raise _stopped_thinking(server, tokens_in + tokens_out)
         raise _without_text(choice, server, tokens_in + tokens_out, secrets)
     return ChatReply(
         text=text,
@@ -99,8 +109,9 @@ def read_reply(
         tokens_out=tokens_out,
         seconds=seconds,
         counted_by=counted_by,
-        tokens=_tokens(choice, text, aligned=not thought) if request.top_logprobs else None,
-        truncated=choice.finish_reason == "length",
+        tokens=_tokens(choice, said, request, aligned=not thought) if request.top_logprobs else None,
+        # A reply that was cut at its stop text is whole, even if the server ran on to its limit.
+        truncated=choice.finish_reason == "length" and text == said,
     )
 
 
@@ -150,6 +161,14 @@ def _without_text(choice: _Choice, server: str, wasted: int, secrets: tuple[str,
     return EmptyReplyError(f"{server} sent an empty message.", remedy="Look at the server's log.", wasted_tokens=wasted)
 
 
+def _stopped_thinking(server: str, wasted: int) -> StoppedThinkingError:
+    return StoppedThinkingError(
+        f"{server} ended the reply at a stop text within the model's thinking.",
+        remedy="Ask again: stop texts are not sent to this server any more.",
+        wasted_tokens=wasted,
+    )
+
+
 def _answer(choice: _Choice) -> tuple[str, bool]:
     """The text without the thinking, and whether there was any."""
     content = choice.message.content
@@ -176,26 +195,28 @@ def _cost(completion: _Completion, request: ChatRequest, choice: _Choice) -> tup
     return usage.prompt_tokens, usage.completion_tokens, "server"
 
 
-def _tokens(choice: _Choice, text: str, *, aligned: bool) -> tuple[TokenProbability, ...] | None:
+def _tokens(choice: _Choice, said: str, request: ChatRequest, *, aligned: bool) -> tuple[TokenProbability, ...] | None:
     """The tokens of the text alone; None where the server gave none or they cannot be told from the thinking."""
     try:
         tokens = _Logprobs.model_validate(choice.logprobs).content
     except ValidationError:
         return None
+    written = [bytes(token.bytes) if token.bytes else token.token.encode() for token in tokens]
+    start = first = 0
     if not aligned:
-        written = [bytes(token.bytes) if token.bytes else token.token.encode() for token in tokens]
-        start = b"".join(written).rfind(text.encode())
+        start = b"".join(written).rfind(said.encode())
         if start < 0:
             return None
-        ends = accumulate(len(piece) for piece in written)
-        tokens = [token for token, end in zip(tokens, ends, strict=True) if end > start]
+        first = sum(end <= start for end in accumulate(len(piece) for piece in written))
+    # Some servers report the tokens of the stop text, though its text is not in the reply.
+    last = spelling(written, start + len(before_stop(said, request.stop).encode())) if request.stop else None
     return tuple(
         TokenProbability(
             token=token.token,
             logprob=_finite(token.logprob),
             top=tuple((other.token, _finite(other.logprob)) for other in token.top_logprobs),
         )
-        for token in tokens
+        for token in tokens[first:last]
     )
 
 

@@ -31,6 +31,9 @@ class ChatRequest:
     """How many alternatives to report for each reply token; 0 asks for no probabilities."""
     sample: int = 0
     """Tells apart repeats of the same request, so that each has its own place in the cache."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the reply where the first of them begins; at most four, as servers take no more. The stop text is
+    not in the reply. Only for texts that a model has no reason to write in its thinking: there they end it too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.counting import STAND_IN, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
+from beliefrag.models.stopping import before_stop, spelling
 
 __all__ = ["Scripted"]
 
@@ -96,8 +97,8 @@ class Scripted:
 
     `match` is one text or a list of texts that must all occur. `logprobs` are probabilities, not logarithms: one
     distribution for a reply of one token, or a list of tokens that together spell the reply. They are given only to a
-    request that asks for them. `error` stands for what a server would have answered with that HTTP status. An empty
-    `reply` is an empty generation.
+    request that asks for them. A reply ends before a stop text of the request. `error` stands for what a server would
+    have answered with that HTTP status. An empty `reply` is an empty generation.
 
     Args:
         path: The file.
@@ -133,15 +134,18 @@ class Scripted:
         if line.error is not None:
             error = line.error
             raise from_status(error.status, server="The script", detail=error.message, retry_after=error.retry_after)
-        tokens_in, tokens_out = count_prompt(request.messages), count_tokens(line.text)
-        if not line.text.strip():
+        text = before_stop(line.text, request.stop)
+        tokens_in, tokens_out = count_prompt(request.messages), count_tokens(text)
+        if not text.strip():
             raise EmptyReplyError(
                 "The script gives an empty message.",
                 remedy="Write a reply if that is not what it is for.",
                 wasted_tokens=tokens_in + tokens_out,
             )
         tokens = line.tokens(request.top_logprobs)
-        return ChatReply(line.text, tokens_in, tokens_out, seconds=0.0, counted_by=STAND_IN, tokens=tokens)
+        if tokens is not None:
+            tokens = tokens[: spelling([token.token for token in tokens], len(text))]
+        return ChatReply(text, tokens_in, tokens_out, seconds=0.0, counted_by=STAND_IN, tokens=tokens)
 
     async def aclose(self) -> None:
         """Does nothing: the file was read and closed long ago."""
