@@ -123,14 +123,16 @@ async def test_an_empty_reply_is_an_empty_generation(tmp_path: Path) -> None:
     assert caught.value.wasted_tokens == 12
 
 
-async def test_a_request_without_a_line_is_shown(tmp_path: Path) -> None:
+async def test_a_request_without_a_line_is_shown_in_the_log_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model = Scripted(script(tmp_path, {"purpose": "answer", "match": "Spain", "reply": "Madrid"}))
     question = "Which  river\nruns through the capital of the country " + "x" * 200
-    with pytest.raises(ModelError) as caught:
+    with caplog.at_level("DEBUG", logger="beliefrag.models.scripted"), pytest.raises(ModelError) as caught:
         await model.chat(ask(question))
-    shown = "Which river runs through the capital of the country " + "x" * 28
-    assert caught.value.message.endswith(f'purpose "answer" and this request: {shown}')
+    assert caught.value.message == 'The script has no line left for the purpose "answer".'
     assert "repeat" in caught.value.remedy
+    assert caplog.messages[-1].endswith("Which river runs through the capital of the country " + "x" * 28)
 
 
 @pytest.mark.parametrize(

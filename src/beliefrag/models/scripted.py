@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,8 @@ from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
 from beliefrag.models.stopping import before_stop, spelling
 
 __all__ = ["Scripted"]
+
+_log = logging.getLogger(__name__)
 
 _Probability = Annotated[float, Field(gt=0, le=1)]
 _Distribution = Annotated[dict[str, _Probability], Field(min_length=1)]
@@ -157,10 +160,12 @@ class Scripted:
                 if not line.repeat:
                     self._used.add(number)
                 return line
+        # The request stays out of the message: messages are kept in files that must hold no benchmark text.
         start = " ".join(request.messages[-1].content.split())[:80] if request.messages else ""
+        _log.debug("The script has no line for this request: %s", start)
         raise ModelError(
-            f'The script has no line left for purpose "{request.purpose}" and this request: {start}',
-            remedy='Add a line, or "repeat": true to one that may answer more than once.',
+            f'The script has no line left for the purpose "{request.purpose}".',
+            remedy='Add a line, or "repeat": true to one that may answer more than once; --debug shows the request.',
         )
 
 
