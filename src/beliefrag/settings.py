@@ -8,6 +8,7 @@ defined in one place.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from beliefrag.errors import SettingsError
 from beliefrag.method import Thresholds
 from beliefrag.types import Budget
 
-__all__ = ["DEFAULT_MODEL", "Loaded", "Settings", "load_settings", "user_config_path"]
+__all__ = ["DEFAULT_MODEL", "Loaded", "Prices", "Settings", "load_settings", "user_config_path"]
 
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
@@ -29,6 +30,24 @@ PROJECT_FILE = "beliefrag.toml"
 _PREFIX = "BELIEFRAG_"
 _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA"})
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a contract says that a million tokens cost, in US dollars; None leaves it to the bundled price table."""
+
+    tokens_in: float | None = None
+    tokens_out: float | None = None
+    judge_tokens_in: float | None = None
+    judge_tokens_out: float | None = None
+
+    def __post_init__(self) -> None:
+        for whose in ("", "judge_"):
+            pair = [getattr(self, f"{whose}{name}") for name in ("tokens_in", "tokens_out")]
+            if pair.count(None) == 1:
+                raise ValueError(f"{whose}tokens_in and {whose}tokens_out are set together or not at all")
+            if any(price is not None and not 0 <= price < math.inf for price in pair):
+                raise ValueError(f"a price is a number of dollars, 0 or more, not {pair[0]} and {pair[1]}")
 
 
 class Settings(BaseModel):
@@ -57,6 +76,7 @@ class Settings(BaseModel):
     cache: bool = Field(default=True, description="keep model replies, so that nothing is paid for twice")
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
+    prices: Prices = Prices()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from beliefrag._version import __version__
 from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.questions import LabelledQuestion
+from beliefrag.models.prices import Price
 
 __all__ = ["RUN_FILE", "CalibrationRecord", "DatasetRecord", "RunRecord", "gold_hash", "merged", "now", "versions"]
 
@@ -70,6 +71,9 @@ class RunRecord(_Strict):
     datasets: Mapping[str, DatasetRecord]
     settings: Mapping[str, Any]
     """As they were resolved when the run began."""
+    price: Price | None = None
+    """What the model's tokens cost when they were asked for; None where nobody knows."""
+    judge_price: Price | None = None
 
     @property
     def expected(self) -> int:
@@ -136,6 +140,9 @@ def merged(before: RunRecord, now: RunRecord) -> RunRecord:
             "methods": methods,
             "calibration": before.calibration or now.calibration,
             "judge": before.judge or now.judge,
+            # The newest word on prices counts: they shape no number, and a mended one should be taken.
+            "price": now.price or before.price,
+            "judge_price": now.judge_price or before.judge_price,
         }
     )
 

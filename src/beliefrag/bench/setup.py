@@ -11,6 +11,7 @@ from pathlib import Path
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.errors import DataError
 from beliefrag.bench.judge import Judge
+from beliefrag.bench.money import judge_price, model_price
 from beliefrag.bench.partitions import sample
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.bench.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
@@ -169,6 +170,8 @@ def set_up(
         methods=wanted.methods,
         datasets=records,
         settings=settings.model_dump(mode="json", exclude=_PRIVATE_SETTINGS),
+        price=model_price(model.identity, settings.prices),
+        judge_price=judge_price(judge.identity, model.identity, settings.prices) if judge else None,
     )
     models = (model,) if judging is model else (model, judging)
     return Setup(courses, record, judge, models)

@@ -7,15 +7,15 @@ import contextlib
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import typer
 
 from beliefrag.bench.errors import RunError
+from beliefrag.bench.money import in_dollars
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.record import RUN_FILE, RunRecord, merged
-from beliefrag.bench.results import EPISODES_FILE, LOCK_FILE, Episode, EpisodeKey, EpisodeLog, read_episodes
+from beliefrag.bench.results import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes
 from beliefrag.bench.runner import Runner, Tally, Watcher
 from beliefrag.bench.setup import Setup, Wanted, set_up
 from beliefrag.cli.bench_progress import watching
@@ -23,6 +23,7 @@ from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
 from beliefrag.cli.notices import say
 from beliefrag.cli.opening import busy
 from beliefrag.settings import Settings
+from beliefrag.types import Usage
 
 __all__ = ["run"]
 
@@ -41,8 +42,8 @@ def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, d
     at_once = at_once or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
     # Checked before anything is told, asked or written.
     record = merged(before, setup.record) if before else setup.record
-    plan = _plan(setup, read_episodes(out), wanted, at_once)
-    _tell(plan, setup, wanted)
+    plan = make_plan(setup, read_episodes(out), at_once=at_once)
+    _tell(plan, setup, record, wanted)
     if dry_run:
         return OK
     if not yes and not _agreed(plan, replay=wanted.replay):
@@ -51,7 +52,7 @@ def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, d
     with EpisodeLog(out, synced=not wanted.replay) as log:
         if record != before:
             record.write(out)
-        plan = _plan(setup, log.episodes, wanted, at_once)
+        plan = make_plan(setup, log.episodes, at_once=at_once)
         with watching(plan, log.episodes.values()) as watcher:
             tally = asyncio.run(_play(setup, log, plan, at_once=at_once, watcher=watcher, patient=wanted.replay))
     return _told(tally, plan, setup, wanted)
@@ -102,11 +103,7 @@ def _earlier(out: Path) -> RunRecord | None:
     return None
 
 
-def _plan(setup: Setup, episodes: Mapping[EpisodeKey, Episode], wanted: Wanted, at_once: int) -> Plan:
-    return make_plan(setup.courses, episodes, seed=wanted.seed, judging=setup.judge is not None, at_once=at_once)
-
-
-def _tell(plan: Plan, setup: Setup, wanted: Wanted) -> None:
+def _tell(plan: Plan, setup: Setup, record: RunRecord, wanted: Wanted) -> None:
     questions = sum(len(course.questions) for course in setup.courses.values())
     methods = len(wanted.methods)
     say(f"{plan.total:,} episodes: {questions:,} questions of {len(setup.courses)} datasets by {methods} methods")
@@ -121,9 +118,16 @@ def _tell(plan: Plan, setup: Setup, wanted: Wanted) -> None:
     ahead = plan.estimate
     basis = "measured on this run's episodes" if ahead.measured else "from typical figures; expect it to be off"
     say(
-        f"ahead, an estimate ({basis}): {ahead.calls:,} calls, {ahead.tokens:,} tokens, "
-        f"{_duration(ahead.seconds)}; fewer where the cache has replies; money is not estimated"
+        f"ahead, an estimate ({basis}): {_amount(ahead.methods)}, {_duration(ahead.seconds)}; "
+        "less where the cache has replies"
     )
+    say(f"money: {in_dollars(record.model, record.price, ahead.methods)}")
+    if record.judge and ahead.judge.calls:
+        say(f"judge: {_amount(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}")
+
+
+def _amount(usage: Usage) -> str:
+    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
 
 
 def _agreed(plan: Plan, *, replay: bool) -> bool:
