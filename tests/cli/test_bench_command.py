@@ -91,7 +91,7 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     assert first["judge"]["error"]["cause"] == "UnreadableReply"
     assert first["judge"]["usage"]["calls"] == 2
     said = beliefrag("bench", "report", "run").out.splitlines()[0]
-    assert said.startswith("INCOMPLETE: 8 could not be judged.")
+    assert said.startswith("INCOMPLETE: 8 are not judged.")
     ran = beliefrag(*line)
     assert "0 are done already, 0 failed and are tried again, 8 are still to be judged" in ran.err
     judge.write_text('{"purpose": "judge", "reply": "yes", "repeat": true}\n')

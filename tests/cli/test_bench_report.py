@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -81,12 +82,111 @@ def test_a_report_with_missing_and_failed_episodes_says_so_first(beliefrag: Comm
     said = beliefrag("bench", "report", run).out.splitlines()[0]
     assert said == (
         "INCOMPLETE: 3 of 48 episodes are missing; 12 failed and are not scored (ReplayMiss 12). "
-        "Means are over what there is."
+        "Means are over what there is. "
+        "No mean over datasets for RL-Search: a dataset has no finished episode of theirs."
     )
     for name in ("report.md", "results.csv", "tables.tex"):
         assert said in (run / "report" / name).read_text().splitlines()[0]
     assert said in (run / "report" / "report.html").read_text()
     assert ("north", "rl_search", "f1") not in tidy(run)
+
+
+def without(run: Path, *marks: str) -> None:
+    """Drops the episodes of a run that have all the marks in their line."""
+    lines = (run / "episodes.jsonl").read_text().splitlines(keepends=True)
+    (run / "episodes.jsonl").write_text("".join(line for line in lines if not all(mark in line for mark in marks)))
+
+
+def test_a_mean_over_datasets_is_withheld_where_a_dataset_has_no_episode(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    without(run, '"method":"static"', '"dataset":"south"')
+    ran = beliefrag("bench", "report", run)
+    assert ran.out.splitlines()[0].endswith(
+        "No mean over datasets for Static: a dataset has no finished episode of theirs."
+    )
+    numbers = tidy(run)
+    assert ("north", "static", "f1") in numbers
+    assert ("mean", "static", "f1") not in numbers
+    assert ("mean", "static", "calls_answer") not in numbers
+    assert numbers["mean", "no_rag", "f1"]["datasets"] == "2"
+    page = (run / "report" / "report.html").read_text()
+    assert page.count("<circle") == 2
+
+
+def test_a_number_that_lacks_questions_is_marked(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    without(run, '"method":"static"', '"question_id":"south-q3"')
+    row = {(r["dataset"], r["method"]): r["n"] for r in table(beliefrag("bench", "report", run).out)}
+    assert (row["south", "Static"], row["mean", "Static"], row["mean", "No-RAG"]) == ("5 of 6", "11 of 12", "12")
+    f1 = (run / "report" / "report.md").read_text().split("## ")[1]
+    assert "* marks a number that lacks questions" in f1
+    static = next(line for line in f1.splitlines() if line.startswith("| Static"))
+    assert [cell.split(" (")[0].strip()[-1] == "*" for cell in static.split("|")[2:-1]] == [False, True, True]
+    assert "*" not in next(line for line in f1.splitlines() if line.startswith("| No-RAG"))
+
+
+def test_a_run_that_was_judged_in_part_says_so(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, "--no-judge", methods="static")
+    played(beliefrag, home, methods="static")
+    judged = (run / "episodes.jsonl").read_text().splitlines(keepends=True)
+    assert len(judged) == 24
+    (run / "episodes.jsonl").write_text("".join(judged[:15]))
+    assert beliefrag("bench", "report", run).out.startswith("INCOMPLETE: 9 are not judged.")
+    numbers = tidy(run)
+    assert ("mean", "static", "judge") not in numbers, "only one dataset has verdicts"
+    assert ("mean", "static", "f1") in numbers
+
+
+def test_a_mean_says_which_datasets_have_its_measure(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 3)
+    write_dataset(home, "south", 3, supporting=[])
+    run = played_report(beliefrag, home)
+    text = (run / "report" / "report.md").read_text()
+    recall = text[text.index("## evidence recall by dataset") :].splitlines()[1]
+    assert recall.endswith("The mean is over north.")
+    assert "The mean is over" not in text[: text.index("## evidence recall")]
+    assert tidy(run)["mean", "static", "evidence_recall"]["datasets"] == "1"
+
+
+def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, "--no-judge", methods="static")
+    (home / "bench.jsonl").unlink()
+    line = ("bench", "run", "--data", "north", "south", "--methods", "static,no_rag", *BORROWED)
+    assert beliefrag(*line, "--out", "run", "--replay", "--no-judge").code == 1
+    beliefrag("bench", "report", run)
+    text = (run / "report" / "report.md").read_text()
+    listed = text[text.index("## Failed episodes") :].split("\n## ")[0]
+    ids = " ".join(f"north-q{k}" for k in range(5))
+    assert f"| ReplayMiss | north | No-RAG | 6 | {ids} and 1 more |" in listed
+
+
+@pytest.mark.parametrize("left", ["nothing", "failures"])
+def test_a_run_without_a_finished_episode_is_told_of_everywhere(beliefrag: Command, home: Path, left: str) -> None:
+    run = played(beliefrag, home, methods="static,no_rag")
+    lines = (run / "episodes.jsonl").read_text().splitlines()
+    failed = [json.loads(line) | {"outcome": "failed", "metrics": {}, "judge": None} for line in lines]
+    failed = [line | {"error": {"cause": "TransportError", "message": "", "remedy": ""}} for line in failed]
+    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in failed if left == "failures"))
+    ran = beliefrag("bench", "report", run)
+    assert ran.code == 0
+    assert ran.out.startswith("INCOMPLETE: 24 ")
+    assert {row["F1"] for row in table(ran.out)} == {"-"}
+    for arguments in (
+        ("bench", "compare", run, "static", "no_rag"),
+        ("bench", "compare", run, "static", "no_rag", "--allow-unequal"),
+        ("cache", "audit", run, "--data", "north", "--data", "south"),
+    ):
+        ran = beliefrag(*arguments)
+        assert (ran.code, ran.out) == (1, "")
+        assert "finished" in ran.err
+
+
+def test_one_question_has_numbers_and_no_interval(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, "--n", "1", methods="static,no_rag")
+    assert {row["F1 95 %"] for row in table(beliefrag("bench", "report", run).out)} == {"-"}
+    rows = list(csv.DictReader(beliefrag("bench", "compare", run, "static", "no_rag").out.splitlines(), delimiter="\t"))
+    assert {row["measure"] for row in rows} == {"F1", "tokens"}
+    assert {row["95 %"] for row in rows} == {"-"}
 
 
 def test_the_report_files_hold_every_table(beliefrag: Command, home: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from beliefrag import loop
-from beliefrag.bench.errors import RunChanged
+from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.record import RunRecord, merged
 from beliefrag.bench.results import read_episodes
 from beliefrag.bench.setup import Wanted, set_up
@@ -63,6 +63,7 @@ async def audit_run(
 
     Raises:
         RunChanged: Data, prompts, settings or the live model are not those of the run.
+        RunError: None of the run's episodes on these datasets has finished.
     """
     run = RunRecord.read(folder)
     if live.identity != run.model:
@@ -74,12 +75,17 @@ async def audit_run(
     wanted = Wanted(data, run.methods, seed=run.seed, judge=False, replay=True)
     setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
     merged(run, setup.record)
+    finished = [key for key, episode in sorted(read_episodes(folder).items()) if episode.finished]
     try:
-        for key, episode in sorted(read_episodes(folder).items()):
+        if not any(key.dataset in setup.courses for key in finished):
+            raise RunError(
+                f"{folder} has no finished episode of {', '.join(setup.courses)}.", remedy="Finish the run first."
+            )
+        for key in finished:
             if most is not None and audit.compared + audit.unasked.total() >= most:
                 break
             course = setup.courses.get(key.dataset)
-            if course is None or not episode.finished:
+            if course is None:
                 continue
             labelled = course.questions[key.question_id]
             stream = loop.run(labelled.question, course.methods[key.method], course.harness)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from beliefrag.bench.cells import values_of
 from beliefrag.bench.errors import RunError, UnequalQuestions
 from beliefrag.bench.record import RunRecord
 from beliefrag.bench.results import Episode, read_episodes
 from beliefrag.bench.statistics import PairedComparison, compare
-from beliefrag.bench.summary import values_of
 
 __all__ = ["DatasetComparison", "compare_methods"]
 

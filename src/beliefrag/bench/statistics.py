@@ -83,7 +83,10 @@ class PairedComparison:
     measures: Mapping[str, Difference]
     n: int
     better_and_cheaper: float | None
-    """The share of resamples in which the first method has more F1 with fewer tokens; None without these measures."""
+    """The share of resamples in which the first method has more F1 with fewer tokens.
+
+    None without these measures, and with one question, which says nothing about others.
+    """
     left_out: tuple[str, ...] = ()
     """Questions that only one side has, where leaving them out was allowed."""
 
@@ -194,7 +197,7 @@ def compare(
         for place, name in enumerate(names)
     }
     both = None
-    if {"f1", "tokens"} <= set(names):
+    if {"f1", "tokens"} <= set(names) and len(shared) > 1:
         f1, tokens = drawn[:, names.index("f1")], drawn[:, names.index("tokens")]
         both = float(np.mean((f1 > 0) & (tokens < 0)))
     return PairedComparison(measures, len(shared), both, left_out)

@@ -164,7 +164,7 @@ def report(
 
     Example: beliefrag bench report runs/first
     """
-    from beliefrag.bench.report import HEADINGS, rows, write_report
+    from beliefrag.bench.report import HEADINGS, costs, rows, write_report
     from beliefrag.bench.summary import summarise
     from beliefrag.cli.notices import say
     from beliefrag.cli.safe import shown
@@ -175,6 +175,8 @@ def report(
     written = write_report(summary, out or run / "report")
     typer.echo(shown(summary.first_line))
     print_table(HEADINGS, rows(summary))
+    for what, words in costs(summary):
+        say(f"{what}: {words}")
     for path in written:
         say(f"written: {path}")
 

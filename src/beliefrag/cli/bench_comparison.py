@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beliefrag.bench.cells import MEASURES
 from beliefrag.bench.comparison import DatasetComparison
 from beliefrag.bench.statistics import Difference
-from beliefrag.bench.summary import MEASURES
 from beliefrag.cli.notices import say
 from beliefrag.cli.terminal import print_table
 from beliefrag.methods import TITLES

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
-from beliefrag.bench.summary import MEAN, Cell, Summary
+from beliefrag.bench.cells import MEAN, Cell
+from beliefrag.bench.summary import Summary
 from beliefrag.methods import TITLES
 
 __all__ = ["f1_against_tokens"]

@@ -21,6 +21,7 @@ th:first-child, td:first-child { text-align: left; }
 svg { max-width: 46rem; width: 100%; }
 p { color: #555; margin: .2rem 0; }
 """
+_ABOUT_FIGURE = "Means over datasets, with the 95 % interval of F1. A method without such a mean has no point."
 
 
 def page(summary: Summary) -> str:
@@ -33,7 +34,7 @@ def page(summary: Summary) -> str:
         "<h1>Benchmark report</h1>",
     ]
     if figure := f1_against_tokens(summary):
-        parts += ["<h2>F1 against tokens</h2>", "<p>Means over datasets, with the 95 % interval of F1.</p>", figure]
+        parts += ["<h2>F1 against tokens</h2>", f"<p>{_ABOUT_FIGURE}</p>", figure]
     for section in sections(summary):
         parts += [f"<h2>{escape(section.title)}</h2><p>{escape(section.note)}</p>"]
         parts += [_table(section.headings, section.rows)]

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from beliefrag.bench.cells import MEAN, MEASURES, Cell
+from beliefrag.bench.money import in_dollars
 from beliefrag.bench.published import MARK, published_tables
-from beliefrag.bench.report.table import interval, number, outcomes
-from beliefrag.bench.summary import MEAN, MEASURES, Cell, Summary
+from beliefrag.bench.report.table import interval, number, outcomes, questions
+from beliefrag.bench.summary import Failures, Summary
 from beliefrag.methods import TITLES
+from beliefrag.models.prices import price_of
+from beliefrag.types import Usage
 
-__all__ = ["Section", "provenance", "sections"]
+__all__ = ["Section", "costs", "provenance", "sections"]
 
 _BY_DATASET = ("f1", "exact_match", "cover", "judge", "evidence_recall", "answer_row_recall", "tokens")
+_SHOWN = 5
+"""Ids of failed questions that are written out for each cause."""
 _COSTS = ("rounds", "actions", "calls", "tokens_in", "tokens_out", "seconds")
 
 
@@ -35,33 +41,66 @@ def sections(summary: Summary) -> Iterator[Section]:
         if any(cell.measures[measure] is not None for cell in summary.cells):
             yield Section(
                 f"{MEASURES[measure]} by dataset",
-                "Mean over questions with its 95 % bootstrap interval; ? marks an interval on fewer than 20 questions.",
+                _about(measure, summary),
                 ("method", *datasets),
                 tuple((TITLES[m], *(_with_interval(measure, cells[d, m]) for d in datasets)) for m in methods),
             )
-    yield Section(
-        "Effort",
-        "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them.",
-        ("dataset", "method", *(MEASURES[name] for name in _COSTS)),
-        tuple((c.dataset, TITLES[c.method], *(number(n, c.measures[n]) for n in _COSTS)) for c in summary.cells),
-    )
-    purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
-    yield Section(
-        "Calls by purpose",
-        "Model calls per question.",
-        ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
-        tuple(
-            (c.dataset, TITLES[c.method], *(f"{c.calls_by_purpose.get(purpose, 0.0):.2f}" for purpose in purposes))
-            for c in summary.cells
-        ),
-    )
+    if any(cell.episodes for cell in summary.cells):
+        yield from _efforts(summary)
     yield Section(
         "Outcomes",
         "Episodes answered/stopped/abstained/failed. A failed one is in no mean.",
         ("method", *(dataset for dataset in datasets if dataset != MEAN)),
         tuple((TITLES[m], *(outcomes(cells[d, m]) for d in datasets if d != MEAN)) for m in methods),
     )
+    if summary.failures:
+        yield Section(
+            "Failed episodes",
+            "By cause. None of them is in a mean; the command of the run tries them again.",
+            ("cause", "dataset", "method", "episodes", "questions"),
+            tuple((f.cause, f.dataset, TITLES[f.method], str(len(f.question_ids)), _ids(f)) for f in summary.failures),
+        )
     yield from _published(datasets, methods)
+
+
+def _efforts(summary: Summary) -> Iterator[Section]:
+    yield Section(
+        "Effort",
+        "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them.",
+        ("dataset", "method", "n", *(MEASURES[name] for name in _COSTS)),
+        tuple(
+            (c.dataset, TITLES[c.method], questions(c), *(number(n, c.measures[n]) for n in _COSTS))
+            for c in summary.cells
+        ),
+    )
+    purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
+    yield Section(
+        "Calls by purpose",
+        "Model calls per question.",
+        ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
+        tuple((c.dataset, TITLES[c.method], *(_calls(c, purpose) for purpose in purposes)) for c in summary.cells),
+    )
+
+
+def _calls(cell: Cell, purpose: str) -> str:
+    # A method without any call of this purpose has made none; one without episodes, or without a mean, has no number.
+    return f"{cell.calls_by_purpose.get(purpose, 0.0):.2f}" if cell.calls_by_purpose else "-"
+
+
+def _about(measure: str, summary: Summary) -> str:
+    words = "Mean over questions with its 95 % bootstrap interval; ? marks an interval on fewer than 20 questions."
+    if any(cell.lacks_some(measure) for cell in summary.cells):
+        words += " * marks a number that lacks questions that were asked."
+    means = [cell.rests_on[measure] for cell in summary.cells if cell.dataset == MEAN and measure in cell.rests_on]
+    over = [dataset for dataset in summary.run.datasets if any(dataset in names for names in means)]
+    if means and len(over) < len(summary.run.datasets):
+        words += f" The mean is over {', '.join(over)}."
+    return words
+
+
+def _ids(failures: Failures) -> str:
+    more = len(failures.question_ids) - _SHOWN
+    return " ".join(failures.question_ids[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _published(datasets: Sequence[str], methods: Sequence[str]) -> Iterator[Section]:
@@ -91,10 +130,7 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("budget", ", ".join(f"{name} {value}" for name, value in run.budget.items())),
         ("seed", str(run.seed)),
         ("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())),
-        (
-            "judge tokens",
-            f"{sum(c.judge_tokens for c in summary.cells if c.dataset != MEAN):,} in all, in no method's cost",
-        ),
+        *costs(summary),
     ]
     for name, dataset in run.datasets.items():
         words = f"{len(dataset.question_ids):,} questions, {dataset.passages:,} passages, corpus {dataset.fingerprint}"
@@ -103,9 +139,26 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
     return lines
 
 
+def costs(summary: Summary) -> list[tuple[str, str]]:
+    """What all finished episodes took, and in money where a price is known; the judge's apart."""
+    run = summary.run
+    money = in_dollars(run.model, run.price or price_of(run.model), summary.spent)
+    lines = [("cost", f"{_amount(summary.spent)}; {money}")]
+    if run.judge:
+        money = in_dollars(run.judge, run.judge_price or price_of(run.judge), summary.judge_spent)
+        lines.append(("cost of the judge", f"{_amount(summary.judge_spent)}, in no method's cost; {money}"))
+    return lines
+
+
+def _amount(usage: Usage) -> str:
+    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
+
+
 def _with_interval(measure: str, cell: Cell) -> str:
     estimate = cell.measures[measure]
     words = number(measure, estimate)
+    if estimate is not None and cell.lacks_some(measure):
+        words += "*"
     return words if estimate is None or estimate.low is None else f"{words} ({interval(measure, estimate)})"
 
 

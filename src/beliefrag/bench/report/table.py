@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from beliefrag.bench.cells import Cell
 from beliefrag.bench.statistics import Estimate
-from beliefrag.bench.summary import Cell, Summary
+from beliefrag.bench.summary import Summary
 from beliefrag.methods import TITLES
 
-__all__ = ["HEADINGS", "interval", "number", "outcomes", "rows"]
+__all__ = ["HEADINGS", "interval", "number", "outcomes", "questions", "rows"]
 
 HEADINGS = (
     "dataset",
@@ -43,7 +44,7 @@ def _row(cell: Cell) -> tuple[str, ...]:
     return (
         cell.dataset,
         TITLES[cell.method],
-        f"{cell.episodes:,}",
+        questions(cell),
         plain["exact_match"],
         plain["f1"],
         interval("f1", cell.measures["f1"]),
@@ -59,6 +60,11 @@ def _row(cell: Cell) -> tuple[str, ...]:
         plain["seconds"],
         outcomes(cell),
     )
+
+
+def questions(cell: Cell) -> str:
+    """How many questions the numbers rest on, and of how many where some are lacking."""
+    return f"{cell.episodes:,}" if cell.episodes == cell.asked else f"{cell.episodes:,} of {cell.asked:,}"
 
 
 def outcomes(cell: Cell) -> str:

@@ -9,7 +9,7 @@ from beliefrag.bench.summary import Summary
 
 __all__ = ["tidy_csv"]
 
-_HEADINGS = ("dataset", "method", "measure", "value", "low", "high", "n", "few")
+_HEADINGS = ("dataset", "method", "measure", "value", "low", "high", "n", "few", "datasets")
 
 
 def tidy_csv(summary: Summary) -> str:
@@ -23,15 +23,18 @@ def tidy_csv(summary: Summary) -> str:
         for name, estimate in cell.measures.items():
             if estimate is not None:
                 low, high = ("" if side is None else side for side in (estimate.low, estimate.high))
-                writer.writerow((*place, name, estimate.mean, low, high, estimate.n, int(estimate.few)))
+                writer.writerow(
+                    (*place, name, estimate.mean, low, high, estimate.n, int(estimate.few), len(cell.rests_on[name]))
+                )
         counts = {
             "episodes": cell.episodes,
             "missing": cell.missing,
             "failed": cell.failed,
+            "unjudged": cell.unjudged,
             **{f"outcome_{name}": cell.outcomes.get(name, 0) for name in ("answered", "stopped", "abstained")},
             "judge_tokens": cell.judge_tokens,
             **{f"calls_{purpose}": calls for purpose, calls in cell.calls_by_purpose.items()},
         }
         for name, count in counts.items():
-            writer.writerow((*place, name, count, "", "", cell.episodes, ""))
+            writer.writerow((*place, name, count, "", "", cell.episodes, "", ""))
     return text.getvalue()

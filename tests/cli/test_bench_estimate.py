@@ -1,0 +1,148 @@
+"""What `beliefrag bench run` says is ahead: calls, tokens, time and money, the judge's apart."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.bench.typical import Figure, pace_of, typical
+from beliefrag.methods import METHODS
+from tests.cli.shell import Ran
+from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
+from tests.support.http_server import ChatServer, completion
+
+Command = Callable[..., Ran]
+RUN = ("bench", "run", "--data", "north", "--out", "run")
+
+
+@pytest.fixture
+def north(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    write_dataset(home, "north", 4)
+    return home
+
+
+def ahead(ran: Ran) -> dict[str, str]:
+    """What is said, by the word that it begins with."""
+    assert ran.code == 0, ran.err
+    return {line.split(":")[0].split(",")[0]: line for line in ran.err.splitlines()}
+
+
+def amounts(line: str) -> tuple[int, int, int]:
+    found = re.search(r"([\d,]+) calls, ([\d,]+) tokens in, ([\d,]+) out", line)
+    assert found
+    calls, tokens_in, tokens_out = (int(number.replace(",", "")) for number in found.groups())
+    return calls, tokens_in, tokens_out
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_figure_for_every_verifier_form(method: str) -> None:
+    for form in ("structured", "graded", "probability"):
+        figure = typical(method, form)
+        assert figure.calls >= 1
+        assert figure.tokens_in > figure.tokens_out > 0
+
+
+def test_the_verifier_of_many_questions_is_reckoned_with() -> None:
+    for method in ("crag", "beliefrag"):
+        assert typical(method, "probability").calls > 2 * typical(method, "structured").calls
+    assert typical("static", "probability") == typical("static", "structured")
+
+
+def test_an_embedded_model_takes_its_time_for_tokens_and_a_script_none() -> None:
+    long, short = Figure(1, 3000, 10), Figure(1, 300, 10)
+    assert pace_of("local:m:1").seconds(long) > 5 * pace_of("local:m:1").seconds(short)
+    assert pace_of("openai:m@http://x").seconds(long) == pace_of("openai:m@http://x").seconds(short) > 0
+    assert pace_of("scripted:1").seconds(long) == 0
+
+
+def test_a_listed_model_is_priced_and_the_judge_is_on_a_line_of_its_own(beliefrag: Command, north: Path) -> None:
+    line = (*RUN, "--methods", "iterative", "--model", "gpt-4o-2024-08-06", "--dry-run")
+    said = ahead(beliefrag(*line, "--judge-model", "gpt-3.5-turbo-0125"))
+    calls, tokens_in, tokens_out = amounts(said["ahead"])
+    assert calls == 12
+    assert f"money: ${(tokens_in * 2.5 + tokens_out * 10) / 1e6:.2f} ($2.50 in and $10.00 out for a" in said["money"]
+    assert amounts(said["judge"])[0] == 4
+    assert "less than $0.01 ($0.50 in and $1.50 out" in said["judge"]
+    assert "judge" not in ahead(beliefrag(*line, "--no-judge"))
+
+
+def test_a_model_without_a_price_is_named(beliefrag: Command, north: Path) -> None:
+    said = ahead(beliefrag(*RUN, "--methods", "static", "--model", "mine", "--base-url", "http://x.y/v1", "--dry-run"))
+    assert said["money"].startswith("money: no price known for mine;")
+    assert "no price known for mine;" in said["judge"]
+
+
+def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Path) -> None:
+    (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000\ntokens_out = 0\n")
+    line = (*RUN, "--methods", "static", "--model", "gpt-4o", "--dry-run")
+    said = ahead(beliefrag(*line))
+    assert f"money: ${amounts(said['ahead'])[1] / 1000:.2f} ($1000.00 in and $0.00 out" in said["money"]
+    assert "$1000.00 in" in said["judge"], "the judge is the same model"
+    assert "$0.50 in" in ahead(beliefrag(*line, "--judge-model", "gpt-3.5-turbo-0125"))["judge"]
+    (north / "beliefrag.toml").write_text("[prices]\njudge_tokens_in = 7\njudge_tokens_out = 8\n")
+    said = ahead(beliefrag(*line))
+    assert "$2.50 in" in said["money"]
+    assert "$7.00 in and $8.00 out" in said["judge"]
+
+
+@pytest.mark.parametrize(
+    "prices", ["tokens_in = 1", "tokens_in = -1\ntokens_out = 1", "tokens_in = inf\ntokens_out = 1"]
+)
+def test_half_a_price_or_an_impossible_one_is_refused(beliefrag: Command, north: Path, prices: str) -> None:
+    (north / "beliefrag.toml").write_text(f"[prices]\n{prices}\n")
+    ran = beliefrag("config", "show")
+    assert ran.code == 2
+    assert "prices (from beliefrag.toml)" in ran.err
+
+
+def test_a_scripted_model_costs_nothing(beliefrag: Command, north: Path) -> None:
+    said = ahead(beliefrag(*RUN, "--methods", "all", "--model", write_script(north), *BORROWED, "--dry-run"))
+    assert said["money"] == "money: nothing to pay (it runs on this machine)"
+    assert said["ahead"].endswith("0 s; less where the cache has replies")
+
+
+def test_what_is_ahead_is_reckoned_from_the_runs_own_episodes(beliefrag: Command, north: Path) -> None:
+    line = (*RUN, "--methods", "static", "--model", write_script(north))
+    beliefrag(*line, "--n", "2")
+    said = ahead(beliefrag(*line, "--dry-run"))
+    assert "measured on this run's episodes" in said["ahead"]
+    mean = sum(r["usage"]["tokens_in"] for r in records(north / "run")) / 2
+    assert amounts(said["ahead"])[:2] == (2, round(2 * mean))
+
+
+def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_server: ChatServer) -> None:
+    (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000000\ntokens_out = 3000000\n")
+    chat_server.play(lambda _: completion("yes"))
+    line = (*RUN, "--methods", "static", "--model", "m", "--base-url", chat_server.url)
+    assert beliefrag(*line).code == 0
+    found = records(north / "run")
+    own, judge = (
+        sum(u["tokens_in"] + 3 * u["tokens_out"] for u in usages)
+        for usages in ([r["usage"] for r in found], [r["judge"]["usage"] for r in found])
+    )
+    ran = beliefrag("bench", "report", "run")
+    assert f"; ${own:,.2f} ($1000000.00 in and $3000000.00 out" in ahead(ran)["cost"]
+    assert f"in no method's cost; ${judge:,.2f} (" in ahead(ran)["cost of the judge"]
+    assert f"| cost | 4 calls, {sum(r['usage']['tokens_in'] for r in found):,} tokens in" in (
+        north / "run" / "report" / "report.md"
+    ).read_text(encoding="utf-8")
+    # A price that was mended is taken by the next command; one that was taken away is still known to the run.
+    (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 2000000\ntokens_out = 6000000\n")
+    beliefrag(*line)
+    (north / "beliefrag.toml").unlink()
+    beliefrag(*line)
+    assert f"; ${2 * own:,.2f} (" in ahead(beliefrag("bench", "report", "run"))["cost"]
+    assert json.loads((north / "run" / "run.json").read_text())["price"]["source"] == "the settings"
+
+
+def test_a_run_from_before_prices_were_kept_can_be_reported(beliefrag: Command, north: Path) -> None:
+    beliefrag(*RUN, "--methods", "static", "--model", write_script(north))
+    kept = north / "run" / "run.json"
+    kept.write_text(json.dumps({k: v for k, v in json.loads(kept.read_text()).items() if "price" not in k}))
+    assert "nothing to pay" in ahead(beliefrag("bench", "report", "run"))["cost"]
