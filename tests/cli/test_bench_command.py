@@ -273,16 +273,17 @@ def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, ho
     ran = beliefrag(*line_of(home, "--methods", "static,no_rag", "--dry-run"))
     assert ran.code == 0
     assert "16 episodes: 8 questions of 2 datasets by 2 methods" in ran.err
-    assert re.search(r"an estimate \(from typical figures; .*\): 32 calls, [\d,]+ tokens, ", ran.err)
+    assert re.search(r"an estimate \(from typical figures; .*\): 16 calls, [\d,]+ tokens in, [\d,]+ out, ", ran.err)
+    assert re.search(r"^judge: 16 calls, [\d,]+ tokens in, ", ran.err, re.MULTILINE)
     assert not (home / "run").exists()
 
 
 def test_the_estimate_uses_what_the_run_has_measured(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "--methods", "static", "--n", "2", "--no-judge"))
     ran = beliefrag(*line_of(home, "--methods", "static", "--no-judge", "--dry-run"))
-    spent = [r["usage"]["tokens"] for r in records(home / "run")]
+    spent = [r["usage"]["tokens_in"] for r in records(home / "run")]
     assert "measured on this run's episodes" in ran.err
-    assert f"4 calls, {round(sum(spent) / len(spent) * 4):,} tokens" in ran.err
+    assert f"4 calls, {round(sum(spent) / len(spent) * 4):,} tokens in" in ran.err
 
 
 def test_a_large_run_is_asked_about_on_a_terminal(home: Path) -> None:
