@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from beliefrag.methods import SURVEYS
+
 __all__ = ["JUDGE", "Figure", "pace_of", "typical"]
 
 
@@ -66,6 +68,8 @@ _LOOK = {"structured": Figure(1, 950, 50), "graded": Figure(1, 1_330, 50)}
 _QUERIES = {"crag": Figure(1.7, 360, 36), "beliefrag": Figure(1.5, 610, 31)}
 """Rewriter and query writer of an episode of that run."""
 _ANSWER = Figure(1, 700, 5)
+_SURVEYED = 1.5
+"""A survey goes on where BeliefRAG ends, and tries an answer at each state: a guess."""
 
 JUDGE = Figure(1, 190, 2)
 
@@ -80,6 +84,8 @@ def typical(method: str, verifier: str) -> Figure:
     """The mean episode of a method, with the form in which its verifier is asked."""
     if method in _PLAIN:
         return _PLAIN[method]
+    if method in SURVEYS:
+        return typical("beliefrag", verifier).times(_SURVEYED)
     if verifier == "probability":
         return _BY_PROBABILITY[method]
     return _LOOK[verifier].times(_LOOKS[method]) + _QUERIES[method] + _ANSWER
