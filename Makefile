@@ -21,6 +21,7 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.overhead_retrieval
+	$(BIN)/python -m benchmarks.harness
 
 # The environment is made of pinned, hashed packages; it is made again when a pin changes.
 $(READY): requirements.txt pyproject.toml

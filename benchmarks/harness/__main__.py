@@ -56,7 +56,7 @@ def measure(place: Path, given: argparse.Namespace) -> dict[str, Any]:
 def main() -> int:
     """Measures, prints and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds that the server takes for a call")
+    parser.add_argument("--latency", type=float, default=0.3, help="seconds that the server takes for a call")
     parser.add_argument("--repeats", type=int, default=3, help="measurements of each figure")
     parser.add_argument("--episodes", type=int, default=20_000, help="length of the run whose memory is watched")
     parser.add_argument("--quick", action="store_true", help="a few episodes, to see that it works")

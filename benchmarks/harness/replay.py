@@ -27,6 +27,7 @@ def replay(place: Path, *, questions: int, repeats: int, passages: int = PASSAGE
     with stub(0) as url:
         play(url, data, place, at_once=_AT_ONCE, out="first")
     first = comparable(place / "first")
+    print(f"replay: recorded {len(first):,} episodes", flush=True)
     speeds, processor = [], []
     for repeat in range(repeats):
         # The server is gone: a reply that is not in the cache would be a failed episode.

@@ -1,6 +1,6 @@
 """A chat server that takes the same time for every call: an asyncio server on loopback, in a process of its own.
 
-    python -m benchmarks.harness.stub --latency 0.2
+    python -m benchmarks.harness.stub --latency 0.3
 
 It prints its address and serves until it is killed. The reply to a request depends on its words alone, and differs
 enough between requests that episodes take different ways.
@@ -55,7 +55,7 @@ def recorded(url: str) -> list[dict[str, Any]]:
 def main() -> None:
     """Serves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--latency", type=float, default=0.2)
+    parser.add_argument("--latency", type=float, default=0.3)
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
     asyncio.run(_serve(given.latency, given.record))
