@@ -1,0 +1,189 @@
+"""The threshold that keeps the error among answered questions below a target, and the curve that shows its price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest
+
+from beliefrag.calibration.risk import (
+    GRID,
+    STARTS,
+    Choice,
+    Floats,
+    Points,
+    choose_threshold,
+    least_answered,
+    risk_coverage,
+)
+
+RIGHT, WRONG = True, False
+DRAWS = 1_000
+
+
+def points(*groups: tuple[int, float, bool], declined: int = 0) -> Points:
+    """So many points with that probability, right or wrong."""
+    probability = [p for number, p, _ in groups for _ in range(number)]
+    correct = [label for number, _, label in groups for _ in range(number)]
+    return Points(np.array(probability, dtype=np.float64), np.array(correct, dtype=np.bool_), declined)
+
+
+def test_the_grid_and_the_starts_are_fixed_before_any_point_is_seen() -> None:
+    assert GRID[0] == 0.99 and GRID[-1] == 0.0 and len(GRID) == 100
+    assert set(STARTS) <= set(GRID)
+
+
+# A fifth of risk in four sequences is a level of 1/20. With a target of one half, n right answers have the p-value
+# 2^-n: four are too few (1/16), five are enough (1/32). Six with one wrong have (1 + 6)/64, nine with one wrong 10/512.
+HALF = {"max_error": 0.5, "confidence": 0.8}
+
+
+def test_by_hand_enough_right_answers_are_accepted_and_one_fewer_are_not() -> None:
+    assert choose_threshold(points((4, 0.95, RIGHT)), **HALF) == Choice(None)
+    assert choose_threshold(points((5, 0.95, RIGHT)), **HALF) == Choice(0.0, answered=5, wrong=0)
+    assert least_answered(**HALF) == 5
+
+
+def test_by_hand_a_sequence_ends_at_its_first_failure() -> None:
+    assert choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG)), **HALF) == Choice(0.81, answered=5, wrong=0)
+
+
+def test_by_hand_a_later_start_goes_on_where_an_earlier_one_has_failed() -> None:
+    # At 0.80 there are six with one wrong, at the start 0.75 nine with one wrong; below nothing changes any more.
+    found = choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG), (3, 0.76, RIGHT)), **HALF)
+    assert found == Choice(0.0, answered=9, wrong=1)
+
+
+def test_a_probability_at_the_threshold_is_answered() -> None:
+    # As the policy does it: at least the threshold.
+    found = choose_threshold(points((5, 0.6, RIGHT), (9, 0.59, WRONG)), **HALF)
+    assert found == Choice(0.6, answered=5, wrong=0)
+
+
+@pytest.mark.parametrize("nothing", [points(), points(declined=30), points((30, 0.9, WRONG)), points((30, 0.3, WRONG))])
+def test_where_no_threshold_meets_the_target_there_is_none(nothing: Points) -> None:
+    assert choose_threshold(nothing, max_error=0.1, confidence=0.9).threshold is None
+
+
+def test_p_values_are_binomial_tails() -> None:
+    for n, k in ((60, 1), (60, 2), (200, 9), (200, 11)):
+        found = choose_threshold(points((n - k, 0.95, RIGHT), (k, 0.95, WRONG)), max_error=0.1, confidence=0.9)
+        assert (found.threshold is not None) == (binom.cdf(k, n, 0.1) <= 0.1 / len(STARTS)), (n, k)
+
+
+@pytest.mark.parametrize("name", ["max_error", "confidence"])
+@pytest.mark.parametrize("value", [0.0, 1.0, float("nan")])
+def test_a_share_outside_0_to_1_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=name):
+        choose_threshold(points((5, 0.9, RIGHT)), **(HALF | {name: value}))
+
+
+def test_points_that_are_no_points_are_refused() -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        points((1, float("nan"), RIGHT))
+    with pytest.raises(ValueError, match="do not match"):
+        Points(np.array([0.5]), np.array([True, False]))
+
+
+# In a simulated world a question has a place z in 0..1; its probability and its true chance to be right follow from z.
+Curve = Callable[[Floats], Floats]
+WORLDS: dict[str, tuple[Curve, Curve]] = {
+    "calibrated": (lambda z: z**0.5, lambda z: z**0.5),
+    "overconfident": (lambda z: 0.5 + 0.5 * z, lambda z: 0.3 + 0.65 * z),
+    "underconfident": (lambda z: 0.6 * z, lambda z: 0.5 + 0.5 * z),
+    "backwards": (lambda z: 1 - z, lambda z: 0.6 + 0.39 * z),
+    "without a clue": (lambda z: z, lambda z: np.full_like(z, 0.82)),
+    # With a target of 0.19 every threshold is just bad: the hardest case.
+    "at the border": (lambda z: z, lambda z: np.full_like(z, 0.80)),
+}
+_FINE = (np.arange(20_000) + 0.5) / 20_000
+
+
+def true_errors(world: str, thresholds: Floats) -> Floats:
+    """The error among answered questions in that world at these thresholds."""
+    probability, right = (curve(_FINE) for curve in WORLDS[world])
+    order = np.argsort(probability)
+    below = np.searchsorted(probability[order], thresholds)
+    wrong = np.append(np.cumsum((1 - right[order])[::-1])[::-1], 0.0)
+    return wrong[below] / np.maximum(len(_FINE) - below, 1)
+
+
+def simulated(world: str, size: int, choose: Callable[[Points], float | None], seed: int) -> list[float | None]:
+    """The threshold chosen in each of the draws."""
+    draw = np.random.default_rng(seed)
+    probability, right = WORLDS[world]
+    chosen: list[float | None] = []
+    for _ in range(DRAWS):
+        z = draw.random(size)
+        chosen.append(choose(Points(probability(z), draw.random(size) < right(z))))
+    return chosen
+
+
+def violations(world: str, chosen: list[float | None], max_error: float) -> int:
+    """How many of the thresholds let through more errors than the target. None answers nothing and violates nothing."""
+    thresholds = np.array([threshold for threshold in chosen if threshold is not None])
+    # A true error that is the target itself differs from it by rounding alone.
+    return int(np.sum(true_errors(world, thresholds) > max_error + 1e-6)) if len(thresholds) else 0
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("max_error", "confidence", "size"), [(0.1, 0.9, 150), (0.2, 0.9, 150), (0.19, 0.8, 300)])
+def test_in_1000_calibrations_the_target_is_missed_no_more_often_than_agreed(
+    world: str, max_error: float, confidence: float, size: int
+) -> None:
+    chosen = simulated(
+        world, size, lambda p: choose_threshold(p, max_error=max_error, confidence=confidence).threshold, seed=7
+    )
+    # So many misses would come up once in a thousand tests, were each a miss with the chance that was agreed to.
+    allowed = binom.ppf(0.999, DRAWS, 1 - confidence)
+    assert violations(world, chosen, max_error) <= allowed
+
+
+@pytest.mark.parametrize(
+    ("world", "max_error"), [("calibrated", 0.2), ("without a clue", 0.15), ("at the border", 0.19)]
+)
+def test_choosing_by_the_observed_error_alone_does_miss_the_target(world: str, max_error: float) -> None:
+    grid = np.array(GRID)
+
+    def naive(drawn: Points) -> float | None:
+        above = drawn.probability >= grid[:, None]
+        observed = (above & ~drawn.correct).sum(axis=1) / np.maximum(above.sum(axis=1), 1)
+        good = grid[(observed <= max_error) & above.any(axis=1)]
+        return float(good.min()) if len(good) else None
+
+    allowed = binom.ppf(0.999, DRAWS, 0.1)
+    assert violations(world, simulated(world, 150, naive, seed=7), max_error) > 2 * allowed
+    ours = simulated(world, 150, lambda p: choose_threshold(p, max_error=max_error, confidence=0.9).threshold, seed=7)
+    assert violations(world, ours, max_error) <= allowed
+
+
+def test_a_target_that_is_easily_met_is_found_and_most_questions_are_answered() -> None:
+    drawn = np.random.default_rng(3)
+    z = drawn.random(400)
+    found = choose_threshold(Points(z**0.5, drawn.random(400) < 0.95), max_error=0.1, confidence=0.9)
+    assert found.threshold is not None and found.answered > 380
+
+
+def test_the_curve_by_hand() -> None:
+    curve = risk_coverage(points((1, 0.9, RIGHT), (1, 0.8, WRONG), (2, 0.5, RIGHT), declined=1))
+    assert curve.threshold.tolist() == [0.9, 0.8, 0.5]
+    assert curve.coverage.tolist() == [1 / 5, 2 / 5, 4 / 5]
+    assert curve.risk.tolist() == [0.0, 1 / 2, 1 / 4]
+    # Two of the four share the last threshold, so its error counts twice.
+    assert curve.aurc == pytest.approx((0 + 1 / 2 + 1 / 4 + 1 / 4) / 4)
+
+
+def test_the_intervals_of_the_curve_are_exact() -> None:
+    curve = risk_coverage(points((3, 0.9, RIGHT), (7, 0.5, WRONG), (30, 0.2, RIGHT)), level=0.9)
+    for place, (wrong, answered) in enumerate([(0, 3), (7, 10), (7, 40)]):
+        exact = binomtest(wrong, answered).proportion_ci(0.9, method="exact")
+        assert (curve.low[place], curve.high[place]) == pytest.approx((exact.low, exact.high))
+    everything = risk_coverage(points((4, 0.9, WRONG)))
+    assert everything.high.tolist() == [1.0]
+
+
+def test_without_an_answer_there_is_no_curve() -> None:
+    with pytest.raises(ValueError, match="no question is answered"):
+        risk_coverage(points(declined=3))
