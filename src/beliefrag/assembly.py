@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.calibration import Artifact, artifact_for
+from beliefrag.calibration import Artifact, Guarantee, artifact_for, guarantee_for, under_guarantee
 from beliefrag.errors import SettingsError
 from beliefrag.loop import Harness
 from beliefrag.method import ScoreScale
@@ -21,7 +21,7 @@ from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import verifier_form
 
-__all__ = ["Assembly", "assemble", "open_model"]
+__all__ = ["Assembly", "assemble", "guarantee_in_force", "open_model"]
 
 _UNKNOWN_SCALE = ScoreScale(location=20.0, scale=8.0)
 """For a retriever of the user's own with an artifact that has no scale: typical BM25 scores of a question."""
@@ -37,6 +37,10 @@ class Assembly:
     artifact: Artifact
     doubts: tuple[str, ...] = ()
     """Why the artifact's probabilities may be off here."""
+    guarantee: Guarantee | None = None
+    """What the answers keep to, where the settings ask for it."""
+    promise: str = ""
+    """The same in words, with what it depends on here."""
     report: IndexReport | None = None
     """What reading the documents came to, where documents were read."""
 
@@ -55,6 +59,33 @@ def open_model(settings: Settings) -> ChatModel:
         cache=cache_dir() / "replies.sqlite" if settings.cache else None,
         retry=RetryPolicy(seconds=settings.retry_seconds),
         limit=settings.concurrency,
+    )
+
+
+def guarantee_in_force(
+    settings: Settings, artifact: Artifact, *, prompts: Mapping[str, str], doubts: Sequence[str]
+) -> Guarantee | None:
+    """The guarantee that the settings ask for; None where they ask for none.
+
+    Args:
+        settings: With the policy that it must hold for.
+        artifact: The calibration in use.
+        prompts: Hash of each prompt in use.
+        doubts: Why the artifact's probabilities may be off here.
+
+    Raises:
+        CalibrationError: There is no such guarantee here.
+    """
+    if settings.max_error is None:
+        return None
+    return guarantee_for(
+        artifact,
+        max_error=settings.max_error,
+        confidence=settings.confidence,
+        thresholds=settings.thresholds,
+        budget=settings.budget,
+        prompts=prompts,
+        doubts=doubts,
     )
 
 
@@ -93,6 +124,8 @@ def assemble(
     prompts = Prompts.load(settings.prompts)
     model = open_model(settings)
     artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
+    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=verifier.name, prompts=prompts.hashes())
+    guarantee = guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=doubts)
     report: IndexReport | None = None
     found: Retriever
     if retriever is not None:
@@ -105,15 +138,23 @@ def assemble(
         paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
         found, report = docs_index(paths, cache_dir(), progress=progress)
     scale = score_scale(found) if isinstance(found, Bm25Index) else artifact.score_scale or _UNKNOWN_SCALE
-    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=verifier.name, prompts=prompts.hashes())
     made_with = {"calibration": "; ".join([artifact.name, *doubts])}
     if isinstance(found, Bm25Index):
         made_with["corpus"] = found.fingerprint
+    promise = guarantee.words(made_with.get("corpus")) if guarantee else ""
+    if promise:
+        made_with["guarantee"] = promise
     return Assembly(
         model=model,
         harness=Harness(model, found, prompts, verifier, settings.budget, made_with),
-        method=BeliefRAGMethod(artifact.calibration(scale), settings.thresholds),
+        method=BeliefRAGMethod(
+            artifact.calibration(scale),
+            under_guarantee(settings.thresholds, guarantee),
+            promise=str(guarantee) if guarantee else "",
+        ),
         artifact=artifact,
         doubts=doubts,
+        guarantee=guarantee,
+        promise=promise,
         report=report,
     )

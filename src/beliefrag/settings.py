@@ -73,6 +73,13 @@ class Settings(BaseModel):
         default=None, description="calibration fitted for this model; by default the shipped one"
     )
     borrow: str | None = Field(default=None, description="calibration of another model, used knowingly")
+    max_error: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="largest share of wrong answers among those given; needs a guarantee in the calibration",
+    )
+    confidence: float = Field(default=0.9, gt=0, lt=1, description="how surely max_error is kept to")
     cache: bool = Field(default=True, description="keep model replies, so that nothing is paid for twice")
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()

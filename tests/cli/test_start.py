@@ -15,13 +15,14 @@ from tests.cli.shell import Ran, in_shell
 
 Command = Callable[..., Ran]
 
-COMMANDS = ["ask", "demo", "index", "doctor", "config show", "prompt list", "prompt show"]
+COMMANDS = ["ask", "demo", "index", "doctor", "config show", "prompt list", "prompt show", "calibrate risk"]
 
 
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
     code = (
         "import sys, beliefrag.cli;"
-        "heavy = {'openai', 'tantivy', 'xllamacpp', 'numpy', 'pydantic', 'httpx2', 'lxml', 'genai_prices'};"
+        "heavy = {'openai', 'tantivy', 'xllamacpp', 'numpy', 'pydantic', 'httpx2', 'lxml', 'genai_prices', 'scipy',"
+        "'sklearn', 'matplotlib'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,12 +18,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from beliefrag._version import __version__
 from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.questions import LabelledQuestion
+from beliefrag.method import Thresholds
 from beliefrag.models.prices import Price
+from beliefrag.types import Budget
 
 __all__ = ["RUN_FILE", "CalibrationRecord", "DatasetRecord", "RunRecord", "gold_hash", "merged", "now", "versions"]
 
 RUN_FILE = "run.json"
 _FIXED = ("model", "verifier", "retriever", "budget", "thresholds", "seed")
+_DEFAULTS = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
+"""A limit or threshold that did not exist when a run began stood where its default stands."""
 
 
 class _Strict(BaseModel):
@@ -61,7 +66,7 @@ class RunRecord(_Strict):
     retriever: str
     prompts: Mapping[str, str]
     budget: Mapping[str, int]
-    thresholds: Mapping[str, float | bool]
+    thresholds: Mapping[str, float | bool | None]
     calibration: CalibrationRecord | None
     """None while no method needed one."""
     judge: str | None
@@ -151,7 +156,8 @@ def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, 
     for name in _FIXED:
         old, new = getattr(before, name), getattr(now, name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from ((f"{name} {key}", old[key], new.get(key)) for key in old if old[key] != new.get(key))
+            then, today = ({**_DEFAULTS[name], **values} for values in (old, new))
+            yield from ((f"{name} {key}", then[key], today.get(key)) for key in then if then[key] != today.get(key))
         elif old != new:
             yield name, old, new
     for name, digest in before.prompts.items():

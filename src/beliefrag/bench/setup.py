@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from beliefrag.assembly import guarantee_in_force
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.errors import DataError
 from beliefrag.bench.judge import Judge
@@ -15,7 +15,7 @@ from beliefrag.bench.money import judge_price, model_price
 from beliefrag.bench.partitions import sample
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.bench.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
-from beliefrag.calibration import Artifact, artifact_for
+from beliefrag.calibration import Artifact, artifact_for, under_guarantee
 from beliefrag.controller import Method
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.loop import Harness
@@ -131,8 +131,10 @@ def set_up(
         judging = _open(settings.model_copy(update=own), wanted.replay, before.judge if before else None)
     judge = Judge(judging, prompts) if wanted.judge else None
     artifact: Artifact | None = None
+    thresholds = settings.thresholds
     if CALIBRATED.intersection(wanted.methods):
         artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
+        thresholds = _held_to(settings, artifact, verifier.name, prompts)
     courses: dict[str, Course] = {}
     records: dict[str, DatasetRecord] = {}
     for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
@@ -144,7 +146,7 @@ def set_up(
         courses[dataset.name] = Course(
             name=dataset.name,
             harness=Harness(model, index, prompts, verifier, settings.budget),
-            methods={name: _method(name, artifact, scale, settings.thresholds) for name in wanted.methods},
+            methods={name: _method(name, artifact, scale, thresholds) for name in wanted.methods},
             questions={question.id: question for question in questions},
         )
         records[dataset.name] = DatasetRecord(
@@ -163,7 +165,7 @@ def set_up(
         retriever=Bm25Index.identity,
         prompts=prompts.hashes(),
         budget=asdict(settings.budget),
-        thresholds=asdict(settings.thresholds),
+        thresholds=asdict(thresholds),
         calibration=_calibration_record(artifact),
         judge=judge.identity if judge else None,
         seed=wanted.seed,
@@ -179,8 +181,16 @@ def set_up(
 
 def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds: Thresholds) -> Method:
     if name in SURVEYS:
-        return SURVEYS[name](scale, thresholds)
+        # A survey asks what every answer would be; holding one back would only lose it.
+        return SURVEYS[name](scale, replace(thresholds, least_answerability=None))
     return method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
+
+
+def _held_to(settings: Settings, artifact: Artifact, verifier: str, prompts: Prompts) -> Thresholds:
+    """The thresholds, with the one among them that keeps to the settings' largest error."""
+    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=verifier, prompts=prompts.hashes())
+    guarantee = guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=doubts)
+    return under_guarantee(settings.thresholds, guarantee)
 
 
 def _chosen(dataset: Dataset, wanted: Wanted) -> Sequence[LabelledQuestion]:
@@ -217,8 +227,7 @@ def _open(settings: Settings, replay: bool, identity: str | None) -> ChatModel:
 def _calibration_record(artifact: Artifact | None) -> CalibrationRecord | None:
     if artifact is None:
         return None
-    digest = hashlib.sha256(artifact.model_dump_json().encode()).hexdigest()
-    return CalibrationRecord(name=artifact.name, sha256=digest)
+    return CalibrationRecord(name=artifact.name, sha256=artifact.sha256)
 
 
 @dataclass(frozen=True, slots=True)

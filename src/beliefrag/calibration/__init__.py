@@ -1,6 +1,19 @@
 """What was fitted for a model: score scale, answerability and retrieval value, and the files that carry them."""
 
+from beliefrag.calibration.abstention import guarantee_for, under_guarantee
 from beliefrag.calibration.artifact import Artifact, Calibration
 from beliefrag.calibration.choice import artifact_for, load_artifact, shipped_artifacts
+from beliefrag.calibration.guarantee import Guarantee
+from beliefrag.calibration.saving import save_artifact
 
-__all__ = ["Artifact", "Calibration", "artifact_for", "load_artifact", "shipped_artifacts"]
+__all__ = [
+    "Artifact",
+    "Calibration",
+    "Guarantee",
+    "artifact_for",
+    "guarantee_for",
+    "load_artifact",
+    "save_artifact",
+    "shipped_artifacts",
+    "under_guarantee",
+]

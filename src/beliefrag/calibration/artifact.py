@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from beliefrag.calibration.guarantee import Guarantee
 from beliefrag.method import Answerability, FittedValue, RetrievalValue, ScheduledValue, ScoreScale
 from beliefrag.types import Diagnostics
 
@@ -69,6 +71,16 @@ class Artifact(_Strict):
     answerability: AnswerabilityFit
     retrieval_value: ValueFit | None = None
     """None: the paper's schedule by round stands in."""
+    guarantees: tuple[Guarantee, ...] = ()
+    """Thresholds with a bound on the errors among answers, at most one for each target."""
+
+    @property
+    def sha256(self) -> str:
+        """A hash of the fit and its provenance.
+
+        Guarantees are no part of it: they change no probability, so a run can go on when one was added.
+        """
+        return hashlib.sha256(self.model_dump_json(exclude={"guarantees"}).encode()).hexdigest()
 
     def doubts(self, *, borrowed: bool, verifier: str, prompts: Mapping[str, str]) -> tuple[str, ...]:
         """Why its probabilities may be off in a run with that verifier form and prompts of these hashes."""

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from beliefrag._version import __version__
-from beliefrag.cli import bench, cache, config, data, model, prompt
+from beliefrag.cli import bench, cache, calibrate, config, data, model, prompt
 from beliefrag.cli.ask import ask
 from beliefrag.cli.demo import demo
 from beliefrag.cli.doctor import doctor
@@ -28,6 +28,7 @@ app.command()(demo)
 app.command()(index)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
+app.add_typer(calibrate.app, name="calibrate")
 app.add_typer(cache.app, name="cache")
 app.add_typer(model.app, name="model")
 app.command()(doctor)

@@ -34,6 +34,8 @@ def ask(
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
     borrow: options.Borrow = None,
+    max_error: options.MaxError = None,
+    confidence: options.Confidence = None,
     verifier: options.Verifier = None,
     prompts: options.Prompts = None,
     no_cache: options.NoCache = False,
@@ -100,6 +102,8 @@ def ask(
         base_url=base_url,
         calibration=calibration,
         borrow=borrow,
+        max_error=max_error,
+        confidence=confidence,
         verifier=verifier,
         prompts=prompts,
         no_cache=no_cache,
@@ -107,6 +111,10 @@ def ask(
         **{"thresholds.abstain": False if never_abstain else None},
     )
     settings = load_settings(typed, config=config).settings
+    if confidence is not None and settings.max_error is None:
+        raise typer.BadParameter(
+            "it says how surely --max-error is kept to, which is missing", param_hint="--confidence"
+        )
     # The trace comes first: if it cannot be written, nothing has been paid for yet.
     with Trace(trace, replace=force) if trace else contextlib.nullcontext() as tracing:
         assembly = open_for_question(settings, docs=paths, index=index)

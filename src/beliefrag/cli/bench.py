@@ -104,6 +104,8 @@ def run(
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
     borrow: options.Borrow = None,
+    max_error: options.MaxError = None,
+    confidence: options.Confidence = None,
     verifier: options.Verifier = None,
     prompts: options.Prompts = None,
     no_cache: options.NoCache = False,
@@ -125,12 +127,18 @@ def run(
         base_url=base_url,
         calibration=calibration,
         borrow=borrow,
+        max_error=max_error,
+        confidence=confidence,
         verifier=verifier,
         prompts=prompts,
         no_cache=no_cache,
         concurrency=concurrency,
     )
     settings = load_settings(typed, config=config).settings
+    if confidence is not None and settings.max_error is None:
+        raise typer.BadParameter(
+            "it says how surely --max-error is kept to, which is missing", param_hint="--confidence"
+        )
     if no_judge and (judge_model or judge_base_url):
         raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")
     wanted = Wanted(

@@ -13,10 +13,12 @@ __all__ = [
     "BaseUrl",
     "Borrow",
     "Calibration",
+    "Confidence",
     "Config",
     "Debug",
     "Docs",
     "Index",
+    "MaxError",
     "Model",
     "NoCache",
     "Prompts",
@@ -81,6 +83,25 @@ Borrow = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
+MaxError = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error",
+        metavar="SHARE",
+        help="Decline rather than let more than this share of the answers be wrong, 0.1 for instance. The calibration "
+        "must hold a guarantee for it; see 'beliefrag calibrate risk'.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        "--confidence",
+        metavar="SHARE",
+        help="How surely --max-error is kept to; 0.9 by default.",
+        rich_help_panel=_MODEL,
+    ),
+]
 Verifier = Annotated[
     str | None,
     typer.Option(
@@ -133,6 +154,8 @@ def as_settings(
     borrow: str | None = None,
     verifier: str | None = None,
     prompts: Path | None = None,
+    max_error: float | None = None,
+    confidence: float | None = None,
     no_cache: bool = False,
     **others: Any,
 ) -> dict[str, Any]:
@@ -144,6 +167,8 @@ def as_settings(
         "borrow": borrow,
         "verifier": verifier,
         "prompts": prompts,
+        "max_error": max_error,
+        "confidence": confidence,
         "cache": False if no_cache else None,
         **others,
     }

@@ -29,7 +29,7 @@ def choose_display(
     """
     if quiet:
         return None
-    calibration = calibration_words(assembly.artifact, assembly.doubts)
+    calibration = calibration_words(assembly.artifact, assembly.doubts, assembly.promise)
     threshold = settings.thresholds.answer
     stream = sys.stderr if as_json else sys.stdout
     if is_screen(stream):

@@ -53,9 +53,11 @@ def belief_items(belief: Belief) -> Iterator[tuple[str, float]]:
         yield field.name, getattr(belief, field.name)
 
 
-def calibration_words(artifact: Artifact, doubts: Sequence[str]) -> str:
-    """Which calibration the percentages come from, and why they may be off."""
-    return f"{artifact.name}: {'; '.join(doubts)}; so percentages may be off" if doubts else artifact.name
+def calibration_words(artifact: Artifact, doubts: Sequence[str], promise: str = "") -> str:
+    """Which calibration the percentages come from, why they may be off, and what the answers keep to."""
+    if doubts:
+        return f"{artifact.name}: {'; '.join(doubts)}; so percentages may be off"
+    return f"{artifact.name}, with {promise}" if promise else artifact.name
 
 
 def effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]:

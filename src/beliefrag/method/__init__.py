@@ -9,13 +9,14 @@ from beliefrag.method.belief import PRIOR, update
 from beliefrag.method.budget import Spent, correction_fits, legal_actions
 from beliefrag.method.diagnostics import NOTHING_OBSERVED, ScoreScale, cost, measure, novelty, relevance
 from beliefrag.method.evidence import Change, Evidence, Mutation
-from beliefrag.method.policy import Situation, Thresholds, decide
+from beliefrag.method.policy import UNSURE, Situation, Thresholds, decide
 from beliefrag.method.value import FALLBACK_SCHEDULE, FittedValue, RetrievalValue, ScheduledValue
 
 __all__ = [
     "FALLBACK_SCHEDULE",
     "NOTHING_OBSERVED",
     "PRIOR",
+    "UNSURE",
     "Answerability",
     "Change",
     "Evidence",

@@ -10,7 +10,10 @@ from dataclasses import dataclass, fields
 
 from beliefrag.types import Action, Belief, Comparison, Decision
 
-__all__ = ["Situation", "Thresholds", "decide"]
+__all__ = ["UNSURE", "Situation", "Thresholds", "decide"]
+
+UNSURE = "abstain-unsure"
+"""The branch that holds an answer back because of `Thresholds.least_answerability`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,16 @@ class Thresholds:
     correct_conflict: bool = True
     correct_unreliable: bool = True
     correct_flagged: bool = True
+    least_answerability: float | None = None
+    """Below it an answer is held back. It changes no search: only how an episode ends that has come to its end."""
 
     def __post_init__(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
-            if not isinstance(value, bool) and not 0.0 <= value <= 1.0:
+            if not (value is None or isinstance(value, bool) or 0.0 <= value <= 1.0):
                 raise ValueError(f"threshold {f.name} must lie between 0 and 1, not {value}")
+        if self.least_answerability is not None and not self.abstain:
+            raise ValueError("threshold least_answerability holds answers back, and abstain is off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +71,10 @@ def decide(situation: Situation, thresholds: Thresholds) -> Decision:
     for branch in (_finish_correction, _start_correction, _answer, _acquire):
         decision = branch(situation, thresholds)
         if decision is not None:
-            return decision
-    return _end(situation, thresholds)
+            break
+    else:
+        decision = _end(situation, thresholds)
+    return _held_back(decision, situation, thresholds)
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
@@ -142,6 +151,13 @@ def _end(s: Situation, t: Thresholds) -> Decision:
     else:
         reason = "another search is not worth it; give the best answer from what there is"
     return _decision(s, Action.STOP, "stop", reason, *compared)
+
+
+def _held_back(decision: Decision, s: Situation, t: Thresholds) -> Decision:
+    if t.least_answerability is None or decision.action not in {Action.ANSWER, Action.STOP}:
+        return decision
+    unsure = _below("answerability", s.answerability, t.least_answerability)
+    return _decision(s, Action.ABSTAIN, UNSURE, "not sure enough to answer", unsure) if unsure.holds else decision
 
 
 def _decision(s: Situation, action: Action, branch: str, reason: str, *compared: Comparison) -> Decision:

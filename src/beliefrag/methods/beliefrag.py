@@ -10,6 +10,7 @@ from beliefrag.desk import Desk
 from beliefrag.method import (
     NOTHING_OBSERVED,
     PRIOR,
+    UNSURE,
     Situation,
     Thresholds,
     cost,
@@ -30,15 +31,18 @@ class BeliefRAGMethod:
     calibration: Calibration
     thresholds: Thresholds = Thresholds()
     name: str = "beliefrag"
+    promise: str = ""
+    """What the least answerability keeps to, in words, for the reason of an answer that is held back."""
 
     def begin(self) -> Controller:
         """A controller that starts from the prior belief."""
-        return _Controller(self.calibration, self.thresholds)
+        return _Controller(self.calibration, self.thresholds, self.promise)
 
 
 class _Controller:
-    def __init__(self, calibration: Calibration, thresholds: Thresholds) -> None:
+    def __init__(self, calibration: Calibration, thresholds: Thresholds, promise: str) -> None:
         self._calibration = calibration
+        self._promise = promise
         self._thresholds = thresholds
         self._belief: Belief = PRIOR
         self._seen: tuple[str, ...] = ()
@@ -82,7 +86,7 @@ class _Controller:
         assert measurement.belief and measurement.diagnostics
         assert measurement.answerability is not None and measurement.retrieval_value is not None
         retained = {passage.id for passage in view.passages}
-        return decide(
+        decision = decide(
             Situation(
                 belief=measurement.belief,
                 answerability=measurement.answerability,
@@ -98,3 +102,6 @@ class _Controller:
             ),
             self._thresholds,
         )
+        if decision.branch == UNSURE and self._promise:
+            return replace(decision, reason=f"not sure enough for {self._promise}")
+        return decision

@@ -1,0 +1,85 @@
+"""A guarantee: from which answerability on answers may be given, and everything that its promise rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from beliefrag.method import Thresholds
+from beliefrag.types import Budget
+
+__all__ = ["Guarantee", "target_words"]
+
+
+class Guarantee(BaseModel):
+    """What `beliefrag calibrate risk` found for one target.
+
+    The threshold was chosen on the endings of one policy. With other thresholds, another budget or other prompts,
+    questions end elsewhere, and nothing is known about the errors there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_error: float = Field(gt=0, lt=1)
+    """Of the answers given, at most this share is wrong."""
+    confidence: float = Field(gt=0, lt=1)
+    """How surely, over the draw of the questions that it was chosen on."""
+    threshold: float | None = Field(ge=0, le=1)
+    """Answers are given from this answerability on; None: no threshold could be shown to meet the target."""
+    questions: int
+    """What it was chosen on: questions that were neither fitted nor selected on."""
+    answered: int
+    """Those at or above the threshold."""
+    wrong: int
+    """Those of them that were wrong."""
+    label: str
+    """What said whether an answer is wrong."""
+    datasets: Mapping[str, str]
+    """Where the questions came from, with the fingerprint of the passages."""
+    method: str
+    thresholds: Thresholds
+    budget: Budget
+    prompts: Mapping[str, str]
+    """Hash of each prompt that shapes an episode."""
+    made: str
+
+    @property
+    def coverage(self) -> float:
+        """The share of its questions that were answered at the threshold."""
+        return self.answered / self.questions if self.questions else 0.0
+
+    def is_for(self, max_error: float, confidence: float) -> bool:
+        """Whether it speaks of that target."""
+        # A target is a number that a person types: 0.1 and 0.10 are one.
+        return abs(self.max_error - max_error) < 1e-9 and abs(self.confidence - confidence) < 1e-9
+
+    def differences(self, thresholds: Thresholds, budget: Budget, prompts: Mapping[str, str]) -> Iterator[str]:
+        """What is not as it was when the threshold was chosen, each in a few words."""
+        for group, then, now in (
+            ("thresholds", asdict(self.thresholds), asdict(thresholds)),
+            ("budget", asdict(self.budget), asdict(budget)),
+        ):
+            yield from (f"{group}.{key} {value}, not {now[key]}" for key, value in then.items() if now[key] != value)
+        yield from (
+            f"another prompt {name}" for name, digest in self.prompts.items() if prompts.get(name, digest) != digest
+        )
+
+    def words(self, corpus: str | None) -> str:
+        """What it says where passages with that fingerprint are searched; None where that is not known."""
+        if corpus in self.datasets.values():
+            return str(self)
+        return f"{self}; these documents are others, so it holds as far as questions about them are like those"
+
+    def __str__(self) -> str:
+        source = " and ".join(self.datasets)
+        return (
+            f"the guarantee of {target_words(self.max_error, self.confidence)}, for questions like the "
+            f"{self.questions:,} of {source}"
+        )
+
+
+def target_words(max_error: float, confidence: float) -> str:
+    """A target as a person says it."""
+    return f"at most {100 * max_error:g} % wrong answers with {100 * confidence:g} % confidence"

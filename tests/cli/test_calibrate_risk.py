@@ -1,0 +1,222 @@
+"""`beliefrag calibrate risk`, and `ask --max-error` that keeps to what it chose."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.calibration import load_artifact
+from beliefrag.cli import main
+from tests.cli.shell import Ran
+from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
+
+Command = Callable[..., Ran]
+TARGET = ("--max-error", "0.5", "--confidence", "0.8")
+KNOWN, UNKNOWN = 0, 1
+
+
+@pytest.fixture(scope="module")
+def surveyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A calibration of the model, beside the run of its survey and the dataset; and the same with guarantees."""
+    folder = tmp_path_factory.mktemp("surveyed")
+    file = calibration(folder, write_model(folder))
+    survey(folder)
+    targets = (*TARGET, "--max-error", "0.05")
+    assert (
+        main(["calibrate", "risk", str(file), str(folder / "run"), *targets, "--out", str(folder / "with.json")]) == 0
+    )
+    return folder
+
+
+@pytest.fixture
+def made(home: Path, surveyed: Path) -> Path:
+    """The calibration without a guarantee yet."""
+    shutil.copytree(surveyed, home, dirs_exist_ok=True)
+    return home / "mine.json"
+
+
+@pytest.fixture
+def guaranteed(made: Path) -> Path:
+    """The calibration with one guarantee, and with one that no threshold could give."""
+    return made.with_name("with.json").replace(made)
+
+
+def asking(home: Path, k: int, *more: str) -> list[str | Path]:
+    corpus = home / "north" / "corpus.jsonl"
+    model = f"scripted:{home / 'bench.jsonl'}"
+    words = f"Where was the builder of ship north{k} born?"
+    fixed = ("--docs", corpus, "--model", model, "--verifier", "structured", "--no-cache", "--calibration")
+    return ["ask", words, *fixed, home / "mine.json", *more]
+
+
+def test_a_threshold_is_chosen_saved_and_drawn(beliefrag: Command, home: Path, made: Path) -> None:
+    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--max-error", "0.05")
+    assert ran.code == 0, ran.err
+    known = sum(map(knows, HELD_OUT))
+    strict, lenient = load_artifact(str(made)).guarantees
+    assert (strict.max_error, strict.threshold, strict.answered) == (0.05, None, 0)
+    assert (lenient.max_error, lenient.confidence, lenient.questions) == (0.5, 0.8, len(HELD_OUT))
+    # All questions that the model knows, and none of those that it does not, or half of the answers would be wrong.
+    assert lenient.threshold is not None and 0.4 < lenient.threshold < 0.5
+    assert (lenient.answered, lenient.wrong) == (known, 0)
+    assert lenient.datasets.keys() == {"north"} and lenient.label == "f1"
+    assert {"system", "answer", "query_writer", "rewriter", "verifier"} == set(lenient.prompts)
+    assert f"0.5\t0.8\t{lenient.threshold:.2f}\t{known} of {len(HELD_OUT)}\t0" in ran.out
+    assert "0.05\t0.8\tnone" in ran.out
+    assert "no threshold met a largest error of 0.05" in ran.err and "left out" in ran.err
+    for picture, beginning in (("mine.risk.png", b"\x89PNG"), ("mine.risk.pdf", b"%PDF")):
+        assert (home / picture).read_bytes().startswith(beginning)
+
+
+def test_an_answer_that_is_too_unsure_is_held_back_and_says_why(
+    beliefrag: Command, home: Path, guaranteed: Path
+) -> None:
+    _, guarantee = load_artifact(str(guaranteed)).guarantees
+    sure = beliefrag(*asking(home, KNOWN, *TARGET, "--json"))
+    assert (sure.code, sure.record["answer"]) == (0, "Larvik"), sure.err
+    plain = beliefrag(*asking(home, UNKNOWN, "--json"))
+    assert (plain.code, plain.record["outcome"], plain.record["answer"]) == (0, "stopped", "Oslo")
+    held = beliefrag(*asking(home, UNKNOWN, *TARGET, "--json"))
+    assert (held.code, held.record["outcome"], held.record["answer"]) == (3, "abstained", None)
+    words = f"at most 50 % wrong answers with 80 % confidence, for questions like the {len(HELD_OUT)} of north"
+    assert words in held.record["reason"] and f"is below {guarantee.threshold:.2f}" in held.record["reason"]
+    assert held.record["made_with"]["guarantee"].startswith(f"the guarantee of {words}")
+    last = held.record["steps"][-1]
+    assert (last["branch"], last["comparisons"][0]["threshold"]) == ("abstain-unsure", guarantee.threshold)
+    # What comes before the end is the same.
+    assert held.record["steps"][:-1] == plain.record["steps"][:-1]
+    assert words in beliefrag(*asking(home, UNKNOWN, *TARGET)).out
+
+
+def test_other_documents_than_it_was_made_on_are_told_of(beliefrag: Command, home: Path, guaranteed: Path) -> None:
+    (home / "other.md").write_text("Builder north0 was born in Larvik.")
+    arguments = [home / "other.md" if str(each).endswith("corpus.jsonl") else each for each in asking(home, KNOWN)]
+    assert "these documents are others" in beliefrag(*arguments, *TARGET).out
+
+
+def test_a_setting_asks_for_it_too_and_is_shown(
+    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_MAX_ERROR", "0.5")
+    monkeypatch.setenv("BELIEFRAG_CONFIDENCE", "0.8")
+    shown = beliefrag("config", "show", "--json").record
+    assert shown["max_error"] == {"value": 0.5, "source": "BELIEFRAG_MAX_ERROR"}
+    assert beliefrag(*asking(home, UNKNOWN)).code == 3
+
+
+def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_with_it(
+    beliefrag: Command, home: Path, guaranteed: Path
+) -> None:
+    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--verifier", "structured", "--calibration", guaranteed)
+    common = ("bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", "--no-cache", *model)
+    assert beliefrag(*common, "--out", home / "plain").code == 0
+    refused = beliefrag(*common, "--out", home / "plain", *TARGET)
+    assert refused.code == 1 and "thresholds least_answerability None" in refused.err
+    assert beliefrag(*common, "--out", home / "held", *TARGET).code == 0
+    outcomes = {run: outcomes_of(home / run) for run in ("plain", "held")}
+    assert "abstained" not in outcomes["plain"].values()
+    for question, outcome in outcomes["plain"].items():
+        expected = outcome if knows(int(question.removeprefix("north-q"))) else "abstained"
+        assert outcomes["held"][question] == expected
+
+
+def outcomes_of(run: Path) -> dict[str, str]:
+    lines: list[dict[str, Any]] = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    return {line["question_id"]: line["outcome"] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (
+            ("--max-error", "0.1"),
+            1,
+            "has no guarantee of at most 10 % wrong answers with 90 % confidence; it has at most",
+        ),
+        (("--max-error", "0.1"), 1, "beliefrag calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"),
+        (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold met at most 5 % wrong answers"),
+        ((*TARGET, "--rounds", "2"), 1, "made for another policy: budget.rounds 3, not 2"),
+        ((*TARGET, "--never-abstain"), 2, "Never abstaining leaves no way"),
+        (("--confidence", "0.8"), 2, "--max-error is kept to, which is missing"),
+        (("--max-error", "1.5"), 2, "max_error"),
+    ],
+)
+def test_a_guarantee_that_is_not_there_is_told_in_one_line(
+    beliefrag: Command, home: Path, guaranteed: Path, more: tuple[str, ...], code: int, words: str
+) -> None:
+    ran = beliefrag(*asking(home, KNOWN, *more))
+    assert (ran.code, ran.out) == (code, "")
+    assert words in ran.err and ran.err.count("\n") == 1
+
+
+def test_other_thresholds_or_a_least_answerability_of_ones_own_are_refused(
+    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as other:
+        other.setenv("BELIEFRAG_THRESHOLDS__ANSWER", "0.6")
+        assert "thresholds.answer 0.5, not 0.6" in beliefrag(*asking(home, KNOWN, *TARGET)).err
+    monkeypatch.setenv("BELIEFRAG_THRESHOLDS__LEAST_ANSWERABILITY", "0.6")
+    assert "Set one of them." in beliefrag(*asking(home, KNOWN, *TARGET)).err
+    assert beliefrag(*asking(home, UNKNOWN)).code == 3
+
+
+def test_a_borrowed_calibration_carries_no_guarantee(beliefrag: Command, home: Path, guaranteed: Path) -> None:
+    borrowed = ["--borrow" if each == "--calibration" else each for each in asking(home, KNOWN, *TARGET)]
+    ran = beliefrag(*borrowed)
+    assert ran.code == 1 and "mine carries no guarantee here: borrowed" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"backbone": "openai:another"}, "was fitted for openai:another, and this run uses scripted:"),
+        ({"verifier": "graded"}, "can carry no guarantee from this run: fitted with the graded verifier"),
+        ({"contaminated": True}, "its fit saw questions that were held out"),
+    ],
+)
+def test_a_calibration_of_something_else_than_the_run_gets_none(
+    beliefrag: Command, home: Path, made: Path, changes: dict[str, Any], words: str
+) -> None:
+    calibration(home, f"scripted:{home / 'bench.jsonl'}", **changes)
+    before = made.read_bytes()
+    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET)
+    assert ran.code == 1 and words in ran.err
+    assert made.read_bytes() == before
+
+
+def test_made_again_it_takes_the_place_of_the_earlier_one(beliefrag: Command, home: Path, made: Path) -> None:
+    for _ in range(2):
+        assert beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--max-error", "0.4").code == 0
+    assert [each.max_error for each in load_artifact(str(made)).guarantees] == [0.4, 0.5]
+
+
+def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Command, home: Path, made: Path) -> None:
+    assert "Name a file with --out" in beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err
+    there = home / "there.json"
+    there.write_text("mine")
+    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", there)
+    assert ran.code == 2 and there.read_text() == "mine"
+    before = made.read_bytes()
+    assert beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", home / "new" / "risk.json").code == 0
+    assert made.read_bytes() == before
+    assert len(load_artifact(str(home / "new" / "risk.json")).guarantees) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--max-error", "0"), "a share lies between 0 and 1, not at 0"),
+        (("--max-error", "0.1", "--label", "taste"), "No label is called 'taste'"),
+        (("--max-error", "0.1", "--label", "judge"), "have no verdict by judge"),
+    ],
+)
+def test_what_cannot_be_used_is_told(
+    beliefrag: Command, home: Path, made: Path, more: tuple[str, ...], words: str
+) -> None:
+    ran = beliefrag("calibrate", "risk", made, home / "run", *more)
+    assert ran.code != 0 and words in ran.err
