@@ -173,6 +173,13 @@ def test_a_prompt_that_is_new_does_not_stop_an_old_run() -> None:
         merged(run_record(), run_record(prompts={"poem": "p1"}))
 
 
+def test_a_threshold_that_did_not_exist_when_a_run_began_stood_at_its_default() -> None:
+    old = run_record(thresholds={"answer": 0.5})
+    assert merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": None})) == old
+    with pytest.raises(RunChanged, match=r"least_answerability None, and is asked to go on with 0.6"):
+        merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": 0.6}))
+
+
 def test_a_judge_may_come_later_but_not_change() -> None:
     assert merged(run_record(), run_record(judge="j")).judge == "j"
     assert merged(run_record(judge="j"), run_record()).judge == "j"

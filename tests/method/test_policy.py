@@ -193,3 +193,53 @@ unit = st.floats(0.0, 1.0)
 )
 def test_whatever_the_situation_the_decision_is_legal(situation: Situation, abstain: bool) -> None:
     assert decide(situation, Thresholds(abstain=abstain)).action in situation.legal
+
+
+@pytest.mark.parametrize(
+    ("change", "otherwise"),
+    [
+        ({"answerability": 0.55}, "answer"),
+        ({"answerability": 0.59, "belief": replace(CALM, conflict=0.6), "correction_fits": False}, "stop"),
+        ({"retrieval_value": 0.0}, "stop"),
+    ],
+)
+def test_an_ending_below_the_least_answerability_gives_no_answer(change: dict[str, object], otherwise: str) -> None:
+    situation = replace(BASE, **change)  # type: ignore[arg-type]
+    assert chosen(situation)[1] == otherwise
+    held = decide(situation, Thresholds(least_answerability=0.6))
+    assert (held.action, held.branch) == (Action.ABSTAIN, "abstain-unsure")
+    assert [(c.name, c.value, c.threshold, c.holds) for c in held.comparisons] == [
+        ("answerability", situation.answerability, 0.6, True)
+    ]
+
+
+@given(
+    answerability=st.floats(0, 1),
+    least=st.floats(0, 1),
+    value=st.floats(0, 1),
+    conflict=st.floats(0, 1),
+    flagged=st.integers(0, 2),
+)
+def test_the_least_answerability_changes_endings_alone(
+    answerability: float, least: float, value: float, conflict: float, flagged: int
+) -> None:
+    situation = replace(
+        BASE,
+        answerability=answerability,
+        retrieval_value=value,
+        belief=replace(CALM, conflict=conflict),
+        flagged=flagged,
+    )
+    before = decide(situation, Thresholds())
+    after = decide(situation, Thresholds(least_answerability=least))
+    if before.action in (Action.ANSWER, Action.STOP) and answerability < least:
+        assert after.action is Action.ABSTAIN
+    else:
+        assert after == before
+
+
+def test_holding_answers_back_needs_leave_to_abstain() -> None:
+    with pytest.raises(ValueError, match="abstain is off"):
+        Thresholds(least_answerability=0.6, abstain=False)
+    with pytest.raises(ValueError, match="least_answerability must lie between 0 and 1"):
+        Thresholds(least_answerability=1.1)

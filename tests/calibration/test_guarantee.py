@@ -1,0 +1,117 @@
+"""Guarantees in an artifact: what they say, what they rest on, and that they change nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.calibration import (
+    Artifact,
+    Guarantee,
+    guarantee_for,
+    load_artifact,
+    save_artifact,
+    shipped_artifacts,
+    under_guarantee,
+)
+from beliefrag.errors import CalibrationError
+from beliefrag.method import Thresholds
+from beliefrag.types import Budget
+
+TENTH = Guarantee(
+    max_error=0.1,
+    confidence=0.9,
+    threshold=0.62,
+    questions=132,
+    answered=88,
+    wrong=3,
+    label="f1",
+    datasets={"hotpotqa": "f00d"},
+    method="by hand",
+    thresholds=Thresholds(),
+    budget=Budget(),
+    prompts={"answer": "a1"},
+    made="today",
+)
+
+
+def artifact(*guarantees: Guarantee) -> Artifact:
+    return load_artifact("published").model_copy(update={"guarantees": guarantees})
+
+
+def asked(fitted: Artifact, **changes: Any) -> Guarantee:
+    usual: dict[str, Any] = {
+        "max_error": 0.1,
+        "confidence": 0.9,
+        "thresholds": Thresholds(),
+        "budget": Budget(),
+        "prompts": {"answer": "a1", "judge": "j1"},
+        "doubts": (),
+    }
+    return guarantee_for(fitted, **(usual | changes))
+
+
+def test_a_guarantee_survives_the_way_through_a_file(tmp_path: Path) -> None:
+    nothing = TENTH.model_copy(update={"max_error": 0.01, "threshold": None, "answered": 0, "wrong": 0})
+    save_artifact(artifact(TENTH, nothing), tmp_path / "deep" / "mine.json")
+    assert load_artifact(str(tmp_path / "deep" / "mine.json")).guarantees == (TENTH, nothing)
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["mine.json"]
+
+
+def test_a_run_goes_on_with_an_artifact_that_got_a_guarantee() -> None:
+    # As runs have it on record from before there were guarantees.
+    assert load_artifact("published").sha256 == "90432ded678c1cf15b170c5fdd638b348c4a5204a2515cbeb4f3982981620725"
+    assert artifact(TENTH).sha256 == artifact().sha256
+
+
+def test_the_guarantee_that_is_asked_for_is_found_among_others() -> None:
+    fifth = TENTH.model_copy(update={"max_error": 0.2, "threshold": 0.5})
+    assert asked(artifact(fifth, TENTH)) == TENTH
+    assert asked(artifact(fifth, TENTH), max_error=0.1 + 0.1) == fifth
+    assert under_guarantee(Thresholds(), TENTH) == Thresholds(least_answerability=0.62)
+    assert under_guarantee(Thresholds(), None) == Thresholds()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"confidence": 0.95}, "no guarantee of at most 10 % wrong answers with 95 % confidence; it has at most 10 %"),
+        ({"doubts": ("borrowed, fitted for x",)}, "carries no guarantee here: borrowed, fitted for x"),
+        ({"thresholds": Thresholds(correct_flagged=False)}, "thresholds.correct_flagged True, not False"),
+        ({"budget": Budget(top_k=7)}, "budget.top_k 5, not 7"),
+        ({"prompts": {"answer": "a2"}}, "another prompt answer"),
+    ],
+)
+def test_where_it_does_not_hold_it_is_refused_with_the_reason(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(CalibrationError) as caught:
+        asked(artifact(TENTH), **changes)
+    assert words in caught.value.message
+
+
+def test_a_target_that_no_threshold_met_is_an_error_and_no_threshold() -> None:
+    with pytest.raises(CalibrationError, match=r"No threshold met at most 10 % .* 132 questions of hotpotqa"):
+        asked(artifact(TENTH.model_copy(update={"threshold": None})))
+
+
+def test_an_artifact_without_guarantees_names_the_command_that_makes_one() -> None:
+    with pytest.raises(
+        CalibrationError, match=r"none at all.*calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"
+    ):
+        asked(artifact())
+
+
+def test_it_says_for_which_documents_it_was_made() -> None:
+    assert TENTH.words("f00d") == (
+        "the guarantee of at most 10 % wrong answers with 90 % confidence, for questions like the 132 of hotpotqa"
+    )
+    for corpus in ("other", None):
+        assert "these documents are others" in TENTH.words(corpus)
+    assert TENTH.coverage == pytest.approx(88 / 132)
+
+
+def test_no_shipped_calibration_promises_what_was_not_measured() -> None:
+    for fitted in shipped_artifacts().values():
+        for guarantee in fitted.guarantees:
+            assert guarantee.questions > 0 and guarantee.thresholds == Thresholds()
