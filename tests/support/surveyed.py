@@ -10,6 +10,7 @@ from beliefrag.bench.setup import Wanted
 from beliefrag.calibration import load_artifact, save_artifact
 from beliefrag.cli import bench_run
 from beliefrag.models.scripted import Scripted
+from beliefrag.retrieval import Bm25Index
 from beliefrag.settings import Settings
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 
@@ -47,6 +48,6 @@ def calibration(folder: Path, model: str, **changes: Any) -> Path:
     """The paper's numbers as if they had been fitted for that scripted model."""
     backbone = Scripted(Path(model.removeprefix("scripted:"))).identity
     file = folder / "mine.json"
-    published = load_artifact("published")
-    save_artifact(published.model_copy(update={"name": "mine", "backbone": backbone, **changes}), file)
+    fitted = {"name": "mine", "origin": "fitted", "backbone": backbone, "retriever": Bm25Index.identity, **changes}
+    save_artifact(load_artifact("published").model_copy(update=fitted), file)
     return file
