@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.calibration import Artifact, Guarantee, artifact_for, guarantee_for, under_guarantee
+from beliefrag.calibration import (
+    Artifact,
+    Circumstances,
+    Guarantee,
+    artifact_for,
+    doubts,
+    guarantee_for,
+    under_guarantee,
+)
 from beliefrag.errors import SettingsError
 from beliefrag.loop import Harness
 from beliefrag.method import ScoreScale
@@ -110,7 +118,7 @@ def assemble(
 
     Raises:
         SettingsError: A setting cannot be used, or not exactly one source of passages was given.
-        CalibrationError: There is no calibration for the model.
+        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever.
         CorpusError: The documents or the index cannot be used.
         ModelError: The model cannot be used.
     """
@@ -123,9 +131,10 @@ def assemble(
     verifier = verifier_form(settings.verifier or default_verifier(settings.model))
     prompts = Prompts.load(settings.prompts)
     model = open_model(settings)
-    artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
-    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=verifier.name, prompts=prompts.hashes())
-    guarantee = guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=doubts)
+    here = Circumstances(model.identity, verifier.name, prompts.hashes(), _identity(retriever))
+    artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
+    found_doubts = doubts(artifact, here)
+    guarantee = guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=found_doubts)
     report: IndexReport | None = None
     found: Retriever
     if retriever is not None:
@@ -138,7 +147,7 @@ def assemble(
         paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
         found, report = docs_index(paths, cache_dir(), progress=progress)
     scale = score_scale(found) if isinstance(found, Bm25Index) else artifact.score_scale or _UNKNOWN_SCALE
-    made_with = {"calibration": "; ".join([artifact.name, *doubts])}
+    made_with = {"calibration": "; ".join([artifact.name, *found_doubts])}
     if isinstance(found, Bm25Index):
         made_with["corpus"] = found.fingerprint
     promise = guarantee.words(made_with.get("corpus")) if guarantee else ""
@@ -153,8 +162,16 @@ def assemble(
             promise=str(guarantee) if guarantee else "",
         ),
         artifact=artifact,
-        doubts=doubts,
+        doubts=found_doubts,
         guarantee=guarantee,
         promise=promise,
         report=report,
     )
+
+
+def _identity(retriever: Retriever | None) -> str | None:
+    """What a retriever says that it is. Documents, passages and indexes are searched by the engine here."""
+    if retriever is None:
+        return Bm25Index.identity
+    identity = getattr(retriever, "identity", None)
+    return identity if isinstance(identity, str) else None

@@ -1,16 +1,34 @@
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from beliefrag.calibration import artifact_for, load_artifact, shipped_artifacts
+from beliefrag.calibration import Artifact, Circumstances, artifact_for, doubts, load_artifact, shipped_artifacts
+from beliefrag.calibration.fits import LogisticFit
 from beliefrag.errors import CalibrationError
 from beliefrag.method import ScheduledValue, ScoreScale
+from beliefrag.retrieval import Bm25Index
+
+ANOTHER = "openai:another-model@http://localhost/v1"
+
+
+def circumstances(model: str, **other: Any) -> Circumstances:
+    """A run with what the published artifact's verifier form is, and our retriever."""
+    return replace(Circumstances(model, "structured", {}, Bm25Index.identity), **other)
+
+
+def of_the_embedded(artifact: Artifact, **other: Any) -> Circumstances:
+    """A run as the embedded model's artifact was fitted for."""
+    own = Circumstances(artifact.backbone, artifact.verifier, artifact.prompts, artifact.retriever)
+    return replace(own, **other)
 
 
 def test_the_published_fit_ships_and_is_marked_as_published() -> None:
     published = shipped_artifacts()["published"]
     assert published.origin == "published"
+    assert isinstance(published.answerability, LogisticFit)
     assert published.answerability.intercept == 0.65330
     assert published.answerability.weights.vector() == (0.08474, 0.53301, 0.0, -0.47780, -0.54360, 0.06258, -0.00441)
     assert published.contaminated is False
@@ -25,21 +43,21 @@ def test_the_published_fit_ships_and_is_marked_as_published() -> None:
     ],
 )
 def test_a_model_finds_its_own_artifact_wherever_it_is_served(identity: str) -> None:
-    assert artifact_for(identity).name == "published"
+    assert artifact_for(circumstances(identity)).name == "published"
 
 
 def test_a_model_without_an_artifact_stops_with_the_way_around() -> None:
     with pytest.raises(CalibrationError, match="--borrow published"):
-        artifact_for("openai:another-model@http://localhost/v1")
+        artifact_for(circumstances(ANOTHER))
 
 
 def test_naming_another_models_artifact_is_refused_with_the_way_around() -> None:
     with pytest.raises(CalibrationError, match=r"fitted for openai:gpt-oss-120b.*--borrow published"):
-        artifact_for("openai:another@http://localhost/v1", calibration="published")
+        artifact_for(circumstances(ANOTHER), calibration="published")
 
 
 def test_borrowing_is_possible_when_it_is_said() -> None:
-    assert artifact_for("openai:another@http://localhost/v1", borrow="published").name == "published"
+    assert artifact_for(circumstances(ANOTHER), borrow="published").name == "published"
 
 
 def test_without_a_fitted_value_the_schedule_stands_in() -> None:
@@ -64,15 +82,64 @@ def test_a_file_that_is_no_artifact_is_refused(tmp_path: Path, change: dict[str,
         load_artifact(str(file))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"verifier": "graded"}, "fitted with the probability verifier, not graded"),
+        ({"prompts": {"answer": "other"}}, r"fitted with other prompts \(answer\)"),
+        ({"retriever": "my engine"}, "fitted with the retriever bm25 .* not my engine"),
+    ],
+)
+def test_other_words_another_verifier_or_retriever_are_refused_with_the_way_around(
+    change: dict[str, object], words: str
+) -> None:
+    artifact = load_artifact("qwen2.5-coder-1.5b")
+    here = of_the_embedded(artifact, **change)
+    for named in (None, artifact.name):
+        with pytest.raises(CalibrationError, match=rf"{words}.*--borrow {artifact.name}"):
+            artifact_for(here, calibration=named)
+    assert artifact_for(here, borrow=artifact.name) == artifact
+    assert len(doubts(artifact, here)) == 1
+
+
+def test_a_retriever_that_does_not_say_what_it_is_may_be_used_with_a_doubt() -> None:
+    artifact = load_artifact("qwen2.5-coder-1.5b")
+    here = of_the_embedded(artifact, retriever=None)
+    assert artifact_for(here) == artifact
+    assert doubts(artifact, here) == (
+        "fitted with bm25 k1=1.2 b=0.75 en_stem, and this retriever does not say what it is",
+    )
+
+
 def test_an_artifact_says_why_it_may_be_off() -> None:
     artifact = load_artifact("qwen2.5-coder-1.5b")
-    same = dict(artifact.prompts)
-    assert artifact.doubts(borrowed=False, verifier="probability", prompts=same) == ()
-    assert artifact.doubts(borrowed=True, verifier="graded", prompts=same | {"answer": "other"}) == (
+    assert doubts(artifact, of_the_embedded(artifact)) == ()
+    changed = of_the_embedded(
+        artifact,
+        model=ANOTHER,
+        verifier="graded",
+        prompts=dict(artifact.prompts) | {"answer": "other"},
+    )
+    assert doubts(artifact, changed) == (
         f"borrowed, fitted for {artifact.backbone}",
         "fitted with the probability verifier, not graded",
         "fitted with other prompts (answer)",
     )
+
+
+def test_the_published_artifact_never_passes_for_one_of_ours() -> None:
+    published = load_artifact("published")
+    assert doubts(published, circumstances("openai:gpt-oss-120b@http://localhost/v1")) == (
+        "fitted with the paper's own prompts and retriever",
+    )
+
+
+def test_an_artifact_from_before_there_were_kinds_keeps_its_hash() -> None:
+    # As runs of the first version recorded it: they can go on only if it stays.
+    hashed = "90432ded678c1cf15b170c5fdd638b348c4a5204a2515cbeb4f3982981620725"
+    published = load_artifact("published")
+    assert published.sha256 == hashed
+    assert published.model_copy(update={"note": "changed"}).sha256 != hashed
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -86,10 +153,11 @@ def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() 
     from beliefrag.verifiers import verifier_form
 
     weights = find(DEFAULT)
-    artifact = artifact_for(f"local:{weights.name}:{weights.sha256[:16]}")
-    assert artifact.origin == "fitted"
-    assert artifact.verifier == "probability"
     hashes = Prompts.load().hashes()
+    here = Circumstances(f"local:{weights.name}:{weights.sha256[:16]}", "probability", hashes, Bm25Index.identity)
+    artifact = artifact_for(here)
+    assert artifact.origin == "fitted"
+    assert doubts(artifact, here) == ()
     assert set(artifact.prompts) == {"system", *verifier_form("probability").prompts}
     # A changed prompt changes what the numbers mean: fit again (docs/results) before shipping it.
     assert dict(artifact.prompts) == {name: hashes[name] for name in artifact.prompts}

@@ -88,7 +88,8 @@ def test_an_endpoint_is_asked_for_one_token(
     assert found["model"] == ("ok", f"openai:gpt-oss-120b@{chat_server.url}")
     assert found["model answers"][1].startswith("one token in 0.")
     assert found["token probabilities"] == ("ok", "given")
-    assert found["calibration"] == ("ok", "published")
+    assert found["calibration"][0] == "warning"
+    assert found["calibration"][1].startswith("published: fitted with the paper's own prompts and retriever")
     assert [request.body["max_tokens"] for request in chat_server.requests] == [1, 1]
     assert chat_server.requests[1].body["logprobs"] is True
     assert "sk-very-secret-key" not in ran.out + ran.err
@@ -195,7 +196,9 @@ def test_a_package_that_breaks_when_imported_is_named(
     assert "pip install --force-reinstall tantivy" in detail
 
 
-def test_a_calibration_made_with_other_prompts_is_doubted(beliefrag: Command, home: Path) -> None:
+def test_a_calibration_made_with_other_prompts_is_a_problem_and_borrowed_it_is_doubted(
+    beliefrag: Command, home: Path
+) -> None:
     model = write_script(home, ANSWER)
     from beliefrag.calibration import load_artifact
     from beliefrag.models.scripted import Scripted
@@ -207,11 +210,12 @@ def test_a_calibration_made_with_other_prompts_is_doubted(beliefrag: Command, ho
         "prompts": {"answer": "0" * 16},
     }
     (home / "mine.json").write_text(json.dumps(own))
-    ran = beliefrag("doctor", "--model", model, "--calibration", home / "mine.json", "--verifier", "graded")
-    state, detail = findings(ran)["calibration"]
-    assert state == "warning"
-    assert "fitted with other prompts (answer)" in detail
-    assert "fitted with the structured verifier, not graded" in detail
+    for option, expected in (("--calibration", "problem"), ("--borrow", "warning")):
+        ran = beliefrag("doctor", "--model", model, option, home / "mine.json", "--verifier", "graded")
+        state, detail = findings(ran)["calibration"]
+        assert state == expected
+        assert "fitted with other prompts (answer)" in detail
+        assert "fitted with the structured verifier, not graded" in detail
 
 
 def test_a_terminal_gets_a_table_that_fits(home: Path) -> None:

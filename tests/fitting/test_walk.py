@@ -6,7 +6,7 @@ import pytest
 from beliefrag.calibration import load_artifact
 from beliefrag.fitting.states import Trajectory, trajectory_of
 from beliefrag.fitting.walk import Ended, LeftTheRecord, walk
-from beliefrag.method import Answerability, ScheduledValue, ScoreScale, Thresholds
+from beliefrag.method import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.methods import SURVEYS, BeliefRAGMethod
 from beliefrag.result import Result
 from beliefrag.types import Action, Budget, Diagnostics
@@ -62,7 +62,7 @@ async def test_a_correction_that_nobody_recorded_leaves_the_record(tmp_path: Pat
 
 async def test_with_both_recordings_corrections_can_be_on_or_off(tmp_path: Path) -> None:
     both = [await surveyed(tmp_path, FLAGGED), await surveyed(tmp_path, FLAGGED, "survey_uncorrected")]
-    never = Answerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
+    never = LogisticAnswerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
     always = ScheduledValue({0: 1.0})
     for corrections in (True, False):
         ended = walk(both, never, always, Thresholds(correct_flagged=corrections))

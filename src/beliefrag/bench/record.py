@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from beliefrag._version import __version__
 from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.questions import LabelledQuestion
-from beliefrag.method import Thresholds
+from beliefrag.method import ScoreScale, Thresholds
 from beliefrag.models.prices import Price
 from beliefrag.types import Budget
 
@@ -52,6 +52,10 @@ class DatasetRecord(_Strict):
     question_ids: tuple[str, ...]
     licence: str = ""
     source: str = ""
+    score_scale: ScoreScale | None = None
+    """Where the corpus's raw scores lie; None in the record of a run from before it was kept."""
+    seen_by_calibration: tuple[str, ...] = ()
+    """Those of the questions that the run's calibration was fitted or chosen on: numbers on them flatter it."""
 
 
 class RunRecord(_Strict):
@@ -84,6 +88,11 @@ class RunRecord(_Strict):
     def expected(self) -> int:
         """How many episodes make the run complete."""
         return len(self.methods) * sum(len(dataset.question_ids) for dataset in self.datasets.values())
+
+    @property
+    def seen_by_calibration(self) -> int:
+        """How many of the questions the calibration was fitted or chosen on."""
+        return sum(len(dataset.seen_by_calibration) for dataset in self.datasets.values())
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:
@@ -135,9 +144,12 @@ def merged(before: RunRecord, now: RunRecord) -> RunRecord:
         )
     datasets = dict(before.datasets)
     for name, dataset in now.datasets.items():
-        known = datasets[name].question_ids if name in datasets else ()
-        ids = (*known, *(each for each in dataset.question_ids if each not in set(known)))
-        datasets[name] = dataset.model_copy(update={"question_ids": ids})
+        known = datasets.get(name, dataset)
+        grown = {
+            "question_ids": _joined(known.question_ids, dataset.question_ids),
+            "seen_by_calibration": _joined(known.seen_by_calibration, dataset.seen_by_calibration),
+        }
+        datasets[name] = dataset.model_copy(update=grown)
     methods = (*before.methods, *(method for method in now.methods if method not in before.methods))
     return before.model_copy(
         update={
@@ -150,6 +162,10 @@ def merged(before: RunRecord, now: RunRecord) -> RunRecord:
             "judge_price": now.judge_price or before.judge_price,
         }
     )
+
+
+def _joined(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    return (*known, *(each for each in more if each not in set(known)))
 
 
 def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, Any]]:

@@ -15,7 +15,7 @@ from beliefrag.bench.money import judge_price, model_price
 from beliefrag.bench.partitions import sample
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.bench.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
-from beliefrag.calibration import Artifact, artifact_for, under_guarantee
+from beliefrag.calibration import Artifact, Circumstances, artifact_for, doubts, under_guarantee
 from beliefrag.controller import Method
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.loop import Harness
@@ -133,8 +133,9 @@ def set_up(
     artifact: Artifact | None = None
     thresholds = settings.thresholds
     if CALIBRATED.intersection(wanted.methods):
-        artifact = artifact_for(model.identity, calibration=settings.calibration, borrow=settings.borrow)
-        thresholds = _held_to(settings, artifact, verifier.name, prompts)
+        here = Circumstances(model.identity, verifier.name, prompts.hashes(), Bm25Index.identity)
+        artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
+        thresholds = _held_to(settings, artifact, here)
     courses: dict[str, Course] = {}
     records: dict[str, DatasetRecord] = {}
     for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
@@ -156,6 +157,8 @@ def set_up(
             question_ids=tuple(question.id for question in questions),
             licence=dataset.card.licence,
             source=dataset.card.source,
+            score_scale=scale,
+            seen_by_calibration=artifact.seen(question.id for question in questions) if artifact else (),
         )
     record = RunRecord(
         made=now(),
@@ -186,10 +189,9 @@ def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds:
     return method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
 
 
-def _held_to(settings: Settings, artifact: Artifact, verifier: str, prompts: Prompts) -> Thresholds:
+def _held_to(settings: Settings, artifact: Artifact, here: Circumstances) -> Thresholds:
     """The thresholds, with the one among them that keeps to the settings' largest error."""
-    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=verifier, prompts=prompts.hashes())
-    guarantee = guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=doubts)
+    guarantee = guarantee_in_force(settings, artifact, prompts=here.prompts, doubts=doubts(artifact, here))
     return under_guarantee(settings.thresholds, guarantee)
 
 

@@ -64,6 +64,20 @@ class Summary:
     @property
     def first_line(self) -> str:
         """What a reader must know before any number."""
+        return self._presence + (f" {seen}" if (seen := self._seen) else "")
+
+    @property
+    def _seen(self) -> str:
+        count = self.run.seen_by_calibration
+        if not (count and self.run.calibration):
+            return ""
+        return (
+            f"The calibration {self.run.calibration.name} was fitted or chosen on {count:,} of the questions: "
+            "BeliefRAG's numbers flatter it."
+        )
+
+    @property
+    def _presence(self) -> str:
         if self.complete:
             return f"Complete: all {self.run.expected:,} episodes are in these numbers."
         parts = []

@@ -4,15 +4,19 @@ from beliefrag.calibration.abstention import guarantee_for, under_guarantee
 from beliefrag.calibration.artifact import Artifact, Calibration
 from beliefrag.calibration.choice import artifact_for, load_artifact, shipped_artifacts
 from beliefrag.calibration.guarantee import Guarantee
+from beliefrag.calibration.match import Circumstances, doubts, mismatches
 from beliefrag.calibration.saving import save_artifact
 
 __all__ = [
     "Artifact",
     "Calibration",
+    "Circumstances",
     "Guarantee",
     "artifact_for",
+    "doubts",
     "guarantee_for",
     "load_artifact",
+    "mismatches",
     "save_artifact",
     "shipped_artifacts",
     "under_guarantee",

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from beliefrag.calibration.fits import AnswerabilityFit, ValueFit
 from beliefrag.calibration.guarantee import Guarantee
-from beliefrag.method import Answerability, FittedValue, RetrievalValue, ScheduledValue, ScoreScale
-from beliefrag.types import Diagnostics
+from beliefrag.calibration.report import FitReport
+from beliefrag.calibration.strict import Strict
+from beliefrag.method import Answerability, RetrievalValue, ScheduledValue, ScoreScale
 
 __all__ = ["Artifact", "Calibration"]
+
+_ADDED_LATER = ("fit",)
+"""Fields that the first artifacts did not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +30,7 @@ class Calibration:
     retrieval_value: RetrievalValue
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AnswerabilityFit(_Strict):
-    """Intercept and one weight per diagnostic."""
-
-    intercept: float
-    weights: Diagnostics
-
-
-class ValueFit(_Strict):
-    """The retrieval-value logistic."""
-
-    intercept: float
-    rounds: float
-    novelty: float
-    sufficiency: float
-
-
-class Artifact(_Strict):
+class Artifact(Strict):
     """One fit, its provenance and how good it was on questions that it had not seen."""
 
     format: Literal[1] = 1
@@ -62,15 +47,18 @@ class Artifact(_Strict):
     partition: str
     seed: int | None
     contaminated: bool
+    """Whether the fit or the choice saw questions that are held out: worked out by the fit, never given to it."""
     made: str
     counts: Mapping[str, int] = Field(default_factory=dict)
     quality: Mapping[str, float] = Field(default_factory=dict)
     note: str = ""
     score_scale: ScoreScale | None = None
-    """Of the corpus it was fitted on; None where it is not known."""
+    """Of the corpus it was fitted on; None where it is not known or there were several."""
     answerability: AnswerabilityFit
     retrieval_value: ValueFit | None = None
     """None: the paper's schedule by round stands in."""
+    fit: FitReport | None = None
+    """How it was fitted, in full; None where that is not known."""
     guarantees: tuple[Guarantee, ...] = ()
     """Thresholds with a bound on the errors among answers, at most one for each target."""
 
@@ -78,28 +66,30 @@ class Artifact(_Strict):
     def sha256(self) -> str:
         """A hash of the fit and its provenance.
 
-        Guarantees are no part of it: they change no probability, so a run can go on when one was added.
+        What was added to the format later counts only where it is used, so that a run which began before can go on.
+        Guarantees never count: they change no probability.
         """
-        return hashlib.sha256(self.model_dump_json(exclude={"guarantees"}).encode()).hexdigest()
+        unused: dict[str, Any] = {name: True for name in _ADDED_LATER if getattr(self, name) is None}
+        unused["guarantees"] = True
+        if self.answerability.kind == "logistic":
+            unused["answerability"] = {"kind"}
+        return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
-    def doubts(self, *, borrowed: bool, verifier: str, prompts: Mapping[str, str]) -> tuple[str, ...]:
-        """Why its probabilities may be off in a run with that verifier form and prompts of these hashes."""
-        found = []
-        if borrowed:
-            found.append(f"borrowed, fitted for {self.backbone}")
-        if self.contaminated:
-            found.append("its fit saw questions that were held out")
-        if self.verifier != verifier:
-            found.append(f"fitted with the {self.verifier} verifier, not {verifier}")
-        if changed := [name for name, digest in self.prompts.items() if prompts.get(name, digest) != digest]:
-            found.append(f"fitted with other prompts ({', '.join(changed)})")
-        return tuple(found)
+    def seen(self, question_ids: Iterable[str]) -> tuple[str, ...]:
+        """Which of these questions it was fitted or chosen on, as far as it has them on record.
+
+        Numbers on such questions flatter it.
+        """
+        if self.fit is None:
+            return ()
+        known = {*self.fit.fit_questions, *self.fit.selection_questions}
+        return tuple(question_id for question_id in question_ids if question_id in known)
 
     def calibration(self, score_scale: ScoreScale) -> Calibration:
         """The fitted functions, on a corpus with that score scale."""
         value = self.retrieval_value
         return Calibration(
             score_scale=score_scale,
-            answerability=Answerability(self.answerability.intercept, self.answerability.weights),
-            retrieval_value=FittedValue(**value.model_dump()) if value else ScheduledValue(),
+            answerability=self.answerability.function(),
+            retrieval_value=value.function() if value else ScheduledValue(),
         )

@@ -1,4 +1,4 @@
-"""Finds the artifact for a model. Another model's is used only when somebody says so (SPEC 4)."""
+"""Finds the artifact for a run. One that was fitted for something else is used only when somebody says so (SPEC 4)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from beliefrag.calibration.artifact import Artifact
+from beliefrag.calibration.match import Circumstances, is_for, mismatches
 from beliefrag.errors import CalibrationError
 
 __all__ = ["artifact_for", "load_artifact", "shipped_artifacts"]
@@ -46,44 +47,35 @@ def load_artifact(name_or_path: str) -> Artifact:
         raise CalibrationError(f"{name_or_path} is not a calibration: {where}: {first['msg']}.") from error
 
 
-def artifact_for(identity: str, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:
-    """The artifact to use with a model.
+def artifact_for(here: Circumstances, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:
+    """The artifact to use in a run.
 
     Args:
-        identity: The model's.
-        calibration: An artifact to use; it must have been fitted for this model. None looks among the shipped ones.
-        borrow: An artifact to use although it was fitted for another model.
+        here: What the run asks and searches with.
+        calibration: An artifact to use; it must have been fitted for all that. None looks among the shipped ones.
+        borrow: An artifact to use although it was fitted for something else.
 
     Raises:
-        CalibrationError: None was fitted for this model.
+        CalibrationError: None was fitted for this.
     """
     if borrow is not None:
         return load_artifact(borrow)
     if calibration is not None:
-        artifact = load_artifact(calibration)
-        if _fits(artifact, identity):
-            return artifact
+        artifact, named = load_artifact(calibration), calibration
+    else:
+        own = [artifact for artifact in shipped_artifacts().values() if is_for(artifact, here.model)]
+        if not own:
+            raise CalibrationError(
+                f"No calibration was fitted for {here.model}, so its probabilities would mean nothing.",
+                remedy="Use --borrow published to take the paper's, fitted for gpt-oss-120b, knowing that it may be "
+                "off, or fit one with 'beliefrag calibrate fit'.",
+            )
+        artifact = next((each for each in own if not mismatches(each, here)), own[0])
+        named = artifact.name
+    if reasons := mismatches(artifact, here):
         raise CalibrationError(
-            f"The calibration {artifact.name} was fitted for {artifact.backbone}, and this run uses {identity}.",
-            remedy=f"Use --borrow {calibration} to take it all the same, knowing that its probabilities may be off.",
+            f"The calibration {artifact.name} is not for this run: it was {'; it was '.join(reasons)}.",
+            remedy=f"Use --borrow {named} to take it all the same, knowing that its probabilities may be off, or fit "
+            "one with 'beliefrag calibrate fit'.",
         )
-    for artifact in shipped_artifacts().values():
-        if _fits(artifact, identity):
-            return artifact
-    raise CalibrationError(
-        f"No calibration was fitted for {identity}, so its probabilities would mean nothing.",
-        remedy="Use --borrow published to take the paper's, fitted for gpt-oss-120b, knowing that it may be off.",
-    )
-
-
-def _fits(artifact: Artifact, identity: str) -> bool:
-    return _backbone(artifact.backbone) == _backbone(identity)
-
-
-def _backbone(identity: str) -> str:
-    """The model without its address: the same model on another server is the same backbone."""
-    provider, _, rest = identity.partition(":")
-    if provider != "openai":
-        return identity
-    # Servers spell one model differently: openai/gpt-oss-120b, gpt-oss:120b, gpt-oss-120b.
-    return f"openai:{rest.partition('@')[0].rpartition('/')[2].replace(':', '-').lower()}"
+    return artifact

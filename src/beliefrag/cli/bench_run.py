@@ -107,6 +107,11 @@ def _tell(plan: Plan, setup: Setup, record: RunRecord, wanted: Wanted) -> None:
     questions = sum(len(course.questions) for course in setup.courses.values())
     methods = len(wanted.methods)
     say(f"{plan.total:,} episodes: {questions:,} questions of {len(setup.courses)} datasets by {methods} methods")
+    if (seen := setup.record.seen_by_calibration) and setup.record.calibration:
+        say(
+            f"warning: the calibration {setup.record.calibration.name} was fitted or chosen on {seen:,} of these "
+            "questions: BeliefRAG's numbers will flatter it"
+        )
     if plan.done or plan.to_judge or plan.failed_before:
         say(
             f"{plan.done:,} are done already, {plan.failed_before:,} failed and are tried again, "

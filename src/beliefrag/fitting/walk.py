@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beliefrag.fitting.states import State, Trajectory
-from beliefrag.method import RetrievalValue, Situation, Thresholds, decide
-from beliefrag.method.answerability import Answerability
+from beliefrag.method import Answerability, RetrievalValue, Situation, Thresholds, decide
 from beliefrag.types import TERMINAL, Action, Decision
 
 __all__ = ["Ended", "LeftTheRecord", "walk"]
@@ -61,7 +60,7 @@ def walk(
     place = 0
     while True:
         state = following[0].states[place]
-        probability = answerability.probability(state.diagnostics)
+        probability = answerability.probability(state.diagnostics, state.belief.sufficiency)
         value = retrieval_value.probability(
             rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
         )

@@ -4,7 +4,13 @@ One file per idea, in the order in which a step uses them: evidence, diagnostics
 policy. The loop and the BeliefRAG method call these; nothing here calls back.
 """
 
-from beliefrag.method.answerability import Answerability
+from beliefrag.method.answerability import (
+    Answerability,
+    IsotonicAnswerability,
+    LogisticAnswerability,
+    PlattAnswerability,
+    RawAnswerability,
+)
 from beliefrag.method.belief import PRIOR, update
 from beliefrag.method.budget import Spent, correction_fits, legal_actions
 from beliefrag.method.diagnostics import NOTHING_OBSERVED, ScoreScale, cost, measure, novelty, relevance
@@ -21,7 +27,11 @@ __all__ = [
     "Change",
     "Evidence",
     "FittedValue",
+    "IsotonicAnswerability",
+    "LogisticAnswerability",
     "Mutation",
+    "PlattAnswerability",
+    "RawAnswerability",
     "RetrievalValue",
     "ScheduledValue",
     "ScoreScale",

@@ -62,7 +62,7 @@ class _Controller:
             observation=self._observation,
             diagnostics=x,
             belief=self._belief,
-            answerability=self._calibration.answerability.probability(x),
+            answerability=self._calibration.answerability.probability(x, self._belief.sufficiency),
             retrieval_value=self._calibration.retrieval_value.probability(
                 rounds=view.spent.rounds, novelty=x.novelty, sufficiency=self._belief.sufficiency
             ),

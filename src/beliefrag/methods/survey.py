@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from beliefrag.calibration import Calibration
 from beliefrag.controller import Controller, Measurement, Method, View
 from beliefrag.desk import Desk
-from beliefrag.method import Answerability, ScheduledValue, ScoreScale, Thresholds
+from beliefrag.method import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.types import Attempt, Decision, Diagnostics
 
 __all__ = ["SURVEYS", "Survey"]
 
-_NEVER = Answerability(-1000.0, Diagnostics(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+_NEVER = LogisticAnswerability(-1000.0, Diagnostics(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 _ALWAYS = ScheduledValue({0: 1.0})
 
 

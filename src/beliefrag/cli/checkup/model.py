@@ -7,13 +7,14 @@ import os
 import time
 from collections.abc import Iterator
 
-from beliefrag.calibration import artifact_for
+from beliefrag.calibration import Circumstances, artifact_for, doubts
 from beliefrag.cli.checkup.finding import Finding, State, fine, problem, warning
 from beliefrag.errors import BeliefRAGError, ReplyError
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
 from beliefrag.models.weights.fingerprint import fingerprint
 from beliefrag.models.weights.store import kept_at, resolve
 from beliefrag.prompts import Prompts
+from beliefrag.retrieval import Bm25Index
 from beliefrag.settings import Settings
 from beliefrag.verifiers import verifier_form
 
@@ -133,12 +134,11 @@ async def _one_token(model: ChatModel, *, top_logprobs: int = 0) -> ChatReply:
 
 
 def _calibration(settings: Settings, identity: str, form: str, prompts: Prompts | None) -> Finding:
+    here = Circumstances(identity, form, prompts.hashes() if prompts else {}, Bm25Index.identity)
     try:
-        artifact = artifact_for(identity, calibration=settings.calibration, borrow=settings.borrow)
+        artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
     except BeliefRAGError as error:
         return problem("calibration", error)
-    hashes = prompts.hashes() if prompts else {}
-    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=form, prompts=hashes)
-    if doubts:
-        return warning("calibration", f"{artifact.name}: {'; '.join(doubts)}", "Its probabilities may be off.")
+    if reasons := doubts(artifact, here):
+        return warning("calibration", f"{artifact.name}: {'; '.join(reasons)}", "Its probabilities may be off.")
     return fine("calibration", artifact.name)

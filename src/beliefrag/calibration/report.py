@@ -1,0 +1,118 @@
+"""What a fit leaves about itself in the artifact: what it saw, what it chose and how good it was on held-out questions.
+
+In all numbers a question counts once: its states share its weight. Intervals are 95 % bootstraps over questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from beliefrag.calibration.strict import Strict
+from beliefrag.method import ScoreScale
+
+__all__ = ["AnswerabilityReport", "Bin", "Corpus", "FitReport", "Interval", "PartCount", "Quality", "ValueReport"]
+
+
+class Interval(Strict):
+    """A number and where it lies with 95 % confidence; without bounds where there is too little to tell."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Bin(Strict):
+    """One step of a reliability curve: what was predicted there, and what came true."""
+
+    low: float
+    high: float
+    states: int
+    share: float
+    """Of all weight."""
+    predicted: float
+    observed: float
+
+
+class Quality(Strict):
+    """How good probabilities are on questions that neither the fit nor the choice has seen."""
+
+    states: int
+    questions: int
+    share: float
+    """Of the outcome that is predicted, by weight."""
+    brier: Interval
+    brier_base_rate: float
+    """Of always saying the share of the fitted questions."""
+    brier_gain: Interval
+    """Base rate minus fit: above 0 the fit is better than no fit."""
+    auc: Interval | None
+    """None where all states came out alike."""
+    ece: float
+    curve: tuple[Bin, ...]
+
+
+class PartCount(Strict):
+    """How much one part of the questions has to say."""
+
+    states: int
+    positive: int
+    """States with the outcome that is predicted."""
+    questions: int
+    questions_positive: int
+    """With at least one such state."""
+    questions_negative: int
+    """With at least one other state."""
+
+
+class AnswerabilityReport(Strict):
+    """About the fit of answerability."""
+
+    counts: Mapping[str, PartCount]
+    without_evidence: int
+    """States that were left out because nothing was retained: their diagnostics are constants."""
+    unlabelled: int
+    """States that were left out because nobody tried or judged an answer there."""
+    base_rate: float
+    selection: Mapping[str, float]
+    """Brier score of each kind on the questions for choosing; empty if there were none."""
+    coefficients: Mapping[str, Mapping[str, Interval]]
+    """By kind; also of a kind that was not chosen."""
+    alone: Mapping[str, float]
+    """AUC of each diagnostic by itself on the fitted questions: 0.5 is no signal."""
+    held_out: Quality | None
+
+
+class ValueReport(Strict):
+    """About the fit of the retrieval value, on searches that were made from a state that was not answerable."""
+
+    counts: Mapping[str, PartCount]
+    base_rate: float
+    coefficients: Mapping[str, Interval]
+    held_out: Quality | None
+
+
+class Corpus(Strict):
+    """One dataset that states come from."""
+
+    fingerprint: str
+    passages: int
+    questions: int
+    score_scale: ScoreScale | None
+
+
+class FitReport(Strict):
+    """Everything about a fit that is not needed to use it."""
+
+    label: str
+    judge: str | None
+    """Who judged, where the label is the judge's."""
+    methods: tuple[str, ...]
+    """Whose states these are."""
+    datasets: Mapping[str, Corpus]
+    budget: Mapping[str, int]
+    versions: Mapping[str, str]
+    fit_questions: tuple[str, ...]
+    selection_questions: tuple[str, ...]
+    answerability: AnswerabilityReport
+    retrieval_value: ValueReport | None
+    warnings: tuple[str, ...]
