@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from beliefrag.calibration.artifact import Artifact
 
-__all__ = ["Circumstances", "doubts", "is_for", "mismatches"]
+__all__ = ["Circumstances", "backbone", "doubts", "is_for", "mismatches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Circumstances:
 
 def is_for(artifact: Artifact, model: str) -> bool:
     """Whether it was fitted for that model, wherever the model is served."""
-    return _backbone(artifact.backbone) == _backbone(model)
+    return backbone(artifact.backbone) == backbone(model)
 
 
 def mismatches(artifact: Artifact, here: Circumstances) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def _other_ways(artifact: Artifact, here: Circumstances) -> list[str]:
     return found
 
 
-def _backbone(identity: str) -> str:
+def backbone(identity: str) -> str:
     """The model without its address: the same model on another server is the same backbone."""
     provider, _, rest = identity.partition(":")
     if provider != "openai":

@@ -1,17 +1,149 @@
-"""`beliefrag calibrate`: fits probabilities for a model, and makes guarantees from them."""
+"""`beliefrag calibrate`: collects states, fits probabilities to them, shows how good they are, makes guarantees."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
+from beliefrag.cli import options
+from beliefrag.cli.calibrate_collect import collect as collect_command
 from beliefrag.cli.calibrate_risk import risk
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Calibration: probabilities that mean what they say, for a model.", no_args_is_help=True)
+# The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+app = typer.Typer(
+    help="Calibration: probabilities that mean what they say, for a model and documents.", no_args_is_help=True
+)
+app.command("collect")(collect_command)
+
+_Label = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What says that an answer was right: judge, f1 (from one half on), exact_match or cover. By default the "
+        "judge where every answer was judged, otherwise f1.",
+    ),
+]
+_Artifact = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A calibration.", show_default=False)]
+
+
+@app.command()
+def fit(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders with recorded states.", show_default=False)
+    ],
+    label: _Label = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call it; by default as the model is called.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write it; by default calibration.json in the first run's folder."),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--everything",
+            metavar="",
+            help="Fit the chosen kind again on all questions, held-out ones included. It is then marked contaminated.",
+        ),
+    ] = False,
+    debug: options.Debug = False,
+) -> None:
+    """Fit answerability and retrieval value to the states of runs: on xfit, chosen on xsel, its quality from xhold.
+
+    No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
+    """
+    from beliefrag.cli.calibration_view import print_artifact
+    from beliefrag.cli.notices import say
+    from beliefrag.fitting.collection import collect, label_named
+    from beliefrag.fitting.fit import fit_artifact
+    from beliefrag.fitting.writing import write_artifact
+
+    wanted = label_named(label) if label else None
+    collection = collect(runs)
+    artifact = fit_artifact(collection, wanted or collection.default_label(), name=name, everything=everything)
+    path = out or runs[0] / "calibration.json"
+    write_artifact(artifact, path)
+    print_artifact(artifact)
+    say(f"written: {path}; use it with --calibration {path}")
+
+
+@app.command()
+def show(
+    artifact: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME|FILE", help="A calibration; without it, those that come with the package.", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")] = False,
+    debug: options.Debug = False,
+) -> None:
+    """Show what a calibration was fitted on, how good it is on held-out questions, and its coefficients.
+
+    Example: beliefrag calibrate show qwen2.5-coder-1.5b
+    """
+    from beliefrag.calibration import load_artifact, shipped_artifacts
+    from beliefrag.cli.calibration_view import print_artifact, print_list
+
+    found = [load_artifact(artifact)] if artifact else list(shipped_artifacts().values())
+    if as_json:
+        texts = [each.model_dump_json(indent=2) for each in found]
+        typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
+    elif artifact:
+        print_artifact(found[0])
+    else:
+        print_list(found)
+
+
+@app.command()
+def compare(
+    first: _Artifact,
+    second: _Artifact,
+    states: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--states",
+            metavar="RUN",
+            help="Compare them on the recorded states of this run, on questions that neither was fitted or chosen on; "
+            "can be given again.",
+        ),
+    ] = None,
+    label: _Label = None,
+    debug: options.Debug = False,
+) -> None:
+    """Set two calibrations side by side; with --states also on the same states, with intervals of the difference.
+
+    Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
+    """
+    from beliefrag.calibration import load_artifact, mismatches
+    from beliefrag.cli.calibration_comparison import print_comparison, print_side_by_side
+    from beliefrag.cli.notices import say
+    from beliefrag.errors import SettingsError
+    from beliefrag.fitting.collection import collect, label_named
+    from beliefrag.fitting.comparison import compare_artifacts
+
+    one, other = load_artifact(first), load_artifact(second)
+    if label and not states:
+        raise SettingsError("--label says what is right at states, and no states were given.", remedy="Add --states.")
+    wanted = label_named(label) if label else None
+    found = None
+    if states:
+        collection = collect(states)
+        wanted = wanted or collection.default_label()
+        found = compare_artifacts(one, other, collection, wanted)
+        for artifact in (one, other):
+            for reason in mismatches(artifact, collection.circumstances):
+                say(f"warning: {artifact.name} is not for these states: it was {reason}")
+    print_side_by_side(one, other)
+    if found and wanted:
+        print_comparison(found, one, other, wanted)
+
+
 app.command()(risk)
-
-
-@app.callback()
-def _group() -> None:
-    """Keeps the command's name needed while it is the only one."""
