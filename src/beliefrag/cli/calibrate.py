@@ -37,6 +37,7 @@ def fit(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Folders with recorded states.", show_default=False)
     ],
+    *,
     label: _Label = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it; by default as the model is called.")

@@ -51,6 +51,10 @@ def print_artifact(artifact: Artifact) -> None:
             ("name", "weight", _FROM, "AUC alone"),
             [(*_coefficient(name, each), _alone(told.alone, name)) for name, each in coefficients.items()],
         )
+    if artifact.contaminated:
+        _section(
+            "Coefficients in use, fitted on all questions", ("name", "weight"), list(_plain_coefficients(artifact))
+        )
     if told.held_out:
         _section(
             "Reliability on held-out questions: # what came true, | what was predicted",
@@ -71,7 +75,7 @@ def print_artifact(artifact: Artifact) -> None:
             ("measure", "value", _FROM, "reading"),
             _quality(value.held_out),
         )
-    _section("Warnings", ("", "warning"), [("!", warning) for warning in artifact.fit.warnings])
+    _section("Warnings", ("warning",), [(warning,) for warning in artifact.fit.warnings])
 
 
 def facts(artifact: Artifact) -> dict[str, str]:

@@ -12,14 +12,15 @@ from beliefrag.calibration.report import Interval
 from beliefrag.fitting.examples import Examples
 from beliefrag.fitting.resampling import interval, resampled_weights
 
-__all__ = ["LEAST_SPREAD", "Logistic", "coefficients", "fit_logistic"]
+__all__ = ["LEAST_SPREAD", "RESAMPLES", "Logistic", "coefficients", "fit_logistic"]
 
 LEAST_SPREAD = 0.01
 """A column that varies less than this tells nothing: its weight is 0, rather than a huge one on noise."""
 
 _INVERSE_RIDGE = 1.0
 """C of scikit-learn, where a question weighs 1: hardly felt from some dozens of questions on."""
-_RESAMPLES = 1_000
+RESAMPLES = 500
+"""Refits for the interval of a coefficient."""
 _DIGITS = 6
 
 
@@ -62,7 +63,7 @@ def coefficients(columns: Floats, examples: Examples, names: Sequence[str]) -> d
     """Intercept and weights by name, each with the interval of refits on resampled questions."""
     fitted = fit_logistic(columns, examples.outcomes, examples.weights)
     drawn: list[list[float]] = []
-    for block in resampled_weights(examples, _RESAMPLES):
+    for block in resampled_weights(examples, RESAMPLES):
         for weights in block:
             kept = weights > 0
             outcomes = examples.outcomes[kept]

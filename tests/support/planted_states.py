@@ -1,0 +1,121 @@
+"""Runs with planted states: diagnostics drawn at random, answers right with a chance that is known."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from beliefrag.bench.record import DatasetRecord, RunRecord
+from beliefrag.fitting.collection import Collection, collect
+from beliefrag.method import ScoreScale, Thresholds
+from beliefrag.method.diagnostics import sigmoid
+from beliefrag.prompts import Prompts
+from beliefrag.retrieval import Bm25Index
+from beliefrag.types import Budget, Diagnostics
+
+Chance = Callable[[dict[str, float]], float]
+
+WEIGHTS = Diagnostics(relevance=1.5, support=3.0, conflict=0.0, uncertainty=-2.0, gap=-1.0, novelty=0.5, cost=-0.5)
+INTERCEPT = -0.5
+SCALE = ScoreScale(18.0, 6.0)
+MODEL = "local:made-up:0123456789abcdef"
+
+
+def logistic(x: dict[str, float]) -> float:
+    """The planted answerability."""
+    return sigmoid(INTERCEPT + sum(weight * x[name] for name, weight in asdict(WEIGHTS).items()))
+
+
+def write_run(
+    folder: Path,
+    *,
+    questions: int | Sequence[str],
+    chance: Chance = logistic,
+    rounds: int = 3,
+    seed: int = 0,
+    judged: bool = False,
+    **changes: Any,
+) -> Path:
+    """A run of a survey: each question with one state without evidence, and one after each search.
+
+    Args:
+        folder: Where to.
+        questions: How many, or their ids.
+        chance: That the answer is right at a state with these diagnostics.
+        rounds: Searches for each question.
+        seed: Of the draws.
+        judged: Whether a judge agrees with the planted outcome.
+        changes: To the record of the run.
+    """
+    draw = random.Random(seed)
+    ids = tuple(f"q{number}" for number in range(questions)) if isinstance(questions, int) else tuple(questions)
+    dataset = DatasetRecord(fingerprint="f" * 32, gold="g" * 32, passages=1000, question_ids=ids, score_scale=SCALE)
+    record = {
+        "made": "2026-01-01T00:00:00+00:00",
+        "versions": {"beliefrag": "0"},
+        "model": MODEL,
+        "verifier": "structured",
+        "retriever": Bm25Index.identity,
+        "prompts": Prompts.load().hashes(),
+        "budget": asdict(Budget()),
+        "thresholds": asdict(Thresholds()),
+        "calibration": None,
+        "judge": "the judge" if judged else None,
+        "seed": 0,
+        "methods": ("survey",),
+        "datasets": {"made-up": dataset},
+        "settings": {},
+    }
+    RunRecord.model_validate(record | changes).write(folder)
+    lines = [json.dumps(_episode(each, draw, chance, rounds, judged)) for each in ids]
+    (folder / "episodes.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def planted(folder: Path, **how: Any) -> Collection:
+    """The states of such a run."""
+    return collect([write_run(folder, **how)])
+
+
+def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int, judged: bool) -> dict[str, Any]:
+    steps = []
+    for place in range(rounds + 1):
+        x = {name: draw.random() for name in asdict(WEIGHTS)} | {"conflict": 0.0}
+        if place == 0:
+            x = {"relevance": 0.0, "support": 0.0, "conflict": 0.0, "uncertainty": 1.0, "gap": 1.0, "novelty": 1.0}
+            x["cost"] = 0.0
+        right = float(draw.random() < (chance(x) if place else 0.1))
+        belief = dict.fromkeys(("reliability", "conflict", "uncertainty", "gap", "cost"), 0.3)
+        belief["sufficiency"] = min(max(0.35 if place == 0 else x["support"] * 0.6 + draw.random() * 0.3, 0.01), 0.99)
+        attempt: dict[str, Any] = {"answer": "it", "tokens": 9, "f1": right, "exact_match": right, "cover": right}
+        steps.append(
+            {
+                "step": place,
+                "diagnostics": x,
+                "belief": belief,
+                "legal": ["RETRIEVE", "STOP"],
+                "tokens": 100 * place,
+                "action": "RETRIEVE" if place < rounds else "STOP",
+                "reason": "planted",
+                "attempt": attempt | ({"judge": right} if judged else {}),
+                "query": f"query {place}" if place else None,
+                "query_is_the_question": place == 0,
+                "evidence": [f"p{number}" for number in range(5 * (place + 1))],
+            }
+        )
+    return {
+        "method": "survey",
+        "dataset": "made-up",
+        "question_id": question_id,
+        "seed": 0,
+        "outcome": "stopped",
+        "metrics": {},
+        "usage": {},
+        "judge": None,
+        "timing": {"model_seconds": 0.0},
+        "steps": steps,
+    }
