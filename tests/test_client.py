@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from beliefrag import Answered, BeliefRAG, Failed, Passage, Settings
+from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.events import Decided, Finished, Started
+from beliefrag.models.scripted import Scripted
 from tests.support.episodes import PlannedRetriever, hits, verdict
 
 PASSAGES = [
@@ -165,3 +167,26 @@ def test_importing_the_package_is_light_and_writes_nothing(tmp_path: Path) -> No
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(tmp_path: Path) -> None:
+    class Named(PlannedRetriever):
+        identity = "my engine"
+
+    settings = given(tmp_path) | {"borrow": None, "calibration": str(tmp_path / "mine.json")}
+    own = {
+        "name": "mine",
+        "backbone": Scripted(tmp_path / "model.jsonl").identity,
+        "verifier": "structured",
+        "prompts": {},
+    }
+    artifact = load_artifact("qwen2.5-coder-1.5b").model_copy(update=own)
+    (tmp_path / "mine.json").write_text(artifact.model_dump_json(), encoding="utf-8")
+    with BeliefRAG(retriever=PlannedRetriever(hits("a")), **settings) as rag:
+        made_with = rag.ask("Which ship?").record()["made_with"]
+    assert made_with["calibration"].startswith("mine; fitted with bm25")
+    assert made_with["calibration"].endswith("this retriever does not say what it is")
+    with pytest.raises(CalibrationError, match=r"retriever bm25 .*, not my engine.*--borrow"):
+        BeliefRAG(retriever=Named(hits("a")), **settings)
+    with BeliefRAG(passages=PASSAGES, **settings) as rag:
+        assert rag.ask("Which ship?").record()["made_with"]["calibration"] == "mine"

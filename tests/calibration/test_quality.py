@@ -39,7 +39,7 @@ def test_the_calibration_error_has_the_value_worked_by_hand() -> None:
         (0.7, 0.8, 2, 0.2),
         (0.9, 1.0, 2, 0.4),
     ]
-    assert (curve[3].predicted, curve[3].observed) == (pytest.approx(3.95 / 4), 0.25)
+    assert (curve[3].predicted, curve[3].observed) == pytest.approx((3.95 / 4, 0.25))
     assert sum(each.share * abs(each.predicted - each.observed) for each in curve) == pytest.approx(expected)
 
 

@@ -15,7 +15,8 @@ from tests.cli.shell import Ran, in_shell
 
 Command = Callable[..., Ran]
 
-COMMANDS = ["ask", "demo", "index", "doctor", "config show", "prompt list", "prompt show", "calibrate risk"]
+COMMANDS = ["ask", "demo", "index", "doctor", "config show", "prompt list", "prompt show"]
+COMMANDS += ["calibrate collect", "calibrate fit", "calibrate show", "calibrate compare", "calibrate risk"]
 
 
 def test_importing_the_command_line_loads_nothing_heavy() -> None:

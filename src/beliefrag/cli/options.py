@@ -78,8 +78,8 @@ Borrow = Annotated[
     typer.Option(
         "--borrow",
         metavar="NAME|FILE",
-        help="Use a calibration that was fitted for another model, knowing that its probabilities may be off; "
-        "'published' is the paper's.",
+        help="Use a calibration that was fitted for another model, verifier form, prompts or retriever, knowing that "
+        "its probabilities may be off; 'published' is the paper's.",
         rich_help_panel=_MODEL,
     ),
 ]

@@ -1,0 +1,196 @@
+"""`beliefrag calibrate fit`, `show` and `compare`, and what a run says of a calibration that has seen its questions."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.bench.partitions import Partition, partition
+from beliefrag.calibration import load_artifact
+from beliefrag.fitting import logistic
+from tests.cli.shell import Ran, on_terminal
+from tests.support.bench_runs import BORROWED, write_dataset, write_script
+from tests.support.planted_states import SCALE, write_run
+
+Command = Callable[..., Ran]
+PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+
+
+@pytest.fixture(autouse=True)
+def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logistic, "RESAMPLES", 40)
+
+
+@pytest.fixture
+def states(home: Path) -> Path:
+    return write_run(home / "runs" / "states", questions=120)
+
+
+def rows(text: str, title: str) -> dict[str, list[str]]:
+    """The lines under a heading, by their first cell."""
+    below = text.split(f"\n{title}", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+    return {cells[0]: cells[1:] for cells in (line.split("\t") for line in below)}
+
+
+def test_a_fit_is_written_told_and_can_be_shown_again(beliefrag: Command, states: Path) -> None:
+    ran = beliefrag("calibrate", "fit", states)
+    assert ran.code == 0, ran.err
+    file = states / "calibration.json"
+    assert f"written: {file}" in ran.err
+    artifact = load_artifact(str(file))
+    assert artifact.score_scale == SCALE
+    shown = beliefrag("calibrate", "show", file)
+    assert shown == Ran(0, ran.out, "")
+    assert float(rows(ran.out, "Answerability on held-out")["Brier"][0]) == round(artifact.quality["brier"], 4)
+    assert rows(ran.out, "Brier score of each kind")[artifact.answerability.kind][1] == "chosen"
+    assert rows(ran.out, "Coefficients of the logistic")["conflict"][:2] == ["+0.000", "-"]
+    assert "left out\t120 states without evidence, 0 without a label" in ran.out
+    assert "conflict does not vary" in ran.out.split("\nWarnings")[1]
+
+
+def test_the_reliability_curve_marks_what_came_true_and_what_was_predicted(beliefrag: Command, states: Path) -> None:
+    ran = beliefrag("calibrate", "fit", states)
+    artifact = load_artifact(str(states / "calibration.json"))
+    assert artifact.fit is not None and artifact.fit.answerability.held_out is not None
+    drawn = rows(ran.out, "Reliability")
+    drawn.pop("predicted")
+    assert len(drawn) == len(artifact.fit.answerability.held_out.curve)
+    for each, (count, predicted, observed, bar) in zip(
+        artifact.fit.answerability.held_out.curve, drawn.values(), strict=True
+    ):
+        assert (count, predicted, observed) == (str(each.states), f"{each.predicted:.3f}", f"{each.observed:.3f}")
+        assert len(bar) == 30 and bar.count("|") == 1
+        assert abs(bar.count("#") - 30 * each.observed) <= 1.5
+        assert abs(bar.index("|") - 30 * each.predicted) <= 1
+
+
+def test_name_label_and_everything_are_in_the_file(beliefrag: Command, states: Path, home: Path) -> None:
+    ran = beliefrag(
+        "calibrate", "fit", states, "--name", "mine", "--label", "cover", "--everything", "--out", "a/b.json"
+    )
+    assert ran.code == 0, ran.err
+    shown = beliefrag("calibrate", "show", "a/b.json", "--json").record
+    assert (shown["name"], shown["fit"]["label"], shown["contaminated"]) == ("mine", "cover", True)
+    assert "Coefficients in use, fitted on all questions" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("fit", "nowhere"), 1, "nowhere holds no run"),
+        (("fit", "runs/states", "--label", "tea-leaves"), 2, "No label is called 'tea-leaves'. Known: judge, f1"),
+        (("fit", "runs/states", "--label", "judge"), 1, "No question of the part for fitting"),
+        (("fit", "runs/states", "--out", "runs"), 1, "runs cannot be written"),
+        (("show", "nonsense"), 1, "There is no calibration called 'nonsense'"),
+        (("compare", "published", "published", "--label", "f1"), 2, "Add --states"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    beliefrag: Command, states: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    ran = beliefrag("calibrate", *arguments)
+    assert ran.code == code
+    assert words in ran.err
+    assert ran.out == "" and len(ran.err.splitlines()) == 1
+
+
+def test_without_a_name_the_shipped_calibrations_are_listed(beliefrag: Command) -> None:
+    ran = beliefrag("calibrate", "show")
+    assert [line.split("\t")[0] for line in ran.out.splitlines()] == ["name", "published", "qwen2.5-coder-1.5b"]
+    listed = json.loads(beliefrag("calibrate", "show", "--json").out)
+    assert [each["name"] for each in listed] == ["published", "qwen2.5-coder-1.5b"]
+
+
+def test_the_published_calibration_is_shown_with_what_is_known_of_it(beliefrag: Command) -> None:
+    ran = beliefrag("calibrate", "show", "published")
+    assert rows(ran.out, "Quality, as it was reported")["brier"] == ["0.2236"]
+    assert rows(ran.out, "Coefficients")["support"] == ["+0.5330"]
+
+
+def test_two_calibrations_are_compared_on_states_that_neither_has_seen(beliefrag: Command, states: Path) -> None:
+    beliefrag("calibrate", "fit", states, "--out", "mine.json")
+    ran = beliefrag("calibrate", "compare", "mine.json", "published", "--states", states)
+    assert ran.code == 0, ran.err
+    held_out = sum(partition(f"q{n}") is Partition.XHOLD for n in range(120))
+    assert f"{120 - held_out} questions are left out" in ran.err
+    assert "published is not for these states: it was fitted for openai:gpt-oss-120b" in ran.err
+    assert f"On the same {3 * held_out} states of {held_out} questions, label f1" in ran.out
+    measured = rows(ran.out, "On the same")
+    own = load_artifact("mine.json")
+    for name in ("Brier", "AUC", "ECE"):
+        assert float(measured[name][0]) == pytest.approx(own.quality[name.lower()], abs=6e-5)
+        first, second, difference = (float(cell) for cell in measured[name][:3])
+        assert difference == pytest.approx(first - second, abs=2e-4)
+    assert measured["Brier"][4] == "clear"
+
+
+def test_a_calibration_compared_with_itself_does_not_differ(beliefrag: Command, states: Path) -> None:
+    ran = beliefrag("calibrate", "compare", "published", "published", "--states", states)
+    for cells in (rows(ran.out, "On the same")[name] for name in ("Brier", "AUC", "ECE")):
+        assert cells[2] == "+0.0000" and cells[4] != "clear"
+
+
+def test_a_calibration_that_has_seen_every_question_cannot_be_compared_on_them(
+    beliefrag: Command, states: Path
+) -> None:
+    beliefrag("calibrate", "fit", states, "--everything", "--out", "mine.json")
+    ran = beliefrag("calibrate", "compare", "mine.json", "published", "--states", states)
+    assert ran.code == 1
+    assert "No state is left to compare on: 120 questions were seen" in ran.err
+
+
+def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Command, states: Path, home: Path) -> None:
+    beliefrag("calibrate", "fit", states)
+    artifact = load_artifact(str(states / "calibration.json"))
+    assert artifact.fit is not None
+    seen = artifact.fit.model_copy(update={"fit_questions": ("north-q0", "north-q2"), "selection_questions": ("q1",)})
+    (home / "mine.json").write_text(artifact.model_copy(update={"fit": seen}).model_dump_json())
+    write_dataset(home, "north", 4)
+    line = (
+        "bench",
+        "run",
+        "--data",
+        "north",
+        "--model",
+        write_script(home),
+        "--verifier",
+        "structured",
+        "--out",
+        "run",
+    )
+    ran = beliefrag(*line, "--methods", "static,beliefrag", "--borrow", "mine.json")
+    assert ran.code == 0, ran.err
+    assert "the calibration made-up was fitted or chosen on 2 of these questions" in ran.err
+    # Going on without BeliefRAG forgets nothing.
+    assert beliefrag(*line, "--methods", "no_rag").code == 0
+    report = beliefrag("bench", "report", "run").out.splitlines()[0]
+    assert "The calibration made-up was fitted or chosen on 2 of the questions" in report
+    record = json.loads((home / "run" / "run.json").read_text())["datasets"]["north"]
+    assert sorted(record["seen_by_calibration"]) == ["north-q0", "north-q2"]
+    assert record["score_scale"]["scale"] > 0
+
+
+def test_a_run_with_another_calibration_says_nothing_of_the_kind(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 2)
+    line = ("bench", "run", "--data", "north", "--model", write_script(home), *BORROWED, "--out", "run")
+    ran = beliefrag(*line, "--methods", "beliefrag")
+    assert "fitted or chosen on" not in ran.err + beliefrag("bench", "report", "run").out
+
+
+def test_a_terminal_gets_tables(home: Path) -> None:
+    code, screen = on_terminal("calibrate", "show", "qwen2.5-coder-1.5b", columns=100)
+    assert code == 0
+    assert re.search(r"support\s+\+7\.4585", screen)
+
+
+def test_the_commands_of_the_page_work(beliefrag: Command, states: Path) -> None:
+    commands = re.findall(r"^beliefrag (calibrate .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(commands) >= 3
+    for line in commands:
+        ran = beliefrag(*shlex.split(line))
+        assert ran.code == 0, f"{line}: {ran.err}"
