@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from beliefrag.bench.record import RunRecord, now
-from beliefrag.calibration import Artifact, Guarantee, artifact_for, load_artifact
+from beliefrag.calibration import Artifact, Circumstances, Guarantee, doubts, load_artifact
 from beliefrag.calibration.risk import METHOD, choose_threshold
 from beliefrag.errors import CalibrationError
 from beliefrag.fitting.risk_points import RiskPoints
@@ -28,16 +28,10 @@ def artifact_of_run(name_or_path: str, run: RunRecord) -> Artifact:
         CalibrationError: There is no such artifact, or the run was recorded with something else.
     """
     artifact = load_artifact(name_or_path)
-    try:
-        artifact_for(run.model, calibration=name_or_path)
-    except CalibrationError as error:
+    if reasons := doubts(artifact, Circumstances(run.model, run.verifier, run.prompts, run.retriever)):
         raise CalibrationError(
-            error.message, remedy="A guarantee needs a run of the calibration's own model."
-        ) from error
-    if doubts := artifact.doubts(borrowed=False, verifier=run.verifier, prompts=run.prompts):
-        raise CalibrationError(
-            f"The calibration {artifact.name} can carry no guarantee from this run: {'; '.join(doubts)}.",
-            remedy="Fit one for the verifier and the prompts of the run.",
+            f"The calibration {artifact.name} can carry no guarantee from this run: {'; '.join(reasons)}.",
+            remedy="Fit one for the model, verifier form, prompts and retriever of the run.",
         )
     return artifact
 
