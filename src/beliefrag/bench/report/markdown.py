@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from beliefrag.bench.report.sections import provenance, sections
 from beliefrag.bench.summary import Summary
 
-__all__ = ["markdown"]
+__all__ = ["markdown", "markdown_table"]
 
 
 def markdown(summary: Summary) -> str:
     """All tables and the run's provenance; the first line says whether anything is missing."""
     parts = [summary.first_line, "", "# Benchmark report"]
     for section in sections(summary):
-        parts += ["", f"## {section.title}", section.note, "", *_table(section.headings, section.rows)]
-    parts += ["", "## Provenance", "", *_table(("what", "which"), provenance(summary))]
+        parts += ["", f"## {section.title}", section.note, "", *markdown_table(section.headings, section.rows)]
+    parts += ["", "## Provenance", "", *markdown_table(("what", "which"), provenance(summary))]
     return "\n".join(parts) + "\n"
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table; no cell can break out of its column."""
     return [_line(headings), "|" + "---|" * len(headings), *(_line(row) for row in rows)]
 
 

@@ -1,0 +1,220 @@
+"""`beliefrag tune`: chooses thresholds from the recorded states of a run, without asking a model."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+if TYPE_CHECKING:
+    from beliefrag.fitting.states import Label
+    from beliefrag.tuning import Goal, Grid, Tuning
+
+__all__ = ["tune"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+_GOAL = "What to choose"
+_GRID = "Which points to try (values between 0 and 1, with commas between; the run's own value is always among ours)"
+
+
+def tune(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="The folder of a run with answers on trial; see 'beliefrag calibrate collect'.",
+            show_default=False,
+        ),
+    ],
+    *,
+    max_tokens: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", min=0, help="The greatest F1 at no more mean tokens per question.", rich_help_panel=_GOAL
+        ),
+    ] = None,
+    min_f1: Annotated[
+        float | None,
+        typer.Option(
+            "--min-f1",
+            metavar="X",
+            min=0,
+            max=1,
+            help="The fewest tokens at a mean F1 (or --measure) of no less.",
+            rich_help_panel=_GOAL,
+        ),
+    ] = None,
+    measure: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="How good answers are: f1, exact_match, cover or judge.", rich_help_panel=_GOAL
+        ),
+    ] = "f1",
+    answer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,...",
+            help="Answer from this answerability on. Ours: 0.05 to 0.95 in steps of 0.05.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    retrieval_value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,...",
+            help="Search again from this retrieval value on. Ours: 0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    novelty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,...",
+            help="Rewrite the query first below this novelty. Ours: 0, 0.1, 0.2, 0.4.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    corrections: Annotated[
+        str | None,
+        typer.Option(metavar="on,off", help="With and without corrections. Ours: both.", rich_help_panel=_GRID),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to write; by default tune in the run's folder.")
+    ] = None,
+    calibration: options.Calibration = None,
+    borrow: options.Borrow = None,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
+
+    No model is asked. The point is chosen on one part of the questions (xsel) and reported on another (xhold). A point
+    that does what nobody recorded is refused.
+
+    Example: beliefrag tune runs/states --max-tokens 4000
+    """
+    import os
+
+    from beliefrag.calibration import artifact_for
+    from beliefrag.cli.exits import FAILED
+    from beliefrag.cli.opening import busy
+    from beliefrag.paths import cache_dir
+    from beliefrag.settings import load_settings
+    from beliefrag.tuning import read_recorded
+    from beliefrag.tuning import tune as tune_
+
+    label = _measure(measure)
+    grid, goal = _grid(answer, retrieval_value, novelty, corrections), _goal(max_tokens, min_f1)
+    settings = load_settings({"calibration": calibration, "borrow": borrow}, config=config).settings
+    with busy("reading the run"):
+        recorded = read_recorded(run, label)
+    made = recorded.run
+    artifact = artifact_for(made.model, calibration=settings.calibration, borrow=settings.borrow)
+    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=made.verifier, prompts=made.prompts)
+    with busy("trying operating points"):
+        tuning = tune_(recorded, artifact, grid=grid, goal=goal, doubts=doubts)
+    # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
+    os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
+    from beliefrag.tuning.files import write_tuning
+
+    with busy("drawing"):
+        written = write_tuning(tuning, out or run / "tune")
+    _show(tuning, written)
+    if goal and not tuning.chosen:
+        raise typer.Exit(FAILED)
+
+
+def _show(tuning: Tuning, written: list[Path]) -> None:
+    from beliefrag.cli.notices import say
+    from beliefrag.cli.safe import shown
+    from beliefrag.cli.terminal import print_table
+    from beliefrag.tuning import words
+
+    typer.echo(shown(words.first_line(tuning)))
+    for note in tuning.notes:
+        say(f"warning: {note}")
+    typer.echo("\nWhat recorded states can tell:")
+    print_table(*words.moves_table(tuning))
+    if tuning.refusals:
+        whole = len(tuning.points) + len(tuning.refusals)
+        typer.echo(f"\nRefused, {len(tuning.refusals):,} of {whole:,} points, for nobody recorded what they do:")
+        print_table(*words.refusals_table(tuning))
+    typer.echo("\nThe frontier on xsel, from the cheapest to the best:")
+    print_table(*words.frontier_table(tuning))
+    typer.echo("")
+    for sentence in words.verdict(tuning):
+        typer.echo(shown(sentence))
+    if tuning.chosen:
+        print_table(*words.comparison_table(tuning))
+        typer.echo("\nFor the settings file:")
+        typer.echo(words.settings_toml(tuning.chosen.thresholds, tuning.artifact.name))
+    for path in written:
+        say(f"written: {path}")
+
+
+def _goal(max_tokens: float | None, min_f1: float | None) -> Goal | None:
+    from beliefrag.errors import SettingsError
+    from beliefrag.tuning import Goal
+
+    if max_tokens is None and min_f1 is None:
+        return None
+    if max_tokens is not None and min_f1 is not None:
+        raise SettingsError("--max-tokens and --min-f1 are two goals.", remedy="Give one or the other.")
+    if math.isnan(max_tokens or 0.0) or math.isnan(min_f1 or 0.0):
+        raise SettingsError("A goal is a number, not nan.")
+    return Goal(max_tokens, min_f1)
+
+
+def _grid(answer: str | None, retrieval_value: str | None, novelty: str | None, corrections: str | None) -> Grid:
+    from beliefrag.tuning import Grid
+
+    return Grid(
+        answer=_numbers("--answer", answer),
+        retrieval_value=_numbers("--retrieval-value", retrieval_value),
+        novelty=_numbers("--novelty", novelty),
+        corrections=_switches(corrections),
+    )
+
+
+def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
+    from beliefrag.errors import SettingsError
+
+    if text is None:
+        return None
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        values = ()
+    if not values or not all(0 <= value <= 1 for value in values):
+        raise SettingsError(
+            f"{option} takes numbers between 0 and 1, not {text!r}.", remedy=f"For example {option} 0.3,0.5,0.7."
+        )
+    return values
+
+
+def _switches(text: str | None) -> tuple[bool, ...] | None:
+    from beliefrag.errors import SettingsError
+
+    if text is None:
+        return None
+    known = {"on": True, "off": False}
+    words = [part.strip().lower() for part in text.split(",")]
+    if not set(words) <= known.keys():
+        raise SettingsError(f"--corrections takes on, off or on,off, not {text!r}.")
+    return tuple(known[word] for word in words)
+
+
+def _measure(name: str) -> Label:
+    from beliefrag.errors import SettingsError
+    from beliefrag.fitting.states import LABELS
+
+    for label in LABELS:
+        if label == name:
+            return label
+    raise SettingsError(f"There is no measure {name!r}.", remedy=f"Choose one of {', '.join(LABELS)}.")

@@ -1,0 +1,131 @@
+"""Made-up recordings with planted numbers: what a state measures, what its answer is worth and what it cost."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from beliefrag.bench.partitions import Partition, partition
+from beliefrag.bench.record import DatasetRecord, RunRecord
+from beliefrag.calibration import Artifact, load_artifact
+from beliefrag.fitting.states import State, Trajectory
+from beliefrag.method import Spent, Thresholds, correction_fits, legal_actions
+from beliefrag.tuning.recorded import Questions, Recorded
+from beliefrag.types import Action, Belief, Budget, Diagnostics
+
+STEP = 1_000
+"""Tokens from one state to the next; answering costs a tenth."""
+_SLOPE = 10.0
+_NO_WEIGHT = Diagnostics(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def planted_artifact(**changes: object) -> Artifact:
+    """A calibration for which the answerability of a `Seen` state is the one that was planted."""
+    base = load_artifact("published").model_dump()
+    fit = {"intercept": -_SLOPE / 2, "weights": asdict(replace(_NO_WEIGHT, support=_SLOPE))}
+    return Artifact.model_validate(
+        {**base, "name": "planted", "answerability": {**base["answerability"], **fit}, "retrieval_value": None}
+    ).model_copy(update=changes)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One state: its answerability, and the F1 of its answer (None where no answer was tried)."""
+
+    answerability: float
+    f1: float | None
+    novelty: float = 1.0
+    flagged: int = 0
+    action: Action = Action.RETRIEVE
+    """What was done next."""
+    reason: str = ""
+
+
+def trajectory(question_id: str, *seen: Seen, dataset: str = "d", method: str = "survey") -> Trajectory:
+    """A recording that does what its states say; the last one always ends it."""
+    return Trajectory(dataset, method, question_id, tuple(_states(seen)))
+
+
+def ids(part: Partition, n: int, start: int = 0) -> list[str]:
+    """The first so many made-up question ids of a part."""
+    own = (f"q{k}" for k in itertools.count(start) if partition(f"q{k}") is part)
+    return list(itertools.islice(own, n))
+
+
+def recorded(trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresholds()) -> Recorded:
+    """What a run with these recordings recorded."""
+    own = list(trajectories)
+    datasets = sorted({each.dataset for each in own})
+    run = RunRecord(
+        made="2026-01-01T00:00:00+00:00",
+        versions={},
+        model="scripted:made-up",
+        verifier="structured",
+        retriever="none",
+        prompts={},
+        budget=asdict(Budget()),
+        thresholds=asdict(thresholds),
+        calibration=None,
+        judge=None,
+        seed=0,
+        methods=tuple(dict.fromkeys(each.method for each in own)),
+        datasets={
+            name: DatasetRecord(
+                fingerprint="",
+                gold="",
+                passages=0,
+                question_ids=tuple(sorted({each.question_id for each in own if each.dataset == name})),
+            )
+            for name in datasets
+        },
+        settings={},
+    )
+    parts = {part: _questions(own, part) for part in Partition}
+    asked = {(each.dataset, each.question_id) for each in own}
+    return Recorded(run=run, measure="f1", parts=parts, expected=len(asked), left_out=())
+
+
+def _questions(trajectories: Sequence[Trajectory], part: Partition) -> Questions:
+    found: dict[str, dict[str, tuple[Trajectory, ...]]] = {}
+    for each in trajectories:
+        if each.partition is part:
+            by_id = found.setdefault(each.dataset, {})
+            by_id[each.question_id] = (*by_id.get(each.question_id, ()), each)
+    return found
+
+
+def _states(seen: Sequence[Seen]) -> Iterable[State]:
+    budget = Budget()
+    rounds = 0
+    actions: tuple[Action, ...] = ()
+    for place, each in enumerate(seen):
+        last = place == len(seen) - 1
+        action = Action.STOP if last else each.action
+        tokens = place * STEP
+        spent = Spent(rounds, len(actions), tokens)
+        yield State(
+            step=place,
+            diagnostics=replace(
+                _NO_WEIGHT,
+                support=0.5 + math.log(each.answerability / (1 - each.answerability)) / _SLOPE,
+                novelty=each.novelty,
+            ),
+            belief=Belief(0.5, 0.9, 0.0, 0.5, 0.5, 0.0),
+            rounds=rounds,
+            retained=5 * bool(rounds),
+            flagged=each.flagged,
+            actions=actions,
+            legal=legal_actions(budget, spent, has_evidence=rounds > 0, has_query=rounds > 0),
+            correction_fits=correction_fits(budget, spent),
+            nothing_missing=False,
+            tokens=tokens,
+            action=action,
+            reason=each.reason,
+            answer=None if each.f1 is None else "it",
+            answer_tokens=STEP // 10,
+            scores={} if each.f1 is None else {"f1": each.f1},
+        )
+        rounds += action is Action.RETRIEVE
+        actions = (*actions, action)
