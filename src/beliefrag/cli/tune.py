@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -166,8 +165,6 @@ def _goal(max_tokens: float | None, min_f1: float | None) -> Goal | None:
         return None
     if max_tokens is not None and min_f1 is not None:
         raise SettingsError("--max-tokens and --min-f1 are two goals.", remedy="Give one or the other.")
-    if math.isnan(max_tokens or 0.0) or math.isnan(min_f1 or 0.0):
-        raise SettingsError("A goal is a number, not nan.")
     return Goal(max_tokens, min_f1)
 
 

@@ -100,7 +100,7 @@ def goal_words(goal: Goal, title: str) -> str:
     """What was asked for."""
     if goal.max_tokens is not None:
         return f"the greatest {title} at no more than {goal.max_tokens:,.0f} tokens per question"
-    return f"the fewest tokens at a {title} of no less than {goal.min_quality:g}"
+    return f"the fewest tokens with {title} at no less than {goal.min_quality:g}"
 
 
 def verdict(tuning: Tuning) -> Iterator[str]:
@@ -112,10 +112,11 @@ def verdict(tuning: Tuning) -> Iterator[str]:
     wanted = goal_words(tuning.goal, title)
     if tuning.chosen is None:
         cheapest, best = tuning.frontier[0], tuning.frontier[-1]
-        yield (
-            f"No point gives {wanted}: the cheapest takes {cheapest.tokens:,.0f} tokens, "
-            f"the best has a {title} of {best.quality:.3f}."
+        by_tokens = tuning.goal.max_tokens is not None
+        nearest = (
+            f"the cheapest takes {cheapest.tokens:,.0f} tokens" if by_tokens else f"the best has {best.quality:.3f}"
         )
+        yield f"No point gives {wanted}: {nearest}."
         return
     yield f"Chosen on xsel for {wanted}. Its xsel figures flatter it, for it was chosen by them; xhold was not seen."
     if tuning.checked is None:

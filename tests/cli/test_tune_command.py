@@ -1,0 +1,180 @@
+"""`beliefrag tune`: from a scripted survey to settings, and a real run with them that gives what was promised."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.bench.partitions import Partition, partition
+from beliefrag.bench.setup import Wanted
+from beliefrag.cli import bench_run
+from beliefrag.settings import Settings
+from beliefrag.tuning.grid import NOVELTY, RETRIEVAL_VALUE
+from tests.cli.shell import Ran
+from tests.support.bench_runs import BORROWED, PLACES, VERDICT, records, write_dataset, write_script
+
+Command = Callable[..., Ran]
+
+N = 16
+WEAK = {"unhelpful_doc_ids": [], "support": 0.1, "conflict": 0.0, "gap": 0.9, "uncertainty": 0.9}
+
+
+def script(home: Path, verdict: dict[str, Any]) -> str:
+    """Every answer is wrong until the builder's passage is found, which takes a second search."""
+    lines: list[dict[str, Any]] = []
+    for k in range(N):
+        ask, birth = f"ship north{k} born", f"Buildernorth{k} was born in"
+        lines += [
+            {"purpose": "answer", "match": [ask, birth], "reply": PLACES[k % len(PLACES)], "repeat": True},
+            {"purpose": "verifier", "match": [ask, birth], "reply": VERDICT, "repeat": True},
+            {"purpose": "query_writer", "match": ask, "reply": f"Buildernorth{k}", "repeat": True},
+        ]
+    lines += [{"purpose": "verifier", "reply": verdict, "repeat": True}]
+    return write_script(home, *lines)
+
+
+def survey(home: Path, verdict: dict[str, Any] = WEAK, methods: tuple[str, ...] = ("survey",)) -> str:
+    data = write_dataset(home, "north", N)
+    model = script(home, verdict)
+    settings = Settings(model=model, verifier="structured", borrow="published", cache=False)
+    wanted = Wanted((data,), methods, judge=False)
+    assert bench_run.run(settings, wanted, home / "run", at_once=1, dry_run=False, yes=True) == 0
+    return model
+
+
+def mean(run: Path, name: str, of: Callable[[dict[str, Any]], float]) -> float:
+    held_out = [of(r) for r in records(run) if r["method"] == name and partition(r["question_id"]) is Partition.XHOLD]
+    assert held_out
+    return sum(held_out) / len(held_out)
+
+
+def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promised(
+    beliefrag: Command, home: Path
+) -> None:
+    model = survey(home)
+    ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "100000")
+    assert ran.code == 0, ran.err
+    found = json.loads((home / "run" / "tune" / "tune.json").read_text())
+    promised, before = found["held_out"]["chosen"], found["held_out"]["current"]
+    assert promised["quality"]["mean"] > before["quality"]["mean"]
+    assert promised["tokens"]["mean"] > before["tokens"]["mean"]
+    settings = ran.out[ran.out.index("# chosen with") :]
+    assert settings.strip() == found["settings"].strip()
+    line = ("bench", "run", "--data", "north", "--methods", "beliefrag", "--no-judge", "--model", model, *BORROWED)
+    for out, expected, toml in (("before", before, ""), ("after", promised, settings)):
+        (home / "beliefrag.toml").write_text(toml)
+        assert beliefrag(*line, "--out", out).code == 0
+        assert mean(home / out, "beliefrag", lambda r: r["metrics"]["f1"]) == pytest.approx(expected["quality"]["mean"])
+        assert mean(home / out, "beliefrag", lambda r: r["usage"]["tokens"]) == pytest.approx(
+            expected["tokens"]["mean"]
+        )
+        assert mean(home / out, "beliefrag", lambda r: r["metrics"]["rounds"]) == expected["rounds"]["mean"]
+
+
+def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Path) -> None:
+    survey(home)
+    line = ("tune", "run", "--borrow", "published", "--min-f1", "0.5")
+    first = beliefrag(*line)
+    files = {path.name: path.read_bytes() for path in (home / "run" / "tune").iterdir()}
+    second = beliefrag(*line, "--out", "again")
+    assert (first.code, first.out) == (0, second.out)
+    assert {path.name: path.read_bytes() for path in (home / "again").iterdir()} == files
+    assert set(files) == {"tune.json", "tune.csv", "tune.md", "tune.png", "tune.pdf"}
+
+
+def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home: Path) -> None:
+    survey(home)
+    out = beliefrag("tune", "run", "--borrow", "published").out
+    assert re.match(r"\d+ questions choose \(xsel\), \d+ are held out to check the choice \(xhold\)", out)
+    assert "ending earlier, or at any recorded state\tyes\t" in out
+    assert "corrections off\twhere nothing calls for one\t0 of 16 questions" in out
+    assert "answer\tretrieval value\tnovelty\tcorrections\tF1\tF1 95 %\ttokens\t" in out
+    assert "Nothing was chosen: give --max-tokens or --min-f1." in out
+    assert "[thresholds]" not in out.splitlines()
+
+
+def test_a_goal_out_of_reach_is_said_and_fails(beliefrag: Command, home: Path) -> None:
+    survey(home)
+    ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "1", "--retrieval-value", "0.05,0.1")
+    assert ran.code == 1
+    assert "No point gives the greatest F1 at no more than 1 tokens per question" in ran.out
+    assert (home / "run" / "tune" / "tune.png").exists()
+
+
+def test_corrections_off_must_have_been_recorded(beliefrag: Command, home: Path) -> None:
+    survey(home, {**WEAK, "unhelpful_doc_ids": [1]})
+    line = ("tune", "run", "--borrow", "published", "--answer", "0.9", "--retrieval-value", "0.05")
+    ran = beliefrag(*line, "--corrections", "off")
+    assert ran.code == 1
+    assert re.search(r"corrections off would give: \d of \d questions leave the record at", ran.err)
+    assert "'beliefrag calibrate collect --uncorrected' collects both ways." in ran.err
+
+
+def test_corrections_recorded_both_ways_can_be_switched_off(beliefrag: Command, home: Path) -> None:
+    survey(home, {**WEAK, "unhelpful_doc_ids": [1]}, ("survey", "survey_uncorrected"))
+    line = ("tune", "run", "--borrow", "published", "--corrections", "on,off", "--answer", "0.9")
+    ran = beliefrag(*line, "--retrieval-value", "0.05", "--novelty", "0.2")
+    assert ran.code == 0, ran.err
+    assert "corrections off\tyes\t16 of 16 questions" in ran.out
+
+
+def test_a_run_without_answers_on_trial_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:
+    survey(home, methods=("beliefrag",))
+    ran = beliefrag("tune", "run", "--borrow", "published")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "error: run has no answers on trial to choose from: at none of its states (verifier form: structured). "
+        "Collect states with 'beliefrag calibrate collect', and tune that run.\n"
+    )
+
+
+def test_a_run_of_other_methods_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:
+    survey(home, methods=("static",))
+    assert "run has no answers on trial to choose from: it ran static" in beliefrag("tune", "run").err
+
+
+def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path) -> None:
+    survey(home)
+    assert "No calibration was fitted for scripted:" in beliefrag("tune", "run").err
+    ran = beliefrag("tune", "run", "--calibration", "published")
+    assert ran.code == 1
+    assert "--borrow published" in ran.err
+
+
+def test_the_measure_must_have_been_recorded(beliefrag: Command, home: Path) -> None:
+    survey(home)
+    ran = beliefrag("tune", "run", "--borrow", "published", "--measure", "judge")
+    assert "No answer on trial of this run has the measure judge. Collect states with a judge." in ran.err
+    ran = beliefrag("tune", "run", "--borrow", "published", "--measure", "exact_match", "--answer", "0.5")
+    assert ran.code == 0
+    assert "\tEM\tEM 95 %\t" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--answer", "0.3,x"), "--answer takes numbers between 0 and 1, not '0.3,x'."),
+        (("--novelty", "1.5"), "--novelty takes numbers between 0 and 1, not '1.5'."),
+        (("--answer", "nan"), "--answer takes numbers between 0 and 1, not 'nan'."),
+        (("--corrections", "maybe"), "--corrections takes on, off or on,off, not 'maybe'."),
+        (("--max-tokens", "9", "--min-f1", "0.5"), "--max-tokens and --min-f1 are two goals."),
+        (("--max-tokens", "nan"), "Invalid value for '--max-tokens'"),
+        (("--measure", "f2"), "There is no measure 'f2'."),
+    ],
+)
+def test_wrong_usage_is_one_line(beliefrag: Command, given: tuple[str, ...], words: str) -> None:
+    ran = beliefrag("tune", "run", *given)
+    assert ran.code == 2
+    assert words in ran.err
+
+
+def test_the_help_names_the_values_that_are_really_tried(beliefrag: Command) -> None:
+    words = re.sub(r"[\s│]+", " ", beliefrag("tune", "--help").out)
+    for values in (RETRIEVAL_VALUE, NOVELTY):
+        assert f"Ours: {', '.join(f'{value:g}' for value in values)}." in words
+    assert "Example: beliefrag tune " in words
