@@ -178,3 +178,16 @@ def test_the_help_names_the_values_that_are_really_tried(beliefrag: Command) -> 
     for values in (RETRIEVAL_VALUE, NOVELTY):
         assert f"Ours: {', '.join(f'{value:g}' for value in values)}." in words
     assert "Example: beliefrag tune " in words
+
+
+def test_the_commands_of_the_page_work(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    survey(home)
+    (home / "runs").mkdir()
+    (home / "run").rename(home / "runs" / "states")
+    monkeypatch.setenv("BELIEFRAG_BORROW", "published")
+    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^beliefrag (.*)$", page, re.MULTILINE)
+    assert len(commands) >= 4
+    for line in commands:
+        ran = beliefrag(*line.split())
+        assert ran.code == 0, f"{line}: {ran.out} {ran.err}"
