@@ -91,9 +91,9 @@ def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home:
     survey(home)
     out = beliefrag("tune", "run", "--borrow", "published").out
     assert re.match(r"\d+ questions choose \(xsel\), \d+ are held out to check the choice \(xhold\)", out)
-    assert "ending earlier, or at any recorded state\tyes\t" in out
-    assert "corrections off\twhere nothing calls for one\t0 of 16 questions" in out
-    assert "answer\tretrieval value\tnovelty\tcorrections\tF1\tF1 95 %\ttokens\t" in out
+    assert "  ending earlier, or at any recorded state: yes (" in out
+    assert "  corrections off: where nothing calls for one (0 of 16 questions were recorded without them)" in out
+    assert "; all with novelty 0.2, corrections on, abstained 0.0%:\nanswer\tretrieval\tF1\tF1 95 %\ttokens\t" in out
     assert "Nothing was chosen: give --max-tokens or --min-f1." in out
     assert "[thresholds]" not in out.splitlines()
 
@@ -120,7 +120,7 @@ def test_corrections_recorded_both_ways_can_be_switched_off(beliefrag: Command, 
     line = ("tune", "run", "--borrow", "published", "--corrections", "on,off", "--answer", "0.9")
     ran = beliefrag(*line, "--retrieval-value", "0.05", "--novelty", "0.2")
     assert ran.code == 0, ran.err
-    assert "corrections off\tyes\t16 of 16 questions" in ran.out
+    assert "  corrections off: yes (16 of 16 questions" in ran.out
 
 
 def test_a_run_without_answers_on_trial_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:

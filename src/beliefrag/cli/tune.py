@@ -139,18 +139,23 @@ def _show(tuning: Tuning, written: list[Path]) -> None:
     for note in tuning.notes:
         say(f"warning: {note}")
     typer.echo("\nWhat recorded states can tell:")
-    print_table(*words.moves_table(tuning))
+    for move, told, why in words.moves_table(tuning)[1]:
+        typer.echo(f"  {move}: {told} ({why})")
     if tuning.refusals:
         whole = len(tuning.points) + len(tuning.refusals)
         typer.echo(f"\nRefused, {len(tuning.refusals):,} of {whole:,} points, for nobody recorded what they do:")
-        print_table(*words.refusals_table(tuning))
-    typer.echo("\nThe frontier on xsel, from the cheapest to the best:")
-    print_table(*words.frontier_table(tuning))
+        for points, questions, action, departed, collect in words.refusals_table(tuning)[1]:
+            typer.echo(f"  {points} points: {questions} questions leave the record at {action}, {departed}. {collect}")
+    table, constant = words.narrow(words.frontier_table(tuning), "novelty", "corrections", "abstained")
+    typer.echo(f"\nThe frontier on xsel, from the cheapest to the best{f'; all with {constant}' if constant else ''}:")
+    print_table(*table)
     typer.echo("")
     for sentence in words.verdict(tuning):
         typer.echo(shown(sentence))
     if tuning.chosen:
-        print_table(*words.comparison_table(tuning))
+        headings, rows = words.comparison_table(tuning)
+        # As far as a narrow terminal goes; rounds and abstentions are in the files.
+        print_table(headings[:7], [row[:7] for row in rows])
         typer.echo("\nFor the settings file:")
         typer.echo(words.settings_toml(tuning.chosen.thresholds, tuning.artifact.name))
     for path in written:

@@ -59,8 +59,9 @@ def draw_frontier(tuning: Tuning) -> Figure:
         axes.axvline(tuning.goal.max_tokens, color="0.4", linestyle=":", label="token budget")
     if tuning.goal and tuning.goal.min_quality is not None:
         axes.axhline(tuning.goal.min_quality, color="0.4", linestyle=":", label=f"{title} floor")
-    axes.set_xlim(left=0)
-    axes.set_ylim(0, 1)
+    # A little beyond the ends: a mark at nought or one is to be seen whole.
+    axes.set_xlim(left=-0.03 * axes.get_xlim()[1])
+    axes.set_ylim(-0.04, 1.04)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 

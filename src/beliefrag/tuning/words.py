@@ -25,6 +25,7 @@ __all__ = [
     "frontier_table",
     "goal_words",
     "moves_table",
+    "narrow",
     "refusals_table",
     "settings_toml",
     "verdict",
@@ -69,10 +70,20 @@ def refusals_table(tuning: Tuning) -> Table:
     return ("points refused", "questions that leave the record", "at", "asking for", "to be told"), rows
 
 
+def narrow(table: Table, *columns: str) -> tuple[Table, str]:
+    """The table without those of the columns that say the same on every row, and what they say; empty if nothing."""
+    headings, rows = table
+    same = {name: {row[headings.index(name)] for row in rows} for name in columns}
+    constant = {name: values.pop() for name, values in same.items() if len(values) == 1}
+    kept = [place for place, name in enumerate(headings) if name not in constant]
+    words = ", ".join(f"{name} {value}" for name, value in constant.items())
+    return (tuple(headings[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]), words
+
+
 def frontier_table(tuning: Tuning) -> Table:
     """The points that are worth having, on the questions that choose."""
     title = MEASURES[tuning.recorded.measure]
-    axes = ("answer", "retrieval value", "novelty", "corrections")
+    axes = ("answer", "retrieval", "novelty", "corrections")
     headings = (*axes, title, f"{title} 95 %", "tokens", "tokens 95 %", "rounds", "abstained", "mark")
     rows = [_point_row(point, _mark(point, tuning)) for point in tuning.frontier]
     if isinstance(tuning.own, Point) and not any(_same(tuning.own, point) for point in tuning.frontier):
@@ -158,19 +169,24 @@ def _cells(point: Point) -> tuple[str, ...]:
     means = point.means
     return (
         f"{means['quality'].mean:.3f}",
-        interval("f1", means["quality"]),
+        _between("f1", means["quality"]),
         f"{means['tokens'].mean:,.0f}",
-        interval("tokens", means["tokens"]),
+        _between("tokens", means["tokens"]),
         f"{means['rounds'].mean:.2f}",
         f"{means['abstained'].mean:.1%}",
     )
+
+
+def _between(measure: str, estimate: Estimate) -> str:
+    # Narrow, for a frontier has many columns. Nothing here is below zero, so that a dash cannot be a minus.
+    return interval(measure, estimate).replace(" to ", "–").replace(" ?", "?")
 
 
 def _difference(measure: str, gap: Estimate) -> tuple[str, str]:
     digits = ",.0f" if measure == "tokens" else ".3f"
     if gap.low is None or gap.high is None:
         return f"{gap.mean:+{digits}}", "-"
-    return f"{gap.mean:+{digits}}", f"{gap.low:+{digits}} to {gap.high:+{digits}}{' ?' if gap.few else ''}"
+    return f"{gap.mean:+{digits}}", f"{gap.low:+{digits}} to {gap.high:+{digits}}{'?' if gap.few else ''}"
 
 
 def _mark(point: Point, tuning: Tuning) -> str:
