@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from beliefrag._version import __version__
 from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.questions import LabelledQuestion
+from beliefrag.calibration import Circumstances
 from beliefrag.method import ScoreScale, Thresholds
 from beliefrag.models.prices import Price
 from beliefrag.types import Budget
@@ -93,6 +94,11 @@ class RunRecord(_Strict):
     def seen_by_calibration(self) -> int:
         """How many of the questions the calibration was fitted or chosen on."""
         return sum(len(dataset.seen_by_calibration) for dataset in self.datasets.values())
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What its episodes asked and searched with, for a calibration to be held against."""
+        return Circumstances(self.model, self.verifier, self.prompts, self.retriever)
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:

@@ -100,7 +100,7 @@ def tune(
     """
     import os
 
-    from beliefrag.calibration import artifact_for
+    from beliefrag.calibration import artifact_for, doubts
     from beliefrag.cli.exits import FAILED
     from beliefrag.cli.opening import busy
     from beliefrag.paths import cache_dir
@@ -113,11 +113,10 @@ def tune(
     settings = load_settings({"calibration": calibration, "borrow": borrow}, config=config).settings
     with busy("reading the run"):
         recorded = read_recorded(run, label)
-    made = recorded.run
-    artifact = artifact_for(made.model, calibration=settings.calibration, borrow=settings.borrow)
-    doubts = artifact.doubts(borrowed=settings.borrow is not None, verifier=made.verifier, prompts=made.prompts)
+    here = recorded.run.circumstances
+    artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
     with busy("trying operating points"):
-        tuning = tune_(recorded, artifact, grid=grid, goal=goal, doubts=doubts)
+        tuning = tune_(recorded, artifact, grid=grid, goal=goal, doubts=doubts(artifact, here))
     # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
     os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
     from beliefrag.tuning.files import write_tuning

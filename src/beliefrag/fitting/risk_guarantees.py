@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from beliefrag.bench.record import RunRecord, now
-from beliefrag.calibration import Artifact, Circumstances, Guarantee, doubts, load_artifact
+from beliefrag.calibration import Artifact, Guarantee, doubts, load_artifact
 from beliefrag.calibration.risk import METHOD, choose_threshold
 from beliefrag.errors import CalibrationError
 from beliefrag.fitting.risk_points import RiskPoints
@@ -28,7 +28,7 @@ def artifact_of_run(name_or_path: str, run: RunRecord) -> Artifact:
         CalibrationError: There is no such artifact, or the run was recorded with something else.
     """
     artifact = load_artifact(name_or_path)
-    if reasons := doubts(artifact, Circumstances(run.model, run.verifier, run.prompts, run.retriever)):
+    if reasons := doubts(artifact, run.circumstances):
         raise CalibrationError(
             f"The calibration {artifact.name} can carry no guarantee from this run: {'; '.join(reasons)}.",
             remedy="Fit one for the model, verifier form, prompts and retriever of the run.",

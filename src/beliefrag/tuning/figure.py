@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from beliefrag.bench.cells import MEASURES
 from beliefrag.bench.partitions import Partition
 from beliefrag.bench.statistics import Estimate
-from beliefrag.bench.summary import MEASURES
 from beliefrag.tuning.sweep import Point
 from beliefrag.tuning.tune import Tuning
 

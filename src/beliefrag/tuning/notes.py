@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from beliefrag.bench.cells import MEASURES
 from beliefrag.bench.partitions import Partition
-from beliefrag.bench.summary import MEASURES
 from beliefrag.calibration import Artifact
 from beliefrag.tuning.recorded import Recorded
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from beliefrag.bench.cells import MEASURES
 from beliefrag.bench.partitions import Partition, partition
 from beliefrag.bench.record import RunRecord
-from beliefrag.bench.summary import MEASURES
 from beliefrag.fitting.states import Label, State, Trajectory, read_trajectories
 from beliefrag.method import Thresholds
 from beliefrag.tuning.errors import TuningError

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import fields
 
+from beliefrag.bench.cells import MEASURES
 from beliefrag.bench.partitions import Partition
 from beliefrag.bench.report.table import interval
 from beliefrag.bench.statistics import Estimate
-from beliefrag.bench.summary import MEASURES
 from beliefrag.method import Thresholds
 from beliefrag.tuning.choice import Goal
 from beliefrag.tuning.grid import corrects
