@@ -12,11 +12,11 @@ from beliefrag.calibration import (
     Guarantee,
     guarantee_for,
     load_artifact,
-    save_artifact,
     shipped_artifacts,
     under_guarantee,
 )
 from beliefrag.errors import CalibrationError
+from beliefrag.fitting.writing import write_artifact
 from beliefrag.method import Thresholds
 from beliefrag.types import Budget
 
@@ -55,7 +55,7 @@ def asked(fitted: Artifact, **changes: Any) -> Guarantee:
 
 def test_a_guarantee_survives_the_way_through_a_file(tmp_path: Path) -> None:
     nothing = TENTH.model_copy(update={"max_error": 0.01, "threshold": None, "answered": 0, "wrong": 0})
-    save_artifact(artifact(TENTH, nothing), tmp_path / "deep" / "mine.json")
+    write_artifact(artifact(TENTH, nothing), tmp_path / "deep" / "mine.json")
     assert load_artifact(str(tmp_path / "deep" / "mine.json")).guarantees == (TENTH, nothing)
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["mine.json"]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from beliefrag.bench.partitions import Partition, partition
 from beliefrag.bench.setup import Wanted
-from beliefrag.calibration import load_artifact, save_artifact
+from beliefrag.calibration import load_artifact
 from beliefrag.cli import bench_run
+from beliefrag.fitting.writing import write_artifact
 from beliefrag.models.scripted import Scripted
 from beliefrag.retrieval import Bm25Index
 from beliefrag.settings import Settings
@@ -49,5 +50,5 @@ def calibration(folder: Path, model: str, **changes: Any) -> Path:
     backbone = Scripted(Path(model.removeprefix("scripted:"))).identity
     file = folder / "mine.json"
     fitted = {"name": "mine", "origin": "fitted", "backbone": backbone, "retriever": Bm25Index.identity, **changes}
-    save_artifact(load_artifact("published").model_copy(update=fitted), file)
+    write_artifact(load_artifact("published").model_copy(update=fitted), file)
     return file

@@ -5,7 +5,6 @@ from beliefrag.calibration.artifact import Artifact, Calibration
 from beliefrag.calibration.choice import artifact_for, load_artifact, shipped_artifacts
 from beliefrag.calibration.guarantee import Guarantee
 from beliefrag.calibration.match import Circumstances, doubts, mismatches
-from beliefrag.calibration.saving import save_artifact
 
 __all__ = [
     "Artifact",
@@ -17,7 +16,6 @@ __all__ = [
     "guarantee_for",
     "load_artifact",
     "mismatches",
-    "save_artifact",
     "shipped_artifacts",
     "under_guarantee",
 ]

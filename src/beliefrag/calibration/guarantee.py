@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from beliefrag.calibration.strict import Strict
 from beliefrag.method import Thresholds
 from beliefrag.types import Budget
 
 __all__ = ["Guarantee", "target_words"]
 
 
-class Guarantee(BaseModel):
+class Guarantee(Strict):
     """What `beliefrag calibrate risk` found for one target.
 
     The threshold was chosen on the endings of one policy. With other thresholds, another budget or other prompts,
     questions end elsewhere, and nothing is known about the errors there.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_error: float = Field(gt=0, lt=1)
     """Of the answers given, at most this share is wrong."""

@@ -56,12 +56,12 @@ def risk(
 
     Example: beliefrag calibrate risk mine.json runs/survey --max-error 0.1 --max-error 0.2
     """
-    from beliefrag.calibration import save_artifact
     from beliefrag.cli.notices import say
     from beliefrag.errors import SettingsError
     from beliefrag.fitting.risk_guarantees import artifact_of_run, guarantees_from, with_guarantees
     from beliefrag.fitting.risk_points import risk_points
     from beliefrag.fitting.states import LABELS, read_trajectories
+    from beliefrag.fitting.writing import write_artifact
     from beliefrag.method import ScoreScale
     from beliefrag.settings import load_settings
 
@@ -81,11 +81,12 @@ def risk(
     artifact = artifact_of_run(calibration, record)
     # The scale is not used: relevance was measured when the states were recorded.
     fit = artifact.calibration(artifact.score_scale or ScoreScale(0.0, 1.0))
-    found = risk_points(record, trajectories, fit, label=by, thresholds=thresholds)
+    seen = artifact.seen(each for dataset in record.datasets.values() for each in dataset.question_ids)
+    found = risk_points(record, trajectories, fit, label=by, thresholds=thresholds, seen=seen)
     guarantees = guarantees_from(
         found, record, targets=targets, confidence=settings.confidence, label=by, thresholds=thresholds
     )
-    save_artifact(with_guarantees(artifact, guarantees), file)
+    write_artifact(with_guarantees(artifact, guarantees), file)
     _print(guarantees, found)
     say(f"written: {file}")
     for picture in _draw(found, guarantees, file):

@@ -51,4 +51,5 @@ def _distance(point: Point, own: Thresholds) -> tuple[int, float, tuple[float, .
     here, there = astuple(point.thresholds), astuple(own)
     pairs = list(zip(here, there, strict=True))
     switches = sum(a is not b for a, b in pairs if isinstance(a, bool))
-    return switches, sum(abs(a - b) for a, b in pairs if not isinstance(a, bool)), here
+    numbers = [(a or 0.0, b or 0.0) for a, b in pairs if not isinstance(a, bool)]
+    return switches, sum(abs(a - b) for a, b in numbers), tuple(a for a, _ in numbers)
