@@ -76,7 +76,7 @@ def test_name_label_and_everything_are_in_the_file(beliefrag: Command, states: P
     assert ran.code == 0, ran.err
     shown = beliefrag("calibrate", "show", "a/b.json", "--json").record
     assert (shown["name"], shown["fit"]["label"], shown["contaminated"]) == ("mine", "cover", True)
-    assert "Coefficients in use, fitted on all questions" in ran.out
+    assert "The numbers in use" in ran.out
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,12 @@ __all__ = ["print_comparison", "print_side_by_side"]
 def print_side_by_side(first: Artifact, second: Artifact) -> None:
     """Prints what each is, and what each reported of itself on questions of its own."""
     one, other = _told(first), _told(second)
+    names = dict.fromkeys((*first.prompts, *second.prompts))
+    changed = [name for name in names if first.prompts.get(name) != second.prompts.get(name)]
+    # Hashes side by side tell nobody anything; which ones differ does.
+    one["prompts"] = other["prompts"] = f"differ: {', '.join(changed)}" if changed else "the same"
     rows = [(name, one.get(name, "-"), other.get(name, "-")) for name in dict.fromkeys((*one, *other))]
-    print_table(("what", "A", "B"), rows)
+    print_table(("what", "A", "B"), rows, fold=True)
 
 
 def print_comparison(found: Comparison, first: Artifact, second: Artifact, label: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 import typer
 
@@ -46,15 +47,13 @@ def print_artifact(artifact: Artifact) -> None:
     rows = [(kind, f"{score:.4f}", "chosen" if kind == chosen else "") for kind, score in told.selection.items()]
     _section("Brier score of each kind on the questions for choosing (xsel)", ("kind", "Brier", ""), rows)
     for kind, coefficients in told.coefficients.items():
-        _section(
-            f"Coefficients of the {kind} kind, fitted on xfit" + (" (chosen)" if kind == chosen else ""),
-            ("name", "weight", _FROM, "AUC alone"),
-            [(*_coefficient(name, each), _alone(told.alone, name)) for name, each in coefficients.items()],
-        )
-    if artifact.contaminated:
-        _section(
-            "Coefficients in use, fitted on all questions", ("name", "weight"), list(_plain_coefficients(artifact))
-        )
+        title = f"Coefficients of the {kind} kind, fitted on xfit" + (" (chosen)" if kind == chosen else "")
+        rows = [_coefficient(name, each) for name, each in coefficients.items()]
+        _section(title, ("name", "weight", _FROM), rows)
+    alone = [(name, f"{area:.3f}") for name, area in told.alone.items()]
+    _section("AUC of each diagnostic by itself, on xfit: 0.5 is no signal", ("name", "AUC"), alone)
+    if artifact.contaminated or isinstance(artifact.answerability, IsotonicFit):
+        _section("The numbers in use", ("name", "value"), list(_plain_coefficients(artifact)))
     if told.held_out:
         _section(
             "Reliability on held-out questions: # what came true, | what was predicted",
@@ -158,8 +157,8 @@ def _plain_coefficients(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if isinstance(fitted, LogisticFit | PlattFit):
         yield "intercept", f"{fitted.intercept:+.4f}"
     if isinstance(fitted, LogisticFit):
-        for name in ("relevance", "support", "conflict", "uncertainty", "gap", "novelty", "cost"):
-            yield name, f"{getattr(fitted.weights, name):+.4f}"
+        for name, weight in asdict(fitted.weights).items():
+            yield name, f"{weight:+.4f}"
     elif isinstance(fitted, PlattFit):
         yield "slope", f"{fitted.slope:+.4f}"
     elif isinstance(fitted, IsotonicFit):
@@ -169,10 +168,6 @@ def _plain_coefficients(artifact: Artifact) -> Iterator[tuple[str, str]]:
 
 def _coefficient(name: str, found: Interval) -> tuple[str, str, str]:
     return name, f"{found.value:+.3f}", between(found, 3)
-
-
-def _alone(areas: Mapping[str, float], name: str) -> str:
-    return f"{areas[name]:.3f}" if name in areas else ""
 
 
 def _bin(found: Bin) -> tuple[str, ...]:

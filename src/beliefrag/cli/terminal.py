@@ -32,6 +32,7 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     style: Callable[[str], str] | None = None,
+    fold: bool = False,
 ) -> None:
     """Prints rows: a table on a terminal, otherwise tab-separated lines that other programs can read.
 
@@ -39,6 +40,7 @@ def print_table(
         headings: One for each column.
         rows: The cells, as text that need not be safe.
         style: Gives the style of a cell in the first column.
+        fold: Breaks long cells in all columns but the first, and not in the last alone.
     """
     console = open_console()
     safe = [[shown(cell) for cell in row] for row in rows]
@@ -47,8 +49,8 @@ def print_table(
             console.file.write("\t".join(row) + "\n")
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in headings[:-1]:
-        table.add_column(heading, no_wrap=True)
+    for place, heading in enumerate(headings[:-1]):
+        table.add_column(heading, no_wrap=not fold or place == 0, overflow="fold" if fold else "ellipsis")
     table.add_column(headings[-1], overflow="fold")
     for first, *rest in safe:
         table.add_row(Text(first, style=style(first) if style else ""), *(Text(cell) for cell in rest))

@@ -150,7 +150,7 @@ def _judge(collection: Collection) -> str:
 
 def _partition_words(*, everything: bool) -> str:
     own = "all questions" if everything else "xfit"
-    return f"{own} to fit, xsel to choose, xhold for the quality (40/30/30 by a hash of the id, salt {SALT})"
+    return f"{own} to fit, xsel to choose, xhold for the quality (by salt {SALT})"
 
 
 def _headline(found: Quality | None) -> dict[str, float]:
