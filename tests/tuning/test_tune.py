@@ -180,4 +180,4 @@ def test_a_calibration_that_saw_the_questions_is_told_of() -> None:
     run = recorded(mixed(XSEL), OWN)
     assert tune(run, FIT, grid=Grid((0.5,))).notes == ()
     (note,) = tune(run, planted_artifact(contaminated=True), grid=Grid((0.5,))).notes
-    assert note == "Its fit saw questions of xsel or xhold, so that figures on these parts flatter it."
+    assert note == "Its fit saw questions that were held out, so that figures on xhold flatter it."

@@ -20,8 +20,12 @@ def notes(recorded: Recorded, artifact: Artifact, doubts: Sequence[str]) -> tupl
 def _notes(recorded: Recorded, artifact: Artifact, doubts: Sequence[str]) -> Iterator[str]:
     if doubts:
         yield f"The calibration {artifact.name} may be off here: {'; '.join(doubts)}."
+    for part in (Partition.XSEL, Partition.XHOLD):
+        asked = [question for questions in recorded.parts[part].values() for question in questions]
+        if seen := artifact.seen(asked):
+            yield f"Its fit saw {len(seen):,} of {len(asked):,} questions of {part.value}: figures on them flatter it."
     if artifact.contaminated:
-        yield "Its fit saw questions of xsel or xhold, so that figures on these parts flatter it."
+        yield "Its fit saw questions that were held out, so that figures on xhold flatter it."
     used = recorded.run.calibration
     if used and used.name != artifact.name:
         yield f"The run's own episodes were decided with the calibration {used.name}; figures here are with this one."
