@@ -188,9 +188,17 @@ def test_a_terminal_gets_tables(home: Path) -> None:
     assert re.search(r"support\s+\+7\.4585", screen)
 
 
-def test_the_commands_of_the_page_work(beliefrag: Command, states: Path) -> None:
+def test_the_commands_of_the_page_work(
+    beliefrag: Command, home: Path, states: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(home / "data", "hotpotqa", split="train")
+    (home / "notes").mkdir()
+    (home / "notes" / "ship.txt").write_text("The ship north0 was built in Larvik.", encoding="utf-8")
+    (home / "asked.csv").write_text("question,answers\nWhere was ship north0 built?,Larvik\n", encoding="utf-8")
+    monkeypatch.setenv("BELIEFRAG_MODEL", write_script(home))
+    monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")
     commands = re.findall(r"^beliefrag (calibrate .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(commands) >= 3
+    assert len(commands) >= 5
     for line in commands:
         ran = beliefrag(*shlex.split(line))
         assert ran.code == 0, f"{line}: {ran.err}"
