@@ -177,6 +177,8 @@ def test_few_examples_are_warned_of_and_too_few_searches_leave_the_schedule(tmp_
 def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match="All answers at the 120 states for fitting are wrong by f1"):
         fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 0.0)
+    with pytest.raises(CalibrationError, match="All answers at the 120 states for fitting are right by f1"):
+        fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 1.0)
     with pytest.raises(CalibrationError, match=r"No question of the part for fitting \(xfit\)"):
         fitted(tmp_path, questions=ids_of(Partition.XHOLD))
 

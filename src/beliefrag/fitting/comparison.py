@@ -61,7 +61,7 @@ def compare_artifacts(first: Artifact, second: Artifact, collection: Collection,
             f"No state is left to compare on: {len(seen)} questions were seen by one of the fits.",
             remedy="Collect states of other questions, or take another --label.",
         )
-    if not 0 < examples.rate < 1:
+    if not examples.mixed:
         raise CalibrationError(
             f"All {len(examples)} states came out alike by {label}: there is nothing to tell apart.",
             remedy="Collect states of more questions, or take another --label.",

@@ -73,6 +73,11 @@ class Examples:
         return float(self.weights @ self.outcomes / self.weights.sum())
 
     @property
+    def mixed(self) -> bool:
+        """Whether both outcomes are there."""
+        return len({example.positive for example in self.each}) == 2
+
+    @property
     def count(self) -> PartCount:
         """How much there is of each outcome."""
         return PartCount(

@@ -128,8 +128,8 @@ def _both_outcomes(own: Examples, label: Label) -> None:
             f"No question of the part for fitting (xfit) has a state with evidence and a label by {label}.",
             remedy="Collect more questions, or take another --label.",
         )
-    if not 0 < own.rate < 1:
-        which = "right" if own.rate else "wrong"
+    if not own.mixed:
+        which = "right" if own.each[0].positive else "wrong"
         raise CalibrationError(
             f"All answers at the {len(own)} states for fitting are {which} by {label}: there is nothing to tell apart.",
             remedy="Collect more questions, or take another --label.",
