@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from beliefrag.errors import ReplyError
 from beliefrag.models.counting import STAND_IN, count_tokens
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
@@ -135,3 +136,5 @@ def test_a_stop_text_in_the_thinking_is_told_apart_from_other_empty_replies() ->
     for others in ({"message": thinking}, {"stop": ("</a>",)}):
         with pytest.raises(EmptyReplyError, match="empty message"):
             read(None, **others)
+    with pytest.raises(ReplyError, match="refused: I will not"):
+        read(None, message={**thinking, "refusal": "I will not"}, stop=("</a>",))

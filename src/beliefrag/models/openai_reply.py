@@ -100,7 +100,7 @@ def read_reply(
     text = before_stop(said, request.stop)
     tokens_in, tokens_out, counted_by = _cost(completion, request, choice)
     if not text.strip():
-        if request.stop and thought and choice.finish_reason == "stop":
+        if request.stop and thought and choice.finish_reason == "stop" and not choice.message.refusal:
             raise _stopped_thinking(server, tokens_in + tokens_out)
         raise _without_text(choice, server, tokens_in + tokens_out, secrets)
     return ChatReply(
