@@ -21,14 +21,6 @@ app = typer.Typer(
 )
 app.command("collect")(collect_command)
 
-_Label = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="What says that an answer was right: judge, f1 (from one half on), exact_match or cover. By default the "
-        "judge where every answer was judged, otherwise f1.",
-    ),
-]
 _Artifact = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A calibration.", show_default=False)]
 
 
@@ -38,7 +30,7 @@ def fit(
         list[Path], typer.Argument(metavar="RUN...", help="Folders with recorded states.", show_default=False)
     ],
     *,
-    label: _Label = None,
+    label: options.Label = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it; by default as the model is called.")
     ] = None,
@@ -116,7 +108,7 @@ def compare(
             "can be given again.",
         ),
     ] = None,
-    label: _Label = None,
+    label: options.Label = None,
     debug: options.Debug = False,
 ) -> None:
     """Set two calibrations side by side; with --states also on the same states, with intervals of the difference.

@@ -39,9 +39,7 @@ def risk(
     confidence: Annotated[
         float | None, typer.Option(metavar="SHARE", help="How surely it is kept to; 0.9 by default.")
     ] = None,
-    label: Annotated[
-        str, typer.Option(metavar="NAME", help="What says that an answer is right: judge, f1, exact_match or cover.")
-    ] = "f1",
+    label: options.Label = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to save the calibration with it; by default in its own file."),
@@ -58,9 +56,9 @@ def risk(
     """
     from beliefrag.cli.notices import say
     from beliefrag.errors import SettingsError
+    from beliefrag.fitting.collection import collect, label_named
     from beliefrag.fitting.risk_guarantees import artifact_of_run, guarantees_from, with_guarantees
     from beliefrag.fitting.risk_points import risk_points
-    from beliefrag.fitting.states import LABELS, read_trajectories
     from beliefrag.fitting.writing import write_artifact
     from beliefrag.method import ScoreScale
     from beliefrag.settings import load_settings
@@ -70,14 +68,14 @@ def risk(
         if not 0 < share < 1:
             raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}")
     settings = load_settings({"confidence": confidence}, config=config).settings
-    by = next((known for known in LABELS if known == label), None)
-    if by is None:
-        raise SettingsError(f"No label is called {label!r}.", remedy=f"Choose one of {', '.join(LABELS)}.")
+    wanted = label_named(label) if label else None
     if not settings.thresholds.abstain:
         raise SettingsError("A policy that never abstains keeps to no bound.", remedy="Set thresholds.abstain to true.")
     thresholds = replace(settings.thresholds, least_answerability=None)
     file = _file_to_write(calibration, out)
-    record, trajectories = read_trajectories(run)
+    collection = collect([run])
+    (record,), trajectories = collection.runs, collection.trajectories
+    by = wanted or collection.default_label()
     artifact = artifact_of_run(calibration, record)
     # The scale is not used: relevance was measured when the states were recorded.
     fit = artifact.calibration(artifact.score_scale or ScoreScale(0.0, 1.0))

@@ -18,6 +18,7 @@ __all__ = [
     "Debug",
     "Docs",
     "Index",
+    "Label",
     "MaxError",
     "Model",
     "NoCache",
@@ -119,6 +120,14 @@ Prompts = Annotated[
         metavar="DIR",
         help="A folder with prompts that replace ours; see 'beliefrag prompt list'.",
         rich_help_panel=_MODEL,
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What says that an answer was right: judge, f1 (from one half on), exact_match or cover. By default the "
+        "judge where every answer was judged, otherwise f1.",
     ),
 ]
 NoCache = Annotated[
