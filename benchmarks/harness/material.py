@@ -25,7 +25,7 @@ def write_dataset(folder: Path, questions: int, passages: int = PASSAGES) -> Pat
     """Writes so many questions and the passages to search, and gives the folder.
 
     Question k asks where the founder of harbour k was born. Each harbour's passage names the next harbour, so searches
-    lead on, and one word in sixteen is not ASCII, as in real passages.
+    lead on. A third of the words are not all ASCII, more than in real passages: such text is slower to handle.
     """
     home = folder / _NAME
     home.mkdir(parents=True)

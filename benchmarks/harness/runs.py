@@ -10,7 +10,7 @@ from pathlib import Path
 
 from beliefrag.bench.plan import make_plan
 from beliefrag.bench.results import EpisodeLog
-from beliefrag.bench.runner import Runner, Watcher
+from beliefrag.bench.runner import Runner, Watcher, episodes_for
 from beliefrag.bench.setup import Setup, Wanted, set_up
 from beliefrag.settings import Settings
 
@@ -47,7 +47,7 @@ def play(
         url: The server.
         data: The dataset.
         place: Where the run's folder and its cache go. What an earlier run cached there is found.
-        at_once: Episodes and calls at a time.
+        at_once: Calls at a time.
         methods: Whom to play.
         n: Questions.
         replay: Take all replies from the cache.
@@ -68,7 +68,7 @@ def play(
 
 async def _timed(setup: Setup, log: EpisodeLog, at_once: int, watcher: Watcher | None) -> Spent:
     plan = make_plan(setup, log.episodes, at_once=at_once)
-    runner = Runner(setup, log, at_once=at_once, watcher=watcher)
+    runner = Runner(setup, log, at_once=episodes_for(at_once), watcher=watcher)
     wall, processor = time.perf_counter(), time.process_time()
     tally = await runner.run(plan)
     spent = Spent(time.perf_counter() - wall, time.process_time() - processor, tally.finished)

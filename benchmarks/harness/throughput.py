@@ -34,7 +34,7 @@ def throughput(
 
     Args:
         place: A folder to work in.
-        levels: Calls and episodes at a time.
+        levels: Calls at a time.
         latency: Seconds that the server takes for every call.
         repeats: Pairs at each level.
         waves: About how many calls are made one after the other: the more, the less weigh ramp-up and end.

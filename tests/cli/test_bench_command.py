@@ -433,6 +433,17 @@ class Troubled:
         return completion("Larvik" if "north0 born" in said else "Oslo")
 
 
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
+    beliefrag: Command, home: Path, chat_server: ChatServer, concurrency: int
+) -> None:
+    write_dataset(home, "north", 8 * concurrency)
+    chat_server.play(completion("Oslo", delay=0.05))
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(chat_server)]
+    assert beliefrag(*line, "--out", "run", "--concurrency", str(concurrency)).code == 0
+    assert chat_server.most_at_once == concurrency
+
+
 def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
     write_dataset(home, "north", 5)
     line = ["bench", "run", "--data", "north", "--methods", "no_rag,static,iterative,beliefrag", "--no-judge"]

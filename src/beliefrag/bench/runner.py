@@ -18,10 +18,19 @@ from beliefrag.bench.setup import Setup
 from beliefrag.events import Event
 from beliefrag.result import Result
 
-__all__ = ["Runner", "Tally", "Watcher"]
+__all__ = ["Runner", "Tally", "Watcher", "episodes_for"]
 
 GIVE_UP_AFTER = 24
 """So many failures one after another, with no episode ended well in between, are no accident."""
+
+
+def episodes_for(calls: int) -> int:
+    """How many episodes at a time keep so many calls under way.
+
+    An episode that searches, waits for the cache or is written down makes no call. A quarter more of them fills its
+    place; where calls are made one by one, episodes are too.
+    """
+    return calls + calls // 4
 
 
 class Watcher(Protocol):

@@ -67,7 +67,7 @@ def run(
         typer.Option(
             metavar="N",
             min=1,
-            help="Most episodes and calls at a time; the server's own rate is found. 1 for an embedded model.",
+            help="Most calls at a time; the server's own rate is found. 1 for an embedded model.",
             rich_help_panel=_HOW,
         ),
     ] = None,

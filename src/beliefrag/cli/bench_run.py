@@ -16,7 +16,7 @@ from beliefrag.bench.money import in_dollars
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.record import RUN_FILE, RunRecord, merged
 from beliefrag.bench.results import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes
-from beliefrag.bench.runner import Runner, Tally, Watcher
+from beliefrag.bench.runner import Runner, Tally, Watcher, episodes_for
 from beliefrag.bench.setup import Setup, Wanted, set_up
 from beliefrag.cli.bench_progress import watching
 from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
@@ -62,7 +62,7 @@ async def _play(
     setup: Setup, log: EpisodeLog, plan: Plan, *, at_once: int, watcher: Watcher, patient: bool
 ) -> Tally | None:
     """The tally; None if it was broken off by a second Ctrl-C."""
-    runner = Runner(setup, log, at_once=at_once, watcher=watcher, patient=patient)
+    runner = Runner(setup, log, at_once=episodes_for(at_once), watcher=watcher, patient=patient)
     task, events = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     interrupts = 0
