@@ -156,7 +156,10 @@ async def test_a_stop_text_ends_the_reply_before_it_is_written(model: Embedded) 
 
 async def test_a_text_that_only_begins_like_a_stop_text_stays_in_the_reply(model: Embedded) -> None:
     whole = await model.chat(ask("Count: one two three four five six", max_tokens=24))
-    begins_like = whole.text[6:9] + "</nothing of the kind>"
+    pieces = [whole.text[start : start + 3] for start in range(3, len(whole.text) - 6)]
+    # llama.cpp holds back an end that may become a stop text, so the reply must not end in the beginning of this one.
+    piece = next(p for p in pieces if not whole.text.endswith((p, p[:2], p[:1])))
+    begins_like = piece + "</nothing of the kind>"
     reply = await model.chat(ask("Count: one two three four five six", max_tokens=24, stop=(begins_like,)))
     assert reply.text == whole.text
 
