@@ -107,7 +107,9 @@ def main() -> None:
     asked = sum(record["usage"]["calls"] - record["timing"]["cached_calls"] for record in read_records(runs["whole"]))
     result = {
         "made": datetime.now(UTC).date().isoformat(),
-        "command": "python -m benchmarks.interrupted " + " ".join(sys.argv[1:]),
+        # Without folders: where somebody keeps their runs is nobody's business.
+        "command": f"python -m benchmarks.interrupted --model {given.model} --borrow {given.borrow} --n {given.n} "
+        f"--kills {given.kills} --soonest {given.soonest:g} --latest {given.latest:g}",
         "model": given.model,
         "episodes": len(episodes),
         "outcomes": dict(Counter(episode.outcome for episode in episodes.values())),
