@@ -278,6 +278,18 @@ def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, ho
     assert not (home / "run").exists()
 
 
+def test_a_dry_run_needs_no_weights(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(home / "nothing-pulled"))
+    write_dataset(home, "north", 2)
+    line = ["bench", "run", "--data", "north", "--methods", "beliefrag", "--model", "local:qwen2.5-coder-1.5b"]
+    ran = beliefrag(*line, "--out", "run", "--dry-run")
+    assert ran.code == 0
+    assert "2 episodes: 2 questions of 1 datasets by 1 methods" in ran.err
+    ran = beliefrag(*line, "--out", "run", "--dry-run", "--judge-model", "local:no-such-model")
+    assert ran.code != 0
+    assert "no-such-model" in ran.err
+
+
 def test_the_estimate_uses_what_the_run_has_measured(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "--methods", "static", "--n", "2", "--no-judge"))
     ran = beliefrag(*line_of(home, "--methods", "static", "--no-judge", "--dry-run"))

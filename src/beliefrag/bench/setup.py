@@ -24,6 +24,7 @@ from beliefrag.methods import CALIBRATED, METHODS, SURVEYS, method_named
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.cache import Cache
 from beliefrag.models.retry import RetryPolicy
+from beliefrag.models.weights import missing_identity
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
@@ -55,6 +56,8 @@ class Wanted:
     judge_base_url: str | None = None
     replay: bool = False
     """Answer from the cache alone, and ask no model."""
+    preview: bool = False
+    """Nothing will be asked: weights that are known by name need not be on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +127,11 @@ def set_up(
     """
     verifier = verifier_form(settings.verifier or default_verifier(settings.model))
     prompts = Prompts.load(settings.prompts)
-    model = around(_open(settings, wanted.replay, before.model if before else None))
+    model = around(_open(settings, wanted, before.model if before else None))
     judging = model
     if wanted.judge and (wanted.judge_model or wanted.judge_base_url):
         own = {"model": wanted.judge_model or settings.model, "base_url": wanted.judge_base_url or settings.base_url}
-        judging = _open(settings.model_copy(update=own), wanted.replay, before.judge if before else None)
+        judging = _open(settings.model_copy(update=own), wanted, before.judge if before else None)
     judge = Judge(judging, prompts) if wanted.judge else None
     artifact: Artifact | None = None
     thresholds = settings.thresholds
@@ -205,10 +208,12 @@ def _chosen(dataset: Dataset, wanted: Wanted) -> Sequence[LabelledQuestion]:
     return sample(dataset.questions, wanted.n or len(dataset.questions), wanted.seed)
 
 
-def _open(settings: Settings, replay: bool, identity: str | None) -> ChatModel:
+def _open(settings: Settings, wanted: Wanted, before: str | None) -> ChatModel:
     provider: ChatModel
-    if replay and identity is not None:
-        provider = _Absent(identity)
+    if wanted.replay and before is not None:
+        provider = _Absent(before)
+    elif wanted.preview and (expected := missing_identity(settings.model)):
+        provider = _Absent(expected)
     else:
         provider = open_provider(
             settings.model,
@@ -219,8 +224,8 @@ def _open(settings: Settings, replay: bool, identity: str | None) -> ChatModel:
         )
     return compose(
         provider,
-        cache=cache_dir() / "replies.sqlite" if settings.cache or replay else None,
-        replay=replay,
+        cache=cache_dir() / "replies.sqlite" if settings.cache or wanted.replay else None,
+        replay=wanted.replay,
         retry=RetryPolicy(seconds=settings.retry_seconds),
         limit=settings.concurrency,
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli import options, run_options
 
 __all__ = ["app"]
 
@@ -16,9 +16,6 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Benchmarks: run methods on datasets, report and compare.", no_args_is_help=True)
 
-_WHAT = "What to run"
-_HOW = "How to run it"
-_JUDGE = "Judge"
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 
 
@@ -26,80 +23,21 @@ _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run."
 def run(
     further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
     *,
-    data: Annotated[
-        list[Path],
-        typer.Option(
-            "--data",
-            metavar="DIR...",
-            help="Datasets in the common form; see 'beliefrag data import'.",
-            rich_help_panel=_WHAT,
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="RUN",
-            help="The run's folder, made or gone on with.",
-            rich_help_panel=_WHAT,
-            show_default=False,
-        ),
-    ],
+    data: run_options.Data,
+    out: run_options.Out,
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="all, or names with commas between.", rich_help_panel=_WHAT)
+        str, typer.Option(metavar="NAMES", help="all, or names with commas between.", rich_help_panel=run_options.WHAT)
     ] = "all",
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "--n", metavar="N", min=1, help="Questions of each dataset; all by default.", rich_help_panel=_WHAT
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="S", help="Which questions are drawn; the same everywhere.", rich_help_panel=_WHAT)
-    ] = 0,
-    split: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Questions of this split only; can be given again.", rich_help_panel=_WHAT),
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Most calls at a time; the server's own rate is found. 1 for an embedded model.",
-            rich_help_panel=_HOW,
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", metavar="", help="Do not ask before a large run.", rich_help_panel=_HOW)
-    ] = False,
-    replay: Annotated[
-        bool,
-        typer.Option(
-            "--replay", metavar="", help="Take every reply from the cache, and ask no model.", rich_help_panel=_HOW
-        ),
-    ] = False,
-    no_judge: Annotated[
-        bool,
-        typer.Option(
-            "--no-judge",
-            metavar="",
-            help="Leave the judge out; the same command without it judges later.",
-            rich_help_panel=_JUDGE,
-        ),
-    ] = False,
-    judge_model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The judge; by default the run's model.", rich_help_panel=_JUDGE),
-    ] = None,
-    judge_base_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The judge's server; by default the run's.", rich_help_panel=_JUDGE),
-    ] = None,
+    n: run_options.N = None,
+    seed: run_options.Seed = 0,
+    split: run_options.Split = None,
+    concurrency: run_options.Concurrency = None,
+    dry_run: run_options.DryRun = False,
+    yes: run_options.Yes = False,
+    replay: run_options.Replay = False,
+    no_judge: run_options.NoJudge = False,
+    judge_model: run_options.JudgeModel = None,
+    judge_base_url: run_options.JudgeBaseUrl = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
@@ -119,7 +57,6 @@ def run(
     from beliefrag.bench.setup import Wanted, chosen_methods
     from beliefrag.cli.bench_run import run as run_
     from beliefrag.cli.weights import ensure_weights
-    from beliefrag.errors import SettingsError
     from beliefrag.settings import load_settings
 
     typed = options.as_settings(
@@ -139,8 +76,7 @@ def run(
         raise typer.BadParameter(
             "it says how surely --max-error is kept to, which is missing", param_hint="--confidence"
         )
-    if no_judge and (judge_model or judge_base_url):
-        raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")
+    run_options.one_judge(no_judge, judge_model, judge_base_url)
     wanted = Wanted(
         data=tuple(options.all_docs(data, further) or ()),
         methods=chosen_methods(methods),
@@ -151,6 +87,7 @@ def run(
         judge_model=judge_model,
         judge_base_url=judge_base_url,
         replay=replay,
+        preview=dry_run,
     )
     if not (replay or dry_run):
         ensure_weights(settings.model, agreed=yes)

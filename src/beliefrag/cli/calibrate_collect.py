@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli import options, run_options
 
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Dataset
@@ -17,93 +17,40 @@ __all__ = ["collect"]
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-_WHAT = "What to visit"
-_HOW = "How"
-_LABEL = "Judge"
-
 
 def collect(
     further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="RUN", help="The folder to collect in, made or gone on with.", show_default=False
-        ),
-    ],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data",
-            metavar="DIR...",
-            help="Datasets in the common form; see 'beliefrag data import'.",
-            rich_help_panel=_WHAT,
-        ),
-    ] = None,
+    out: run_options.Out,
+    data: run_options.Data = None,
     questions: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Your own questions with their answers, as CSV, TSV or JSON Lines; needs --docs.",
-            rich_help_panel=_WHAT,
+            rich_help_panel=run_options.WHAT,
         ),
     ] = None,
     docs: options.Docs = None,
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "--n", metavar="N", min=1, help="Questions of each dataset; all by default.", rich_help_panel=_WHAT
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="S", help="Which questions are drawn; the same everywhere.", rich_help_panel=_WHAT)
-    ] = 0,
-    split: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Questions of this split only; can be given again.", rich_help_panel=_WHAT),
-    ] = None,
+    n: run_options.N = None,
+    seed: run_options.Seed = 0,
+    split: run_options.Split = None,
     uncorrected: Annotated[
         bool,
         typer.Option(
             "--uncorrected",
             metavar="",
             help="Visit each question a second time without corrections, so that 'beliefrag tune' can switch them off.",
-            rich_help_panel=_WHAT,
+            rich_help_panel=run_options.WHAT,
         ),
     ] = False,
-    no_judge: Annotated[
-        bool,
-        typer.Option(
-            "--no-judge",
-            metavar="",
-            help="Leave the judge out: F1, EM or cover then say what is right. It can be made up for later.",
-            rich_help_panel=_LABEL,
-        ),
-    ] = False,
-    judge_model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The judge; by default the model itself.", rich_help_panel=_LABEL),
-    ] = None,
-    judge_base_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The judge's server; by default the model's.", rich_help_panel=_LABEL),
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Most questions and calls at a time.", rich_help_panel=_HOW),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", metavar="", help="Do not ask before many calls.", rich_help_panel=_HOW)
-    ] = False,
-    replay: Annotated[
-        bool,
-        typer.Option(
-            "--replay", metavar="", help="Take every reply from the cache, and ask no model.", rich_help_panel=_HOW
-        ),
-    ] = False,
+    concurrency: run_options.Concurrency = None,
+    dry_run: run_options.DryRun = False,
+    yes: run_options.Yes = False,
+    replay: run_options.Replay = False,
+    no_judge: run_options.NoJudge = False,
+    judge_model: run_options.JudgeModel = None,
+    judge_base_url: run_options.JudgeBaseUrl = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     verifier: options.Verifier = None,
@@ -131,8 +78,7 @@ def collect(
         concurrency=concurrency,
     )
     settings = load_settings(typed, config=config).settings
-    if no_judge and (judge_model or judge_base_url):
-        raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")
+    run_options.one_judge(no_judge, judge_model, judge_base_url)
     if (questions is None) == (not data):
         raise SettingsError(
             "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
@@ -150,6 +96,7 @@ def collect(
         judge_model=judge_model,
         judge_base_url=judge_base_url,
         replay=replay,
+        preview=dry_run,
     )
     if not (replay or dry_run):
         ensure_weights(settings.model, agreed=yes)

@@ -123,8 +123,8 @@ class Embedded:
         if self._identity is None:
             sha256 = fingerprint(self._path)
             known = with_hash(sha256)
-            name = known.name if known else re.sub(r"[^\w.-]", "_", self._path.stem)
-            self._identity = f"local:{name}:{sha256[:16]}"
+            own = re.sub(r"[^\w.-]", "_", self._path.stem)
+            self._identity = known.identity if known else f"local:{own}:{sha256[:16]}"
         return self._identity
 
     @property

@@ -47,6 +47,11 @@ class Weights:
     carriers: tuple[Carrier, ...] = ()
     """In the order in which their data is joined."""
 
+    @property
+    def identity(self) -> str:
+        """How replies and calibrations name these weights."""
+        return f"local:{self.name}:{self.sha256[:16]}"
+
 
 _PART = 50 * 1024 * 1024
 _QWEN_PARTS = 22

@@ -11,7 +11,17 @@ from beliefrag.models.weights.fingerprint import forget
 from beliefrag.models.weights.lock import exclusive
 from beliefrag.paths import cache_dir
 
-__all__ = ["is_present", "kept_at", "lock_path", "partial_path", "path_of", "remove", "resolve", "scratch_path"]
+__all__ = [
+    "is_present",
+    "kept_at",
+    "lock_path",
+    "missing_identity",
+    "partial_path",
+    "path_of",
+    "remove",
+    "resolve",
+    "scratch_path",
+]
 
 _PREFIX = "local:"
 
@@ -53,7 +63,7 @@ def resolve(spec: str) -> Path:
     Raises:
         ModelError: The name is unknown, or the file is not there.
     """
-    wanted = "" if spec == _PREFIX.rstrip(":") else spec.removeprefix(_PREFIX)
+    wanted = _wanted(spec)
     if _looks_like_a_path(wanted):
         return _own_file(wanted)
     weights = find(wanted or DEFAULT)
@@ -65,6 +75,21 @@ def resolve(spec: str) -> Path:
             "or name a file of your own: --model local:/path/to/file.gguf",
         )
     return path
+
+
+def missing_identity(spec: str) -> str | None:
+    """The identity of known weights that are not on this machine; None for all other models.
+
+    So that a preview of a run can be had before gigabytes are pulled.
+
+    Raises:
+        ModelError: The name is unknown.
+    """
+    wanted = _wanted(spec)
+    if not spec.startswith(_PREFIX) or _looks_like_a_path(wanted):
+        return None
+    weights = find(wanted or DEFAULT)
+    return None if path_of(weights).is_file() else weights.identity
 
 
 def remove(name: str) -> int:
@@ -97,6 +122,10 @@ def _delete(path: Path) -> int:
             f"{path} cannot be deleted: {error.strerror}.", remedy="Close the programs that use it, then try again."
         ) from None
     return size
+
+
+def _wanted(spec: str) -> str:
+    return "" if spec == _PREFIX.rstrip(":") else spec.removeprefix(_PREFIX)
 
 
 def _looks_like_a_path(text: str) -> bool:
