@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.bench.partitions import Partition, partition
 from beliefrag.bench.results import comparable
 from beliefrag.fitting.states import read_trajectories
 from tests.cli.shell import Ran
@@ -72,6 +73,19 @@ def test_benchmarks_can_be_visited_both_ways_and_are_judged(beliefrag: Command, 
     _, trajectories = read_trajectories(home / "run")
     assert {trajectory.method for trajectory in trajectories} == {"survey", "survey_uncorrected"}
     assert all(state.correct("judge") is not None for trajectory in trajectories for state in trajectory.states)
+
+
+def test_the_questions_of_some_parts_can_be_visited_alone(beliefrag: Command, home: Path) -> None:
+    data = write_dataset(home, "north", 9)
+    line = ("calibrate", "collect", "--data", data, "--no-judge", "--out", "run", "--part")
+    assert beliefrag(*line, "xfit", "--part", "xsel").code == 0
+    _, trajectories = read_trajectories(home / "run")
+    ids = {trajectory.question_id for trajectory in trajectories}
+    assert ids == {f"north-q{k}" for k in range(9) if partition(f"north-q{k}") is not Partition.XHOLD}
+    assert 0 < len(ids) < 9
+    ran = beliefrag(*line, "holdout")
+    assert ran.code != 0
+    assert "'holdout' is not xfit, xsel or xhold" in ran.err
 
 
 @pytest.mark.parametrize(

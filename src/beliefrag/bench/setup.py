@@ -12,7 +12,7 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.errors import DataError
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.money import judge_price, model_price
-from beliefrag.bench.partitions import sample
+from beliefrag.bench.partitions import Partition, partition, sample
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.bench.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
 from beliefrag.calibration import Artifact, Circumstances, artifact_for, doubts, under_guarantee
@@ -51,6 +51,8 @@ class Wanted:
     seed: int = 0
     splits: tuple[str, ...] = ()
     """None of them takes all splits."""
+    parts: tuple[Partition, ...] = ()
+    """None of them takes all three parts."""
     judge: bool = True
     judge_model: str | None = None
     judge_base_url: str | None = None
@@ -203,9 +205,10 @@ def _chosen(dataset: Dataset, wanted: Wanted) -> Sequence[LabelledQuestion]:
         present = dataset.splits()
         # Benchmarks name their splits differently: each takes those that it has, and must have one.
         dataset = dataset.of_split(*([split for split in wanted.splits if split in present] or wanted.splits))
-    if not dataset.questions:
-        raise DataError(f"{dataset.name} has no questions.", remedy="Name another folder.")
-    return sample(dataset.questions, wanted.n or len(dataset.questions), wanted.seed)
+    questions = [each for each in dataset.questions if not wanted.parts or partition(each.id) in wanted.parts]
+    if not questions:
+        raise DataError(f"{dataset.name} has no questions to ask.", remedy="Name another folder, split or part.")
+    return sample(questions, wanted.n or len(questions), wanted.seed)
 
 
 def _open(settings: Settings, wanted: Wanted, before: str | None) -> ChatModel:

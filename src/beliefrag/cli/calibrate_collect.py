@@ -10,6 +10,7 @@ import typer
 from beliefrag.cli import options, run_options
 
 if TYPE_CHECKING:
+    from beliefrag.bench.partitions import Partition
     from beliefrag.bench.questions import Dataset
 
 __all__ = ["collect"]
@@ -35,6 +36,15 @@ def collect(
     n: run_options.N = None,
     seed: run_options.Seed = 0,
     split: run_options.Split = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Questions of this part only, xfit, xsel or xhold; can be given again. Without xhold a small budget "
+            "goes to the fit, and its quality is told by other states.",
+            rich_help_panel=run_options.WHAT,
+        ),
+    ] = None,
     uncorrected: Annotated[
         bool,
         typer.Option(
@@ -92,6 +102,7 @@ def collect(
         n=n,
         seed=seed,
         splits=tuple(split or ()),
+        parts=tuple(_part(name) for name in part or ()),
         judge=not no_judge,
         judge_model=judge_model,
         judge_base_url=judge_base_url,
@@ -106,6 +117,15 @@ def collect(
     if not dry_run:
         _tell(out)
     raise typer.Exit(code)
+
+
+def _part(name: str) -> Partition:
+    from beliefrag.bench.partitions import Partition
+
+    try:
+        return Partition(name)
+    except ValueError:
+        raise typer.BadParameter(f"{name!r} is not xfit, xsel or xhold", param_hint="--part") from None
 
 
 def _own(questions: Path, docs: list[Path]) -> Dataset:
