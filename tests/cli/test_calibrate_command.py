@@ -135,6 +135,27 @@ def test_a_calibration_compared_with_itself_does_not_differ(beliefrag: Command, 
         assert cells[2] == "+0.0000" and cells[4] != "clear"
 
 
+def test_a_calibration_is_measured_on_states_that_it_has_not_seen(beliefrag: Command, states: Path) -> None:
+    beliefrag("calibrate", "fit", states, "--out", "mine.json")
+    own = load_artifact("mine.json")
+    assert own.fit is not None
+    ran = beliefrag("calibrate", "check", "mine.json", "--states", states, "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    # The states it has not seen are those that it was held out on when it was fitted.
+    assert found["overall"] == json.loads(own.fit.answerability.held_out.model_dump_json())  # type: ignore[union-attr]
+    assert found["own_base_rate"] is True
+    ran = beliefrag("calibrate", "check", "mine.json", "--states", states)
+    told = rows(ran.out, "Answerability on unseen questions: all datasets")
+    assert float(told["gain over the base rate"][0]) == pytest.approx(own.quality["brier_gain"], abs=6e-5)
+
+
+def test_a_calibration_that_tells_no_base_rate_is_held_to_that_of_the_states(beliefrag: Command, states: Path) -> None:
+    ran = beliefrag("calibrate", "check", "published", "--states", states)
+    assert "of these states: the calibration tells none" in ran.out
+    assert "published does not say which questions it has seen" in ran.err
+
+
 def test_a_calibration_that_has_seen_every_question_cannot_be_compared_on_them(
     beliefrag: Command, states: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.calibrate_check import check
 from beliefrag.cli.calibrate_collect import collect as collect_command
 from beliefrag.cli.calibrate_risk import risk
 
@@ -139,4 +140,5 @@ def compare(
         print_comparison(found, one, other, wanted)
 
 
+app.command()(check)
 app.command()(risk)

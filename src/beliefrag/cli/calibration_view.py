@@ -12,7 +12,7 @@ from beliefrag.calibration.fits import IsotonicFit, LogisticFit, PlattFit
 from beliefrag.calibration.report import Bin, Interval, PartCount, Quality
 from beliefrag.cli.terminal import print_table
 
-__all__ = ["between", "facts", "print_artifact", "print_list"]
+__all__ = ["between", "facts", "print_artifact", "print_list", "print_quality"]
 
 _WIDTH = 30
 """Characters of a bar of the reliability curve."""
@@ -40,9 +40,7 @@ def print_artifact(artifact: Artifact) -> None:
         ("part", "states", "answerable", "questions", "with an answerable state", "with one that is not"),
         list(_counts(told.counts)),
     )
-    _section(
-        "Answerability on held-out questions (xhold)", ("measure", "value", _FROM, "reading"), _quality(told.held_out)
-    )
+    print_quality("Answerability on held-out questions (xhold)", told.held_out)
     chosen = artifact.answerability.kind
     rows = [(kind, f"{score:.4f}", "chosen" if kind == chosen else "") for kind, score in told.selection.items()]
     _section("Brier score of each kind on the questions for choosing (xsel)", ("kind", "Brier", ""), rows)
@@ -69,11 +67,7 @@ def print_artifact(artifact: Artifact) -> None:
         )
         rows = [_coefficient(name, each) for name, each in value.coefficients.items()]
         _section("Coefficients of the retrieval value, fitted on xfit", ("name", "weight", _FROM), rows)
-        _section(
-            "Retrieval value on held-out questions (xhold)",
-            ("measure", "value", _FROM, "reading"),
-            _quality(value.held_out),
-        )
+        print_quality("Retrieval value on held-out questions (xhold)", value.held_out)
     _section("Warnings", ("warning",), [(warning,) for warning in artifact.fit.warnings])
 
 
@@ -117,6 +111,11 @@ def _section(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]])
     if rows:
         typer.echo(f"\n{title}")
         print_table(headings, rows)
+
+
+def print_quality(title: str, found: Quality | None) -> None:
+    """Prints how good probabilities are, if that is known."""
+    _section(title, ("measure", "value", _FROM, "reading"), _quality(found))
 
 
 def _counts(counts: Mapping[str, PartCount]) -> Iterator[tuple[str, ...]]:

@@ -11,12 +11,12 @@ import numpy as np
 from beliefrag.calibration import Artifact
 from beliefrag.calibration.quality import Floats, auc, brier, expected_calibration_error
 from beliefrag.calibration.report import Interval
-from beliefrag.errors import CalibrationError
 from beliefrag.fitting.collection import Collection
 from beliefrag.fitting.evaluation import answerabilities
-from beliefrag.fitting.examples import Examples, answerable_states
+from beliefrag.fitting.examples import Examples
 from beliefrag.fitting.resampling import interval, resampled
 from beliefrag.fitting.states import Label
+from beliefrag.fitting.unseen import unseen_states
 
 __all__ = ["Compared", "Comparison", "compare_artifacts"]
 
@@ -53,22 +53,10 @@ def compare_artifacts(first: Artifact, second: Artifact, collection: Collection,
     Raises:
         CalibrationError: No such state is left, or all came out alike.
     """
-    everything, _ = answerable_states(collection.trajectories, label)
-    seen = {*first.seen(everything.question_ids), *second.seen(everything.question_ids)}
-    examples = Examples(example for example in everything.each if example.question_id not in seen)
-    if not len(examples):
-        raise CalibrationError(
-            f"No state is left to compare on: {len(seen)} questions were seen by one of the fits.",
-            remedy="Collect states of other questions, or take another --label.",
-        )
-    if not examples.mixed:
-        raise CalibrationError(
-            f"All {len(examples)} states came out alike by {label}: there is nothing to tell apart.",
-            remedy="Collect states of more questions, or take another --label.",
-        )
+    examples, seen = unseen_states(collection, label, first, second)
     ours, theirs = (answerabilities(examples, artifact.answerability.function()) for artifact in (first, second))
     measures = {name: _compared(measure, ours, theirs, examples) for name, measure in _MEASURES.items()}
-    return Comparison(len(examples), len(set(examples.questions)), len(seen), measures)
+    return Comparison(len(examples), len(set(examples.questions)), seen, measures)
 
 
 def _compared(
