@@ -34,7 +34,7 @@ $(READY): requirements.txt pyproject.toml
 lock: $(READY)
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --generate-hashes \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header \
-		--extra dev --output-file requirements.txt pyproject.toml
+		--all-extras --output-file requirements.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
