@@ -26,6 +26,7 @@ __all__ = [
     "PairedComparison",
     "average_seeds",
     "compare",
+    "compare_over_datasets",
     "mean_estimate",
     "mean_over_datasets",
 ]
@@ -201,6 +202,52 @@ def compare(
         f1, tokens = drawn[:, names.index("f1")], drawn[:, names.index("tokens")]
         both = float(np.mean((f1 > 0) & (tokens < 0)))
     return PairedComparison(measures, len(shared), both, left_out)
+
+
+def compare_over_datasets(
+    first: Mapping[str, Mapping[str, Mapping[str, float]]],
+    second: Mapping[str, Mapping[str, Mapping[str, float]]],
+    *,
+    seed: int = 0,
+    resamples: int = PAIRED_RESAMPLES,
+    level: float = 0.95,
+) -> PairedComparison:
+    """The paired difference of two methods in the simple mean over datasets, first minus second.
+
+    Questions are resampled within each dataset, both methods and all measures on the same draws.
+
+    Args:
+        first: Per dataset and measure one value per question.
+        second: The same datasets, measures and questions of the other method.
+        seed: Of the resampling.
+        resamples: How many.
+        level: Of the intervals.
+
+    Raises:
+        ValueError: The two sides do not have the same datasets, measures and questions.
+    """
+    if not first or _shape(first) != _shape(second):
+        raise ValueError("both sides need the same datasets, measures and questions")
+    datasets = sorted(first)
+    names = sorted(first[datasets[0]])
+    sides = [[_columns({name: side[d][name] for name in names}) for d in datasets] for side in (first, second)]
+    gaps = [ours - theirs for ours, theirs in zip(*sides, strict=True)]
+    drawn = np.mean([_resampled_means(gap, (seed, place), resamples) for place, gap in enumerate(gaps)], axis=0)
+    sizes = [len(gap) for gap in gaps]
+    measures = {}
+    for place, name in enumerate(names):
+        ours, theirs = (float(np.mean([column[:, place].mean() for column in side])) for side in sides)
+        low, high = _percentiles(drawn[:, place], level) if min(sizes) > 1 else (None, None)
+        measures[name] = Difference(ours, theirs, Estimate(ours - theirs, low, high, sum(sizes), level, min(sizes)))
+    both = None
+    if {"f1", "tokens"} <= set(names) and min(sizes) > 1:
+        f1, tokens = drawn[:, names.index("f1")], drawn[:, names.index("tokens")]
+        both = float(np.mean((f1 > 0) & (tokens < 0)))
+    return PairedComparison(measures, sum(sizes), both)
+
+
+def _shape(side: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[tuple[str, str], frozenset[str]]:
+    return {(d, name): frozenset(values) for d, by_name in side.items() for name, values in by_name.items()}
 
 
 def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:

@@ -13,6 +13,7 @@ from beliefrag.cli.demo import demo
 from beliefrag.cli.doctor import doctor
 from beliefrag.cli.index import index
 from beliefrag.cli.options import Debug
+from beliefrag.cli.study import study
 from beliefrag.cli.tune import tune
 
 __all__ = ["app"]
@@ -31,6 +32,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.add_typer(calibrate.app, name="calibrate")
 app.command()(tune)
+app.command()(study)
 app.add_typer(cache.app, name="cache")
 app.add_typer(model.app, name="model")
 app.command()(doctor)

@@ -7,6 +7,8 @@ import contextlib
 import shlex
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -22,36 +24,70 @@ from beliefrag.cli.bench_progress import watching
 from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
 from beliefrag.cli.notices import say
 from beliefrag.cli.opening import busy
+from beliefrag.controller import Method
 from beliefrag.settings import Settings
 from beliefrag.types import Usage
 
-__all__ = ["run"]
+__all__ = ["Prepared", "agreed", "amount", "carry_out", "duration", "prepare", "run", "tell"]
+
+Vary = Callable[[Method, str], Method]
 
 _MANY_CALLS = 1_000
 """From so many model calls on, a person is asked before they are made."""
 _LOCAL = "local:"
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is opened and planned, and not begun."""
+
+    setup: Setup
+    wanted: Wanted
+    out: Path
+    before: RunRecord | None
+    record: RunRecord
+    plan: Plan
+    at_once: int
+
+    async def aclose(self) -> None:
+        """Lets go of the models of a run that is not carried out."""
+        await self.setup.aclose()
+
+
 def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, dry_run: bool, yes: bool) -> int:
     """Runs what is wanted, and gives the exit code."""
+    prepared = prepare(settings, wanted, out, at_once=at_once)
+    tell(prepared)
+    if dry_run:
+        return OK
+    if not yes and not agreed(prepared.plan.estimate.calls, replay=wanted.replay):
+        say("nothing was run")
+        return OK
+    return carry_out(prepared)
+
+
+def prepare(
+    settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, vary: Vary = lambda method, dataset: method
+) -> Prepared:
+    """Opens what a run needs, holds it against what there is of the run, and plans the rest. Nothing is written."""
     before = _earlier(out)
     with busy("opening datasets and model"):
-        setup = set_up(settings, wanted, before)
+        setup = set_up(settings, wanted, before, vary=vary)
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
     at_once = at_once or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
     # Checked before anything is told, asked or written.
     record = merged(before, setup.record) if before else setup.record
     plan = make_plan(setup, read_episodes(out), at_once=at_once)
-    _tell(plan, setup, record, wanted)
-    if dry_run:
-        return OK
-    if not yes and not _agreed(plan, replay=wanted.replay):
-        say("nothing was run")
-        return OK
+    return Prepared(setup, wanted, out, before, record, plan, at_once)
+
+
+def carry_out(prepared: Prepared) -> int:
+    """Plays what is left of a run, says how it went, and gives the exit code. The models are let go of."""
+    setup, wanted, out, at_once = prepared.setup, prepared.wanted, prepared.out, prepared.at_once
     with EpisodeLog(out, synced=not wanted.replay) as log:
-        if record != before:
-            record.write(out)
+        if prepared.record != prepared.before:
+            prepared.record.write(out)
         plan = make_plan(setup, log.episodes, at_once=at_once)
         with watching(plan, log.episodes.values()) as watcher:
             tally = asyncio.run(_play(setup, log, plan, at_once=at_once, watcher=watcher, patient=wanted.replay))
@@ -103,7 +139,9 @@ def _earlier(out: Path) -> RunRecord | None:
     return None
 
 
-def _tell(plan: Plan, setup: Setup, record: RunRecord, wanted: Wanted) -> None:
+def tell(prepared: Prepared) -> None:
+    """Says what a run has and what is ahead, with its cost."""
+    plan, setup, record, wanted = prepared.plan, prepared.setup, prepared.record, prepared.wanted
     questions = sum(len(course.questions) for course in setup.courses.values())
     methods = len(wanted.methods)
     say(f"{plan.total:,} episodes: {questions:,} questions of {len(setup.courses)} datasets by {methods} methods")
@@ -123,20 +161,22 @@ def _tell(plan: Plan, setup: Setup, record: RunRecord, wanted: Wanted) -> None:
     ahead = plan.estimate
     basis = "measured on this run's episodes" if ahead.measured else "from typical figures; expect it to be off"
     say(
-        f"ahead, an estimate ({basis}): {_amount(ahead.methods)}, {_duration(ahead.seconds)}; "
+        f"ahead, an estimate ({basis}): {amount(ahead.methods)}, {duration(ahead.seconds)}; "
         "less where the cache has replies"
     )
     say(f"money: {in_dollars(record.model, record.price, ahead.methods)}")
     if record.judge and ahead.judge.calls:
-        say(f"judge: {_amount(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}")
+        say(f"judge: {amount(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}")
 
 
-def _amount(usage: Usage) -> str:
+def amount(usage: Usage) -> str:
+    """Calls and tokens in words."""
     return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
 
 
-def _agreed(plan: Plan, *, replay: bool) -> bool:
-    if replay or plan.estimate.calls < _MANY_CALLS or not (sys.stdin.isatty() and sys.stderr.isatty()):
+def agreed(calls: int, *, replay: bool) -> bool:
+    """Whether so many calls may be made: a person at a terminal is asked before many of them."""
+    if replay or calls < _MANY_CALLS or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     return typer.confirm("Run it?", default=True, err=True)
 
@@ -160,7 +200,8 @@ def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: Wanted) -> int:
     return FAILED if again else OK
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time in words, to the digit that an estimate deserves."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,202 @@
+"""`beliefrag study`: answers one question about the method, with its numbers, its figure and a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+if TYPE_CHECKING:
+    from beliefrag.settings import Settings
+    from beliefrag.studies.study import Asked
+
+__all__ = ["study"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+_WHAT = "What to run it on"
+_HOW = "How to run it"
+_ABOUT = "What is studied"
+_JUDGE = "Judge"
+
+
+def study(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="mechanism, thresholds, belief, robustness, holobench, frontier, or all.",
+            show_default=False,
+        ),
+    ],
+    further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where studies are written, each into a folder of its own; the runs made for them into runs.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            metavar="DIR...",
+            help="Datasets in the common form; each study takes those that it is about.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    from_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="Take the episodes of this run in place of making one; can be given again.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "--n", metavar="N", min=1, help="Questions of each dataset; all by default.", rich_help_panel=_WHAT
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="S", help="Which questions are drawn; the same everywhere.", rich_help_panel=_WHAT)
+    ] = 0,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Questions of this split only; can be given again.", rich_help_panel=_WHAT),
+    ] = None,
+    label: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What says that an answer is right: f1 (from one half on), exact_match, cover, or judge with --judge.",
+            rich_help_panel=_ABOUT,
+        ),
+    ] = "f1",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="What frontier compares: all, or names with commas between. By default no_rag, static, iterative, "
+            "crag and beliefrag, or what the run of --from has.",
+            rich_help_panel=_ABOUT,
+        ),
+    ] = None,
+    of: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="The method that frontier compares with the others.", rich_help_panel=_ABOUT),
+    ] = "beliefrag",
+    concurrency: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Most calls at a time; 1 for an embedded model.", rich_help_panel=_HOW),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", metavar="", help="Do not ask before a large run.", rich_help_panel=_HOW)
+    ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", metavar="", help="Take every reply from the cache, and ask no model.", rich_help_panel=_HOW
+        ),
+    ] = False,
+    judge: Annotated[
+        bool,
+        typer.Option("--judge", metavar="", help="Let a model judge the answers too.", rich_help_panel=_JUDGE),
+    ] = False,
+    judge_model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The judge; by default the run's model.", rich_help_panel=_JUDGE),
+    ] = None,
+    judge_base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The judge's server; by default the run's.", rich_help_panel=_JUDGE),
+    ] = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    calibration: options.Calibration = None,
+    borrow: options.Borrow = None,
+    verifier: options.Verifier = None,
+    prompts: options.Prompts = None,
+    no_cache: options.NoCache = False,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Make one study, or all: run what it needs, and write its numbers, its figure and a page.
+
+    Stop it in any way and give the same command again: runs go on where they were.
+
+    Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
+    """
+    from beliefrag.bench.setup import Wanted
+    from beliefrag.cli.study_making import make_studies
+    from beliefrag.cli.study_runs import Making, Sources
+    from beliefrag.cli.weights import ensure_weights
+    from beliefrag.errors import SettingsError
+    from beliefrag.settings import load_settings
+    from beliefrag.studies.catalogue import studies_named
+
+    chosen = studies_named(name)
+    typed = options.as_settings(
+        model=model,
+        base_url=base_url,
+        calibration=calibration,
+        borrow=borrow,
+        verifier=verifier,
+        prompts=prompts,
+        no_cache=no_cache,
+        concurrency=concurrency,
+    )
+    settings = load_settings(typed, config=config).settings
+    if (judge_model or judge_base_url) and not judge:
+        raise SettingsError("A judge is named, and nothing is to be judged.", remedy="Give --judge too.")
+    asked = _asked(settings, label=label, methods=methods, of=of)
+    folders = options.all_docs(data, further) or []
+    if not folders and not from_:
+        raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
+    if folders and label == "judge" and not judge:
+        raise SettingsError("The judge says what is right, and nothing is to be judged.", remedy="Give --judge too.")
+    if folders and not (replay or dry_run):
+        ensure_weights(settings.model, agreed=yes)
+        if judge_model:
+            ensure_weights(judge_model, agreed=yes)
+    wanted = Wanted(
+        data=(),
+        methods=(),
+        n=n,
+        seed=seed,
+        splits=tuple(split or ()),
+        judge=judge,
+        judge_model=judge_model,
+        judge_base_url=judge_base_url,
+        replay=replay,
+    )
+    making = Making(settings, wanted, out, at_once=concurrency, dry_run=dry_run, yes=yes)
+    raise typer.Exit(make_studies(chosen, asked, Sources.open(from_ or (), folders), making, one=len(chosen) == 1))
+
+
+def _asked(settings: Settings, *, label: str, methods: str | None, of: str) -> Asked:
+    from beliefrag.bench.setup import chosen_methods
+    from beliefrag.fitting.collection import label_named
+    from beliefrag.models import default_verifier
+    from beliefrag.studies.study import Asked
+
+    named = chosen_methods(methods) if methods else None
+    return Asked(
+        label=label_named(label),
+        of=chosen_methods(of)[0],
+        methods=named,
+        drafts=(settings.verifier or default_verifier(settings.model)) == "probability",
+    )

@@ -1,0 +1,174 @@
+"""Makes the runs that studies need, or takes existing ones: one preview over all of them, then one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from beliefrag.bench.datasets import load_dataset
+from beliefrag.bench.plan import Plan
+from beliefrag.bench.questions import Dataset
+from beliefrag.bench.record import RunRecord
+from beliefrag.bench.setup import Wanted
+from beliefrag.cli.bench_run import Prepared, agreed, amount, carry_out, duration, prepare, tell
+from beliefrag.cli.exits import INTERRUPTED, OK
+from beliefrag.cli.notices import say
+from beliefrag.cli.opening import busy
+from beliefrag.controller import Method
+from beliefrag.settings import Settings
+from beliefrag.studies.errors import StudyError
+from beliefrag.studies.need import NeededRun, changed, shared, stand_ins
+from beliefrag.studies.recording import Recording
+from beliefrag.studies.study import Asked, Study
+from beliefrag.types import Usage
+
+__all__ = ["Making", "Sources", "made", "missing"]
+
+_RUNS = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where episodes come from: existing runs, and datasets to make new ones on."""
+
+    runs: Mapping[str, RunRecord]
+    """Existing runs by their folders."""
+    datasets: tuple[Dataset, ...]
+
+    @classmethod
+    def open(cls, runs: Iterable[Path], data: Iterable[Path]) -> Sources:
+        """Reads the datasets."""
+        with busy("reading datasets"):
+            return cls({str(path): RunRecord.read(path) for path in runs}, tuple(map(load_dataset, data)))
+
+    def datasets_for(self, need: NeededRun) -> tuple[Dataset, ...]:
+        """The datasets that a needed run is made on."""
+        suited = [dataset for dataset in self.datasets if need.kind.has(dataset)]
+        if need.reshape is None:
+            return tuple(suited)
+        return tuple(made for dataset in suited for made in need.reshape(dataset))
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How runs are made."""
+
+    settings: Settings
+    wanted: Wanted
+    """Questions, seed, splits, judge and replay; methods and datasets are those of each need."""
+    out: Path
+    at_once: int | None
+    dry_run: bool
+    yes: bool
+
+
+def missing(study: Study, asked: Asked, sources: Sources) -> str:
+    """Why a study cannot be made from these sources; empty where it can."""
+    needs = shared(study.needs(asked))
+    there = stand_ins(needs, sources.runs)
+    for need in needs:
+        if need.name not in there and not sources.datasets_for(need):
+            named = f"none of the {len(sources.datasets)} datasets given is" if sources.datasets else "none is given"
+            return f"it needs {need.kind.words}, and {named} of them."
+    return ""
+
+
+def made(needs: Iterable[NeededRun], sources: Sources, making: Making) -> tuple[dict[str, Recording] | None, int]:
+    """The recordings of all needed runs and an exit code; None in place of them where there is nothing to study yet.
+
+    Runs that are made go into one folder for all studies, and go on where they were.
+
+    Raises:
+        StudyError: A run has neither an existing one nor a dataset to be made on.
+    """
+    wanted = shared(needs)
+    there = {name: Path(folder) for name, folder in stand_ins(wanted, sources.runs).items()}
+    for need in wanted:
+        if need.name in there:
+            say(f"{there[need.name]} stands in for the run {need.name}")
+        elif not sources.datasets_for(need):
+            raise StudyError(f"The run {need.name} needs {need.kind.words}.", remedy="Name them with --data or --from.")
+    previews = {need.name: _previewed(need, sources, making) for need in wanted if need.name not in there}
+    _tell_total(list(previews.values()))
+    if making.dry_run:
+        return None, OK
+    calls = sum(plan.estimate.calls for plan in previews.values())
+    if not making.yes and not agreed(calls, replay=making.wanted.replay):
+        say("nothing was run")
+        return None, OK
+    code = OK
+    recordings: dict[str, Recording] = {}
+    for need in wanted:
+        if need.name in previews:
+            went = _carried_out(need, previews[need.name], sources, making, recordings)
+            if went == INTERRUPTED:
+                return None, went
+            code = max(code, went)
+        recordings[need.name] = Recording.read(there.get(need.name, _folder(need, making)), need.kind)
+    return recordings, code
+
+
+def _previewed(need: NeededRun, sources: Sources, making: Making) -> Plan:
+    """Says what is ahead in one run. It is closed again: many open runs would hold many indexes in memory."""
+    say(f"run {need.name}:")
+    prepared = _prepared(need, sources, making)
+    try:
+        tell(prepared)
+    finally:
+        asyncio.run(prepared.aclose())
+    return prepared.plan
+
+
+def _carried_out(
+    need: NeededRun, plan: Plan, sources: Sources, making: Making, recordings: Mapping[str, Recording]
+) -> int:
+    if not _left(plan):
+        return OK
+    say(f"run {need.name}:")
+    return carry_out(_prepared(need, sources, making, recordings))
+
+
+def _prepared(
+    need: NeededRun, sources: Sources, making: Making, recordings: Mapping[str, Recording] | None = None
+) -> Prepared:
+    wanted = replace(
+        making.wanted,
+        own=sources.datasets_for(need),
+        methods=need.methods,
+        splits=making.wanted.splits if need.splits is None else need.splits,
+    )
+
+    def varied(method: Method, dataset: str) -> Method:
+        # A plan does not depend on it, and is made before the recordings are there.
+        if need.vary is None or recordings is None:
+            return method
+        return need.vary(method, dataset, recordings)
+
+    return prepare(changed(making.settings, need), wanted, _folder(need, making), at_once=making.at_once, vary=varied)
+
+
+def _tell_total(plans: Sequence[Plan]) -> None:
+    if len(plans) < 2:
+        return
+    methods, judge = (_sum(getattr(plan.estimate, name) for plan in plans) for name in ("methods", "judge"))
+    words = f"{amount(methods)}, {duration(sum(plan.estimate.seconds for plan in plans))}"
+    episodes = sum(len(plan.to_play) for plan in plans)
+    say(
+        f"all runs together: {episodes:,} episodes to play; {words}"
+        + (f"; judge {amount(judge)}" if judge.calls else "")
+    )
+
+
+def _sum(usages: Iterable[Usage]) -> Usage:
+    each = list(usages)
+    return Usage(**{name: sum(getattr(u, name) for u in each) for name in ("calls", "tokens_in", "tokens_out")})
+
+
+def _left(plan: Plan) -> bool:
+    return bool(plan.to_play or plan.to_judge)
+
+
+def _folder(need: NeededRun, making: Making) -> Path:
+    return making.out / _RUNS / need.name

@@ -1,0 +1,28 @@
+"""Studies: each answers one question about the method from recorded runs, with its numbers, its figure and a page.
+
+A study is one `Study` value in a file of its own, listed in `catalogue`. It names the runs that it needs; whoever makes
+them hands their recordings to its `work_out`, which is pure.
+"""
+
+from beliefrag.studies.errors import StudyError
+from beliefrag.studies.kinds import SHORT_ANSWERS, Kind
+from beliefrag.studies.need import NeededRun
+from beliefrag.studies.recording import Recording
+from beliefrag.studies.result import Beside, Column, Number, Result, Table, beside
+from beliefrag.studies.study import Asked, Study
+
+__all__ = [
+    "SHORT_ANSWERS",
+    "Asked",
+    "Beside",
+    "Column",
+    "Kind",
+    "NeededRun",
+    "Number",
+    "Recording",
+    "Result",
+    "Study",
+    "StudyError",
+    "Table",
+    "beside",
+]

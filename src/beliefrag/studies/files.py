@@ -1,0 +1,158 @@
+"""Writes studies down: numbers for programs, a table each, the figure, a page for people, and an index of all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from beliefrag.studies.blocks import Block, Heading, Items, Link, Words, as_html, as_markdown
+from beliefrag.studies.errors import StudyError
+from beliefrag.studies.page import blocks, provenance
+from beliefrag.studies.recording import Recording
+from beliefrag.studies.result import Number, Result, Table
+from beliefrag.studies.study import Study
+
+__all__ = ["NUMBERS_FILE", "table_csv", "write_index", "write_study"]
+
+NUMBERS_FILE = "numbers.json"
+
+
+def write_study(study: Study, result: Result, recordings: Mapping[str, Recording], folder: Path) -> list[Path]:
+    """Writes a study's files into its folder, over those of an earlier time. The same records give the same bytes.
+
+    Raises:
+        StudyError: They cannot be written.
+    """
+    texts = {NUMBERS_FILE: json.dumps(_record(study, result, recordings), indent=1, allow_nan=False) + "\n"}
+    texts |= {f"{table.name}.csv": table_csv(table) for table in result.tables}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        pictures = _drawn(result, folder)
+        page = list(blocks(study, result, recordings, pictures[0] if pictures else None))
+        texts |= {"index.md": as_markdown(study.title, page), "index.html": as_html(study.title, page)}
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    return [*(folder / name for name in texts), *pictures]
+
+
+def table_csv(table: Table) -> str:
+    """A table unrounded, for programs. A number with bounds has them in columns of their own."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        [
+            f"{column.name}{end}".replace(" ", "_")
+            for column in table.columns
+            for end in (("", "_low", "_high") if column.bounded else ("",))
+        ]
+    )
+    for row in table.rows:
+        cells: list[Any] = []
+        for cell, column in zip(row, table.columns, strict=True):
+            if column.bounded:
+                cells += [cell.value, cell.low, cell.high] if isinstance(cell, Number) else [cell, None, None]
+            else:
+                cells.append(cell.value if isinstance(cell, Number) else cell)
+        writer.writerow(["" if cell is None else cell for cell in cells])
+    return text.getvalue()
+
+
+def write_index(folder: Path, studies: Sequence[Study], left_out: Mapping[str, str]) -> list[Path]:
+    """Writes the page that leads to all studies that the folder holds.
+
+    Args:
+        folder: Where the studies' folders lie.
+        studies: Those that there are, in their order.
+        left_out: Why some were not made.
+
+    Raises:
+        StudyError: It cannot be written, or a study's numbers cannot be read.
+    """
+    try:
+        page = list(_index(folder, studies, left_out))
+        files = {folder / "index.md": as_markdown("Studies", page), folder / "index.html": as_html("Studies", page)}
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    return list(files)
+
+
+def _index(folder: Path, studies: Iterable[Study], left_out: Mapping[str, str]) -> Iterator[Block]:
+    for study in studies:
+        path = folder / study.name / NUMBERS_FILE
+        if not path.exists() and study.name not in left_out:
+            continue
+        yield Heading(study.title)
+        yield Words(study.question)
+        if study.name in left_out:
+            yield Words(f"Not made: {left_out[study.name]}")
+        if path.exists():
+            try:
+                record = json.loads(path.read_bytes())
+                findings = tuple(str(each) for each in record["findings"])
+                about = str(record["n"])
+            except (ValueError, KeyError, TypeError):
+                raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
+            yield Items(findings)
+            yield Words(about)
+            yield Link(f"The whole study: {study.name}", f"{study.name}/index")
+
+
+def _record(study: Study, result: Result, recordings: Mapping[str, Recording]) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "study": study.name,
+        "title": study.title,
+        "question": study.question,
+        "protocol": list(study.protocol),
+        "n": result.n,
+        "findings": list(result.findings),
+        "notes": list(result.notes),
+        "published": [
+            {"what": each.what, "theirs": each.theirs, "ours": _plain(each.ours)} for each in result.published
+        ],
+        "numbers": _plain(result.numbers),
+        "runs": {name: provenance(recording) for name, recording in recordings.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Number):
+        return value.record()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _drawn(result: Result, folder: Path) -> list[Path]:
+    files = [folder / "figure.png", folder / "figure.pdf"]
+    if result.draw is None:
+        # A picture of an earlier time would be taken for this one's.
+        for path in files:
+            path.unlink(missing_ok=True)
+        return []
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to load, and only this draws)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=result.figure_size, layout="constrained")
+    FigureCanvasAgg(figure)
+    result.draw(figure)
+    for path in files:
+        moment = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+        figure.savefig(path, dpi=160, metadata=moment)
+    return files
+
+
+def _unwritable(folder: Path, error: OSError) -> StudyError:
+    return StudyError(
+        f"The study cannot be written to {folder}: {error.strerror}.", remedy="Name another folder with --out."
+    )
