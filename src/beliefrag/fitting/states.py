@@ -53,6 +53,11 @@ class State:
     """What that would have added to the cost."""
     scores: Mapping[str, float]
     """Of that answer: `f1`, `exact_match`, `cover`, and `judge` where it was judged."""
+    branch: str = ""
+    """Which branch of the policy decided."""
+    answerability: float | None = None
+    """What the run's own calibration said; None where it had none, as in a survey."""
+    retrieval_value: float | None = None
 
     def correct(self, label: Label) -> bool | None:
         """Whether the answer here is right by that measure; None where it was not asked for or not judged."""
@@ -125,6 +130,9 @@ def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
             answer=attempt.get("answer"),
             answer_tokens=attempt.get("tokens", 0),
             scores={name: float(attempt[name]) for name in LABELS if attempt.get(name) is not None},
+            branch=step.get("branch", ""),
+            answerability=step.get("answerability"),
+            retrieval_value=step.get("retrieval_value"),
         )
         if action is Action.RETRIEVE:
             searched = step["query"] is not None or step["query_is_the_question"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beliefrag.errors import SettingsError
+from beliefrag.studies.belief import BELIEF
 from beliefrag.studies.frontier import FRONTIER
 from beliefrag.studies.study import Study
+from beliefrag.studies.thresholds import THRESHOLDS
 
 __all__ = ["ALL", "STUDIES", "studies_named"]
 
 ALL = "all"
 
-_IN_ORDER: tuple[Study, ...] = (FRONTIER,)
+_IN_ORDER: tuple[Study, ...] = (THRESHOLDS, BELIEF, FRONTIER)
 STUDIES: Mapping[str, Study] = {study.name: study for study in _IN_ORDER}
 
 

@@ -36,7 +36,9 @@ def label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None
         others = [mark for other, mark in enumerate(marks) if other != place]
         for right, up in _OFFSETS:
             side = "left" if right > 0 else "right" if right < 0 else "center"
-            text = axes.annotate(words, (x, y), (right, up), textcoords="offset points", fontsize=9, ha=side)
+            text = axes.annotate(words, (x, y), (right, up), textcoords="offset points", fontsize=9, ha=side, zorder=4)
+            # Lines may pass below a name, and not through it.
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85})
             box = text.get_window_extent()
             inside = axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 and axes.bbox.y0 <= box.y0
             clear = not any(box.overlaps(other) for other in taken)

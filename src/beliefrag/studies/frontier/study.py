@@ -19,9 +19,9 @@ from beliefrag.bench.statistics import (
     mean_over_datasets,
 )
 from beliefrag.methods import METHODS, TITLES
-from beliefrag.studies.frontier_figure import Point, draw_frontier
+from beliefrag.studies.frontier.figure import Point, draw_frontier
+from beliefrag.studies.frontier.pareto import on_front, share_on_front
 from beliefrag.studies.need import NeededRun
-from beliefrag.studies.pareto import on_front, share_on_front
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Beside, Column, Number, Result, Table
 from beliefrag.studies.study import Asked, Study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from beliefrag.bench.cells import MEAN
 from beliefrag.methods import METHODS, TITLES
@@ -38,11 +38,20 @@ def draw_frontier(points: Mapping[str, Sequence[Point]], figure: Figure) -> None
     for axes, (name, each) in zip(panels, points.items(), strict=True):
         _panel(axes, each)
         axes.set_title(f"mean over {len(points) - 1} datasets" if name == MEAN else plain(name), fontsize=11)
+    _legend(panels[0])
     figure.supxlabel("cost: mean tokens per question, read and written by the model (fewer is better)", fontsize=10)
     figure.supylabel("answer quality: mean F1 (0 to 1, higher is better)", fontsize=10)
     figure.draw_without_rendering()
     for axes, each in zip(panels, points.values(), strict=True):
         label_points(axes, [(p.tokens.value, p.f1.value, TITLES[p.method]) for p in each])
+
+
+def _legend(axes: Axes) -> None:
+    style: dict[str, Any] = {"linestyle": "", "markeredgecolor": "black", "markersize": 8}
+    axes.plot([], [], "o", markerfacecolor="black", label="on the Pareto front (step line)", **style)
+    axes.plot([], [], "o", markerfacecolor="white", label="beaten: another is as good for less", **style)
+    axes.plot([], [], color="0.7", label="95 % interval")
+    axes.legend(loc="lower right", fontsize=8, framealpha=1)
 
 
 def _panel(axes: Axes, points: Sequence[Point]) -> None:
@@ -65,7 +74,7 @@ def _panel(axes: Axes, points: Sequence[Point]) -> None:
             [point.tokens.value],
             [point.f1.value],
             _MARKER[point.method],
-            markersize=9,
+            markersize=12 if _MARKER[point.method] == "*" else 9,
             markerfacecolor="black" if point.front else "white",
             markeredgecolor="black",
             zorder=3,

@@ -1,0 +1,121 @@
+"""All numbers of the belief study, worked out from states and outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from beliefrag.calibration.quality import Floats, expected_calibration_error, reliability_curve
+from beliefrag.calibration.report import Bin
+from beliefrag.fitting.examples import Examples
+from beliefrag.fitting.resampling import interval, resampled
+from beliefrag.studies.belief.actions import Level, levels
+from beliefrag.studies.belief.permutation import Matched, Permuted, matched, permuted
+from beliefrag.studies.belief.signals import (
+    DIMENSIONS,
+    columns,
+    correlation,
+    fitted_scores,
+    gain,
+    joint_scores,
+    signal,
+)
+from beliefrag.studies.result import Number
+from beliefrag.studies.visited import Visited
+
+__all__ = ["ANSWERABILITY", "JOINT", "Calibrated", "Found", "find"]
+
+JOINT = "all jointly"
+ANSWERABILITY = "answerability"
+_CALIBRATED = ("sufficiency", "reliability")
+LEAST_JOINT = 10
+"""Questions with a right and with a wrong state that a fit of six weights needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """How near a score lies to the share of right answers."""
+
+    ece: Number
+    curve: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the study found."""
+
+    signals: Mapping[str, Number]
+    """AUC of each dimension, of all jointly where that can be said, and of the calibrated answerability."""
+    joint_seen: Number | None
+    """The joint AUC of a fit that has seen the states."""
+    best: str
+    """The strongest dimension."""
+    joint_gain: Number | None
+    """Joint AUC minus that of the strongest dimension."""
+    correlations: Mapping[tuple[str, str], Number | None]
+    calibration: Mapping[str, Calibrated]
+    match: Matched
+    permuted: Mapping[str, Permuted]
+    gate: Permuted | None
+    """The share of right states among those from the answer threshold on."""
+    levels: tuple[Level, ...]
+    too_even: tuple[str, ...]
+    """Dimensions that vary too little to be parted into three levels."""
+
+
+def find(examples: Examples, visited: Visited, threshold: float) -> Found:
+    """Works everything out.
+
+    Args:
+        examples: States with the outcome of answering there, of both outcomes.
+        visited: The states whose next actions are looked at.
+        threshold: From which answerability on the policy answers.
+    """
+    table = columns(examples)
+    belief = {name: table[:, place] for place, name in enumerate(DIMENSIONS)}
+    scores = {name: dimension.better * belief[name] for name, dimension in DIMENSIONS.items()}
+    count = examples.count
+    enough = min(count.questions_positive, count.questions_negative) >= LEAST_JOINT
+    joint = joint_scores(table, examples) if enough else None
+    if joint is not None:
+        scores[JOINT] = joint
+    probabilities = [state.answerability for state in examples.states]
+    answerability = None
+    if all(p is not None for p in probabilities):
+        answerability = np.array(probabilities, dtype=np.float64)
+        scores[ANSWERABILITY] = answerability
+    signals = {name: number for name, values in scores.items() if (number := signal(values, examples)) is not None}
+    best = max(DIMENSIONS, key=lambda name: signals[name].value)
+    calibrated = {name: belief[name] for name in _CALIBRATED}
+    if answerability is not None:
+        calibrated[ANSWERABILITY] = answerability
+    match = matched(examples)
+    found = {name: levels(visited, dimension) for name, dimension in DIMENSIONS.items()}
+    return Found(
+        signals=signals,
+        joint_seen=signal(fitted_scores(table, examples), examples) if joint is not None else None,
+        best=best,
+        joint_gain=gain(joint, scores[best], examples) if joint is not None else None,
+        correlations={
+            (one, other): correlation(belief[one], belief[other], examples)
+            for one, other in combinations(DIMENSIONS, 2)
+        },
+        calibration={name: _calibrated(p, examples) for name, p in calibrated.items()},
+        match=match,
+        permuted={name: each for name, values in scores.items() if (each := permuted(values, match)) is not None},
+        gate=permuted(answerability, match, gate=threshold) if answerability is not None else None,
+        levels=tuple(level for each in found.values() for level in each or ()),
+        too_even=tuple(name for name, each in found.items() if each is None),
+    )
+
+
+def _calibrated(p: Floats, examples: Examples) -> Calibrated:
+    error = partial(expected_calibration_error, p, examples.outcomes)
+    ece = interval(float(error(examples.weights)), resampled(examples, error))
+    return Calibrated(
+        Number.of(ece, questions=examples.count.questions), reliability_curve(p, examples.outcomes, examples.weights)
+    )

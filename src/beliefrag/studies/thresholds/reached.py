@@ -1,0 +1,79 @@
+"""How often each gate's condition holds on visited states, and which gates were never reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from beliefrag.calibration.quality import Floats
+from beliefrag.method import Thresholds
+from beliefrag.studies.result import Number
+from beliefrag.studies.thresholds.gates import Condition, Gate
+from beliefrag.studies.visited import Visited
+
+__all__ = ["Reached", "reached"]
+
+_DOUBT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """One gate on the visited states of one dataset, or of all."""
+
+    gate: Gate
+    dataset: str | None
+    states: int
+    questions: int
+    times: int
+    """At how many states its condition holds."""
+    share: Number
+    decides: Number
+    """The share of states at which the policy decided by it."""
+    nearest: tuple[Condition, ...]
+    """At the state that comes nearest, or goes furthest beyond."""
+
+    @property
+    def never(self) -> bool:
+        """Whether its condition holds nowhere."""
+        return self.times == 0
+
+    @property
+    def always(self) -> bool:
+        """Whether its condition holds everywhere."""
+        return self.times == self.states
+
+    @property
+    def at_most(self) -> float | None:
+        """Where it was never reached: the largest share of questions that would still leave that likely enough.
+
+        With a larger share, none among so many questions would be seen less than one time in twenty.
+        """
+        return 1 - _DOUBT ** (1 / self.questions) if self.never else None
+
+
+def reached(visited: Visited, gate: Gate, thresholds: Thresholds, dataset: str | None = None) -> Reached:
+    """How often one gate is reached."""
+    inside = visited.inside(dataset)
+    holds = visited.column(lambda state: float(gate.holds(state, thresholds)))
+    decides = visited.column(lambda state: float(gate.decides(state)))
+
+    def share(values: Floats) -> Number:
+        return visited.number(lambda weights: _share(values[inside], weights[:, inside]), dataset)
+
+    own = [state for state, here in zip(visited.states, inside, strict=True) if here]
+    return Reached(
+        gate=gate,
+        dataset=dataset,
+        states=len(own),
+        questions=visited.count(dataset),
+        times=int(holds[inside].sum()),
+        share=share(holds),
+        decides=share(decides),
+        nearest=gate.nearest(own, thresholds),
+    )
+
+
+def _share(values: Floats, weights: Floats) -> Floats:
+    found: Floats = np.asarray(weights @ values / weights.sum(axis=1))
+    return found
