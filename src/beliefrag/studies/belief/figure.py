@@ -43,29 +43,20 @@ def _signals(axes: Axes, found: Found) -> None:
             markerfacecolor="white" if single else "black",
         )
         axes.text(1.03, place, f"{number.value:.2f}", va="center", fontsize=9)
-    for name, each in found.permuted.items():
-        place = [key for key, _ in ordered].index(name)
-        axes.plot(
-            [each.mean],
-            [place],
-            "|",
-            markersize=13,
-            markeredgewidth=2,
-            color="0.55",
-            label="permuted among matched states" if name == next(iter(found.permuted)) else None,
-        )
+    for place, (name, _) in enumerate(ordered):
+        if each := found.permuted.get(name):
+            axes.plot([each.mean], [place], "|", markersize=13, markeredgewidth=2, color="0.55")
     axes.axvline(0.5, color="black", linestyle=":", linewidth=1.2)
     axes.set_yticks(range(len(ordered)), [name for name, _ in ordered])
     axes.set_xlim(0.2, 1.14)
     axes.set_xticks([0.2, 0.4, 0.5, 0.6, 0.8, 1.0])
     axes.set_xlabel(
-        "AUC: chance that a right state scores better than a wrong one\n(dots: no signal; line: 95 % interval)"
+        "AUC: chance that a right state scores better than a wrong one\n"
+        "(0.5: no signal; line: 95 % interval; grey tick: permuted among matched states)"
     )
     axes.set_title("How well each signal tells right from wrong", fontsize=11)
     axes.grid(axis="x", color="0.92")
     axes.set_axisbelow(True)
-    if found.permuted:
-        axes.legend(loc="lower left", fontsize=8, framealpha=1)
 
 
 def _correlations(axes: Axes, found: Found) -> None:
@@ -143,4 +134,4 @@ def _actions(axes: Axes, found: Found) -> None:
     axes.set_xlabel("share of visited states, by what was done next\n(levels: thirds of the visited states)")
     axes.set_title("What was done at each level of the belief", fontsize=11)
     if found.levels:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize=8, frameon=False, ncols=len(present))
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, frameon=False, ncols=len(present))

@@ -27,7 +27,7 @@ from beliefrag.studies.belief.signals import (
 from beliefrag.studies.result import Number
 from beliefrag.studies.visited import Visited
 
-__all__ = ["ANSWERABILITY", "JOINT", "Calibrated", "Found", "find"]
+__all__ = ["ANSWERABILITY", "JOINT", "Calibrated", "Found", "calibrated", "find"]
 
 JOINT = "all jointly"
 ANSWERABILITY = "answerability"
@@ -90,9 +90,9 @@ def find(examples: Examples, visited: Visited, threshold: float) -> Found:
         scores[ANSWERABILITY] = answerability
     signals = {name: number for name, values in scores.items() if (number := signal(values, examples)) is not None}
     best = max(DIMENSIONS, key=lambda name: signals[name].value)
-    calibrated = {name: belief[name] for name in _CALIBRATED}
+    judged = {name: belief[name] for name in _CALIBRATED}
     if answerability is not None:
-        calibrated[ANSWERABILITY] = answerability
+        judged[ANSWERABILITY] = answerability
     match = matched(examples)
     found = {name: levels(visited, dimension) for name, dimension in DIMENSIONS.items()}
     return Found(
@@ -104,7 +104,7 @@ def find(examples: Examples, visited: Visited, threshold: float) -> Found:
             (one, other): correlation(belief[one], belief[other], examples)
             for one, other in combinations(DIMENSIONS, 2)
         },
-        calibration={name: _calibrated(p, examples) for name, p in calibrated.items()},
+        calibration={name: calibrated(p, examples) for name, p in judged.items()},
         match=match,
         permuted={name: each for name, values in scores.items() if (each := permuted(values, match)) is not None},
         gate=permuted(answerability, match, gate=threshold) if answerability is not None else None,
@@ -113,7 +113,8 @@ def find(examples: Examples, visited: Visited, threshold: float) -> Found:
     )
 
 
-def _calibrated(p: Floats, examples: Examples) -> Calibrated:
+def calibrated(p: Floats, examples: Examples) -> Calibrated:
+    """The calibration error of a score as a probability of being right, with its interval, and its reliability curve."""
     error = partial(expected_calibration_error, p, examples.outcomes)
     ece = interval(float(error(examples.weights)), resampled(examples, error))
     return Calibrated(

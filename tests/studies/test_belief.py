@@ -1,0 +1,246 @@
+"""What is in the belief state: a planted signal is found, no signal is not, and matching takes out what it matches."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from beliefrag.fitting.examples import Examples, answerable_states
+from beliefrag.fitting.states import Trajectory
+from beliefrag.studies import Asked, Result
+from beliefrag.studies.belief import BELIEF
+from beliefrag.studies.belief.actions import levels
+from beliefrag.studies.belief.found import calibrated
+from beliefrag.studies.belief.permutation import matched, permuted
+from beliefrag.studies.belief.signals import (
+    DIMENSIONS,
+    columns,
+    correlation,
+    fitted_scores,
+    gain,
+    joint_scores,
+    signal,
+)
+from beliefrag.studies.visited import Visited
+from beliefrag.types import Action
+from tests.support.studied import recording, state, trajectory
+
+
+def planted(questions: int = 120, *, strength: float, seed: int = 0, rounds: int = 2) -> list[Trajectory]:
+    """Questions that are right or wrong at all their states; sufficiency leans to that by `strength`."""
+    draw = random.Random(seed)
+    found = []
+    for k in range(questions):
+        right = draw.random() < 0.5
+        states = []
+        for r in range(1, 1 + rounds):
+            lean = 0.5 + strength * (0.5 if right else -0.5)
+            values = {name: draw.random() for name in ("reliability", "conflict", "uncertainty", "gap", "cost")}
+            suff = min(1.0, max(0.0, draw.gauss(lean, 0.2)))
+            states.append(state(right=right, rounds=r, step=r, answerability=suff, sufficiency=suff, **values))
+        found.append(trajectory(f"q{k:03}", *states, dataset="de"[k % 2]))
+    return found
+
+
+def examples_of(trajectories: list[Trajectory]) -> Examples:
+    return answerable_states(trajectories, "f1")[0]
+
+
+def worked_out(trajectories: list[Trajectory]) -> Result:
+    return BELIEF.work_out({"comparison": recording(trajectories)}, Asked())
+
+
+def test_the_auc_of_four_states_by_hand() -> None:
+    # Right ones have 0.9 and 0.4, wrong ones 0.5 and 0.1: of four pairs three are in order.
+    own = [(0.9, True), (0.4, True), (0.5, False), (0.1, False)]
+    examples = examples_of([trajectory(f"q{k}", state(sufficiency=s, right=r)) for k, (s, r) in enumerate(own)])
+    found = signal(columns(examples)[:, 0], examples)
+    assert found is not None
+    assert found.value == 0.75
+
+
+def test_outcomes_that_are_all_alike_have_no_auc() -> None:
+    examples = examples_of([trajectory(f"q{k}", state(right=True)) for k in range(9)])
+    assert signal(columns(examples)[:, 0], examples) is None
+
+
+def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
+    result = worked_out(planted(strength=0.6))
+    auc = result.numbers["auc"]
+    assert result.numbers["best_single"] == "sufficiency"
+    assert auc["sufficiency"].low > 0.75
+    assert auc["reliability"].low < 0.5 < auc["reliability"].high
+    exchanged = result.numbers["permutation"]["auc"]
+    assert exchanged["sufficiency"]["p"] < 0.001
+    assert exchanged["sufficiency"]["permuted"] == pytest.approx(0.5, abs=0.03)
+    assert exchanged["reliability"]["p"] > 0.05
+    assert result.numbers["permutation"]["right_among_passed"]["p"] < 0.001
+
+
+def test_no_signal_is_not_found() -> None:
+    result = worked_out(planted(strength=0.0))
+    for name in ("sufficiency", "answerability", "all jointly"):
+        number = result.numbers["auc"][name]
+        assert number.low < 0.5 < number.high, name
+        assert result.numbers["permutation"]["auc"][name]["p"] > 0.05, name
+    assert result.numbers["permutation"]["right_among_passed"]["p"] > 0.05
+
+
+def test_the_interval_of_a_score_that_knows_nothing_holds_one_half_about_as_often_as_it_says() -> None:
+    held = 0
+    for seed in range(60):
+        examples = examples_of(planted(50, strength=0.0, seed=seed))
+        number = signal(columns(examples)[:, 0], examples)
+        assert number is not None and number.low is not None and number.high is not None
+        held += number.low < 0.5 < number.high
+    assert held >= 51, "of 60 intervals of 95 %, 57 are to be expected"
+
+
+def test_the_permutation_test_errs_as_often_as_it_says() -> None:
+    ps = []
+    for seed in range(60):
+        examples = examples_of(planted(30, strength=0.0, seed=seed, rounds=3))
+        found = permuted(columns(examples)[:, 0], matched(examples), permutations=99)
+        assert found is not None
+        ps.append(found.p)
+    # Three states of a question have one outcome: permuting states one by one would err far more often than this.
+    assert sum(p <= 0.1 for p in ps) <= 13
+    assert 0.35 < float(np.mean(ps)) < 0.65
+
+
+def test_scores_that_only_know_dataset_and_round_lose_everything_to_the_match() -> None:
+    draw = random.Random(3)
+    own = []
+    for k in range(80):
+        dataset = "de"[k % 2]
+        right = draw.random() < (0.9 if dataset == "d" else 0.1)
+        own.append(
+            trajectory(f"q{k:02}", state(sufficiency=0.8 if dataset == "d" else 0.2, right=right), dataset=dataset)
+        )
+    examples = examples_of(own)
+    scores = columns(examples)[:, 0]
+    found = permuted(scores, matched(examples))
+    assert found is not None
+    assert found.observed > 0.8
+    assert found.observed == pytest.approx(found.mean)
+    assert found.p == 1.0
+
+
+def test_states_are_matched_on_dataset_and_rounds_reached() -> None:
+    one = [state(right=True, rounds=1), state(right=False, rounds=2, step=2)]
+    own = [
+        trajectory("a", *one),
+        trajectory("b", *one),
+        trajectory("c", one[0]),
+        trajectory("d", one[0], dataset="e"),
+        trajectory("e", one[0], state(right=True, rounds=1, step=2), dataset="e"),
+    ]
+    found = matched(examples_of(own))
+    assert (found.questions, found.with_partner) == (5, 4)
+    assert sorted(len(group) for group in found.groups) == [2, 2]
+    # The second state of a question in the same round takes no part.
+    assert len(found.examples) == 7
+
+
+def test_the_number_of_retained_passages_is_matched_where_most_still_have_a_partner() -> None:
+    alike = [trajectory(f"q{k}", state(right=bool(k % 2), retained=3 + k % 2)) for k in range(12)]
+    assert matched(examples_of(alike)).on_retained
+    apart = [trajectory(f"q{k}", state(right=bool(k % 2), retained=1 + k)) for k in range(12)]
+    assert not matched(examples_of(apart)).on_retained
+
+
+def test_the_joint_score_of_noise_is_no_better_than_chance_though_a_fit_that_saw_it_is() -> None:
+    examples = examples_of(planted(60, strength=0.0, seed=4))
+    table = columns(examples)
+    honest, seen = joint_scores(table, examples), fitted_scores(table, examples)
+    assert honest is not None
+    fair, flattered = signal(honest, examples), signal(seen, examples)
+    assert fair is not None and flattered is not None
+    assert flattered.value > 0.55
+    assert fair.value < flattered.value - 0.05
+
+
+def test_two_dimensions_that_each_know_a_half_are_better_together() -> None:
+    draw = random.Random(5)
+    own = []
+    for k in range(300):
+        one, other = draw.random(), draw.random()
+        own.append(trajectory(f"q{k:03}", state(sufficiency=one, gap=other, right=one - other > 0)))
+    examples = examples_of(own)
+    table = columns(examples)
+    joint = joint_scores(table, examples)
+    assert joint is not None
+    found = gain(joint, table[:, 0], examples)
+    assert found.value > 0.1
+    assert found.low is not None and found.low > 0.05
+
+
+def test_a_correlation_of_ranks_does_not_mind_the_scale() -> None:
+    own = [trajectory(f"q{k:02}", state(sufficiency=k / 40, gap=(k / 40) ** 5, right=bool(k % 2))) for k in range(40)]
+    examples = examples_of(own)
+    table = columns(examples)
+    rising = correlation(table[:, 0], table[:, 4], examples)
+    assert rising is not None
+    assert rising.value == pytest.approx(1.0)
+    falling = correlation(table[:, 0], -table[:, 4], examples)
+    assert falling is not None
+    assert falling.value == pytest.approx(-1.0)
+    assert correlation(table[:, 0], table[:, 1], examples) is None, (
+        "a dimension that does not vary correlates with nothing"
+    )
+
+
+def test_a_perfectly_calibrated_score_has_a_small_error_and_a_boastful_one_a_large_one() -> None:
+    draw = random.Random(6)
+    own = []
+    for k in range(1_000):
+        p = draw.random()
+        own.append(trajectory(f"q{k:04}", state(sufficiency=p, reliability=0.9, right=draw.random() < p)))
+    examples = examples_of(own)
+    table = columns(examples)
+    modest, boastful = (calibrated(table[:, place], examples).ece for place in (0, 1))
+    assert modest.value < 0.05
+    assert boastful.value == pytest.approx(0.4, abs=0.05)
+    assert boastful.low is not None and boastful.low > 0.3
+
+
+def test_actions_by_level_are_those_of_each_third() -> None:
+    done = [Action.RETRIEVE] * 3 + [Action.VERIFY] * 3 + [Action.ANSWER] * 3
+    visited = Visited(trajectory(f"q{k}", state(sufficiency=k / 9, action=a)) for k, a in enumerate(done))
+    found = levels(visited, DIMENSIONS["sufficiency"])
+    assert found is not None
+    assert [(level.name, level.states) for level in found] == [("low", 3), ("middle", 3), ("high", 3)]
+    assert [
+        level.share(a) for level, a in zip(found, (Action.RETRIEVE, Action.VERIFY, Action.ANSWER), strict=True)
+    ] == [1, 1, 1]
+
+
+def test_a_dimension_that_does_not_vary_has_no_levels() -> None:
+    visited = Visited(trajectory(f"q{k}", state(sufficiency=0.5)) for k in range(9))
+    assert levels(visited, DIMENSIONS["sufficiency"]) is None
+
+
+def test_too_few_outcomes_give_a_sentence_and_no_number() -> None:
+    own = [trajectory(f"q{k}", state(right=k == 0)) for k in range(20)]
+    result = worked_out(own)
+    assert result.findings[0].endswith("there are 1 and 19.")
+    assert (result.tables, result.draw) == ((), None)
+
+
+def test_a_survey_serves_where_the_verifier_drafts_no_answers() -> None:
+    bare = [trajectory(f"q{k}", state(sufficiency=k / 40)) for k in range(40)]
+    surveyed = [
+        trajectory(f"q{k}", state(sufficiency=k / 40, right=k >= 20, answerability=None), method="survey")
+        for k in range(40)
+    ]
+    result = BELIEF.work_out({"comparison": recording([*bare, *surveyed])}, Asked())
+    assert result.numbers["auc"]["sufficiency"].value == 1.0
+    assert "answerability" not in result.numbers["auc"]
+    assert any("a survey of the same questions" in note for note in result.notes)
+
+
+def test_without_drafts_a_survey_is_run() -> None:
+    assert BELIEF.needs(Asked(drafts=False))[0].methods == ("beliefrag", "survey")
+    assert BELIEF.needs(Asked())[0].methods == ("beliefrag",)

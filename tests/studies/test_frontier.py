@@ -1,0 +1,128 @@
+"""Quality against cost: the front of hand-made points, and paired differences on the same questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from beliefrag.bench.statistics import compare_over_datasets
+from beliefrag.studies import Asked, Recording, Result
+from beliefrag.studies.frontier import FRONTIER
+from beliefrag.studies.frontier.pareto import on_front, share_on_front
+from tests.support.studied import episode, recording
+
+
+def worked_out(found: Recording, **how: object) -> Result:
+    return FRONTIER.work_out({"comparison": found}, Asked(**how))  # type: ignore[arg-type]
+
+
+def compared(questions: int = 30) -> Recording:
+    """Static is cheap, Iterative better and dearer, CRAG as dear as Iterative and worse."""
+    f1 = {"static": 0.4, "iterative": 0.6, "crag": 0.5, "beliefrag": 0.7}
+    tokens = {"static": 1000, "iterative": 4000, "crag": 4000, "beliefrag": 3000}
+    return recording(
+        episodes=[
+            episode(method, f"q{k}", f1[method] + (0.1 if k % 2 else -0.1), tokens[method] + 10 * k, dataset=dataset)
+            for dataset in ("d", "e")
+            for method in f1
+            for k in range(questions)
+        ]
+    )
+
+
+def test_the_front_of_hand_made_points() -> None:
+    cost = np.array([1.0, 2.0, 3.0, 3.0, 4.0])
+    quality = np.array([0.2, 0.5, 0.4, 0.6, 0.6])
+    assert on_front(cost, quality).tolist() == [True, True, False, True, False]
+
+
+def test_points_that_are_alike_are_all_on_the_front() -> None:
+    assert on_front(np.array([1.0, 1.0]), np.array([0.5, 0.5])).tolist() == [True, True]
+
+
+def test_the_front_of_each_resample_is_its_own() -> None:
+    cost = np.array([[1.0, 2.0], [2.0, 1.0]])
+    quality = np.array([[0.5, 0.4], [0.5, 0.4]])
+    assert on_front(cost, quality).tolist() == [[True, False], [True, True]]
+
+
+def test_a_method_that_always_wins_is_always_on_the_front_and_one_that_always_loses_never() -> None:
+    cost = np.tile([1.0, 2.0], (20, 1))
+    quality = np.tile([0.9, 0.1], (20, 1))
+    assert share_on_front({"d": (cost, quality)}) == [1.0, 0.0]
+
+
+def test_two_methods_that_are_alike_share_the_front_by_chance() -> None:
+    draws = np.random.default_rng(1)
+    quality = draws.random((200, 2))
+    shares = share_on_front({"d": (np.ones((200, 2)), quality - quality.mean(axis=0))})
+    assert shares[0] + shares[1] == pytest.approx(1, abs=0.02)
+    assert 0.3 < shares[0] < 0.7
+
+
+def test_the_study_marks_the_front_and_gives_the_differences() -> None:
+    result = worked_out(compared())
+    points = result.numbers["points"]["mean"]
+    assert {method: point["on_front"] for method, point in points.items()} == {
+        "static": True,
+        "iterative": False,
+        "crag": False,
+        "beliefrag": True,
+    }
+    assert points["static"]["f1"].value == pytest.approx(0.4)
+    assert points["static"]["tokens"].value == pytest.approx(1145)
+    gaps = {(gap["dataset"], gap["against"]): gap for gap in result.numbers["differences"]}
+    assert gaps["mean", "iterative"]["f1"].value == pytest.approx(0.1)
+    assert gaps["mean", "iterative"]["tokens"].value == pytest.approx(-1000)
+    assert gaps["mean", "iterative"]["better_and_cheaper"] == 1.0
+    assert gaps["d", "static"]["tokens"].value == pytest.approx(2000)
+    assert result.findings[0].endswith("Static, BeliefRAG, from the cheapest to the best.")
+
+
+def test_another_method_can_be_the_one_that_is_compared() -> None:
+    gaps = worked_out(compared(), of="crag", methods=("crag", "static")).numbers["differences"]
+    assert {gap["against"] for gap in gaps} == {"static"}
+    assert gaps[0]["f1"].value == pytest.approx(0.1)
+
+
+def test_a_question_that_one_method_did_not_finish_is_left_out_for_all_and_told_of() -> None:
+    played = [
+        episode(m, f"q{k}", 0.5, 100, failed=(m, k) == ("static", 0)) for m in ("static", "beliefrag") for k in range(5)
+    ]
+    result = worked_out(recording(episodes=played))
+    assert {gap["n"] for gap in result.numbers["differences"]} == {4}
+    assert "Of d 1 questions are left out, for some method did not finish them." in result.notes
+    assert any("1 failed" in note for note in result.notes)
+
+
+def test_one_method_is_no_comparison() -> None:
+    result = worked_out(recording(episodes=[episode("beliefrag", f"q{k}", 0.5, 100) for k in range(5)]))
+    assert result.findings == ("A comparison needs episodes of at least two methods, BeliefRAG among them.",)
+    assert result.draw is None
+
+
+def test_one_question_is_no_comparison() -> None:
+    played = [episode(method, "q0", 0.5, 100) for method in ("static", "beliefrag")]
+    assert "at least 2 questions" in worked_out(recording(episodes=played)).findings[0]
+
+
+def test_the_papers_values_stand_beside_ours_for_datasets_of_its_names() -> None:
+    played = [episode(m, f"q{k}", 0.5, 2000, dataset="hotpotqa") for m in ("static", "beliefrag") for k in range(5)]
+    theirs = {each.what: each for each in worked_out(recording(episodes=played)).published}
+    assert theirs["BeliefRAG, mean F1"].theirs == 0.572
+    assert theirs["BeliefRAG, F1 on hotpotqa"].theirs == 0.602
+    tokens = theirs["Static, thousand tokens per question"]
+    assert (tokens.theirs, tokens.ours and tokens.ours.value) == (2.82, 2.0)
+
+
+def test_a_mean_difference_over_datasets_weighs_each_dataset_alike() -> None:
+    first = {"d": {"f1": {"a": 1.0, "b": 1.0}}, "e": {"f1": {str(k): 0.0 for k in range(8)}}}
+    second = {"d": {"f1": {"a": 0.0, "b": 0.0}}, "e": {"f1": {str(k): 0.0 for k in range(8)}}}
+    found = compare_over_datasets(first, second).measures["f1"]
+    assert (found.first, found.second, found.difference.mean) == (0.5, 0.0, 0.5)
+    assert (found.difference.n, found.difference.smallest) == (10, 2)
+
+
+def test_sides_that_do_not_match_are_refused() -> None:
+    with pytest.raises(ValueError, match="same datasets"):
+        compare_over_datasets({"d": {"f1": {"a": 1.0}}}, {"d": {"f1": {"b": 1.0}}})

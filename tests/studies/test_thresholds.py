@@ -1,0 +1,182 @@
+"""What thresholds mean: medians and quantiles by hand, gates on planted states, and what was never reached."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from beliefrag.fitting.states import Trajectory
+from beliefrag.method import Thresholds
+from beliefrag.studies import Asked, Result
+from beliefrag.studies.thresholds import THRESHOLDS
+from beliefrag.studies.thresholds.gates import GATES
+from beliefrag.studies.thresholds.reached import reached
+from beliefrag.studies.thresholds.scales import Scale, quantile
+from beliefrag.studies.visited import Visited
+from tests.support.studied import recording, state, trajectory
+
+DEFAULT = Thresholds()
+
+
+def worked_out(trajectories: list[Trajectory]) -> Result:
+    return THRESHOLDS.work_out({"comparison": recording(trajectories)}, Asked())
+
+
+def spread_apart(shift: float, questions: int = 40) -> list[Trajectory]:
+    """Two datasets whose raw scores lie so far apart, and whose calibrated ones lie alike."""
+    return [
+        trajectory(
+            f"q{k}",
+            state(sufficiency=0.3 + shift * (name == "e") + 0.001 * k, answerability=0.4 + 0.005 * k),
+            dataset=name,
+        )
+        for name in ("d", "e")
+        for k in range(questions)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "weights", "q", "expected"),
+    [
+        ([3.0, 1.0, 2.0], [1.0, 1.0, 1.0], 0.5, 2.0),
+        ([4.0, 1.0, 2.0, 3.0], [1.0, 1.0, 1.0, 1.0], 0.5, 2.5),
+        ([1.0, 2.0, 3.0], [1.0, 1.0, 3.0], 0.5, 3.0),
+        ([1.0, 2.0, 3.0], [3.0, 1.0, 0.0], 0.5, 1.0),
+        ([1.0, 2.0], [0.0, 5.0], 0.5, 2.0),
+        ([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0], 0.25, 1.5),
+        ([7.0], [2.0], 0.5, 7.0),
+    ],
+)
+def test_a_weighted_quantile_by_hand(values: list[float], weights: list[float], q: float, expected: float) -> None:
+    assert quantile(np.array(values), np.array([weights]), q).tolist() == [expected]
+
+
+def test_a_weight_of_two_is_the_same_as_a_value_twice() -> None:
+    draws = np.random.default_rng(0)
+    values, times = draws.random(30), draws.integers(0, 4, 30)
+    twice = np.repeat(values, times)
+    assert quantile(values, times[None, :].astype(float), 0.5)[0] == pytest.approx(np.median(twice))
+
+
+def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand() -> None:
+    scores = {"d": (0.2, 0.4, 0.6), "e": (0.5, 0.7, 0.9, 0.9)}
+    visited = Visited(
+        trajectory(f"q{k}", state(answerability=score), dataset=name)
+        for name, own in scores.items()
+        for k, score in enumerate(own)
+    )
+    scale = Scale(visited, visited.column(lambda s: s.answerability or 0.0), 0.5)
+    assert scale.median("d").value == 0.4
+    assert scale.median("e").value == pytest.approx(0.8)
+    assert scale.median_spread(("d", "e")).value == pytest.approx(0.4)
+    assert scale.below("d").value == pytest.approx(2 / 3)
+    # A state that is at the threshold is answered, so it is not below it.
+    assert scale.below("e").value == 0.0
+    assert scale.below().value == pytest.approx(2 / 7)
+    assert scale.below_spread(("d", "e")).value == pytest.approx(2 / 3)
+
+
+def test_a_planted_shift_between_datasets_is_found_in_the_score_that_has_it_and_in_no_other() -> None:
+    spreads = worked_out(spread_apart(0.3)).numbers["spreads"]
+    assert spreads["raw"].value == pytest.approx(0.3, abs=0.01)
+    assert spreads["raw"].low > 0.25
+    assert spreads["calibrated"].value == pytest.approx(0, abs=1e-9)
+    assert spreads["difference"].high < -0.2
+
+
+def test_without_a_shift_the_scores_spread_alike() -> None:
+    spreads = worked_out(spread_apart(0.0)).numbers["spreads"]
+    assert spreads["raw"].value == pytest.approx(0, abs=1e-9)
+    # Chance makes some spread in the resamples, and the interval of the difference holds 0.
+    assert spreads["difference"].low <= 0 <= spreads["difference"].high
+
+
+def test_intervals_are_over_questions_not_states() -> None:
+    few = [trajectory(f"q{k}", *[state(answerability=0.9 * (k % 2), step=s) for s in range(50)]) for k in range(6)]
+    many = [trajectory(f"q{k}", state(answerability=0.9 * (k % 2))) for k in range(300)]
+    widths = []
+    for each in (few, many):
+        share = reached(Visited(each), GATES["answer"], DEFAULT).share
+        assert share.value == 0.5
+        assert share.low is not None and share.high is not None
+        widths.append(share.high - share.low)
+    assert widths[0] > 5 * widths[1]
+
+
+@pytest.mark.parametrize(
+    ("gate", "opens", "stays_shut"),
+    [
+        ("answer", {"answerability": 0.5}, {"answerability": 0.49}),
+        ("answer", {"answerability": 0.9, "conflict": 0.49}, {"answerability": 0.9, "conflict": 0.5}),
+        ("conflict", {"conflict": 0.5}, {"conflict": 0.49}),
+        ("reliability", {"reliability": 0.29}, {"reliability": 0.3}),
+        ("flagged", {"flagged": 1}, {"flagged": 0}),
+        ("retrieval value", {"retrieval_value": 0.1}, {"retrieval_value": 0.09}),
+        ("novelty", {"novelty": 0.19}, {"novelty": 0.2}),
+        ("novelty", {"novelty": 0.0, "rounds": 1}, {"novelty": 0.0, "rounds": 0}),
+        (
+            "abstain",
+            {"sufficiency": 0.14, "uncertainty": 0.86, "answerability": 0.34},
+            {"sufficiency": 0.14, "uncertainty": 0.85, "answerability": 0.34},
+        ),
+    ],
+)
+def test_a_gate_opens_where_the_policy_would(gate: str, opens: dict[str, float], stays_shut: dict[str, float]) -> None:
+    assert GATES[gate].holds(state(**opens), DEFAULT)  # type: ignore[arg-type]
+    assert not GATES[gate].holds(state(**stays_shut), DEFAULT)  # type: ignore[arg-type]
+
+
+def test_how_often_a_gate_fires_is_the_share_of_states_by_dataset_and_pooled() -> None:
+    own = [trajectory(f"q{k}", state(conflict=0.6 if k < 3 else 0.1)) for k in range(10)]
+    own += [trajectory(f"q{k}", state(conflict=0.1), dataset="e") for k in range(10)]
+    result = worked_out(own)
+    shares = {(g["dataset"], g["gate"]): g["holds"].value for g in result.numbers["gates"]}
+    assert shares["d", "conflict"] == 0.3
+    assert shares["e", "conflict"] == 0.0
+    assert shares["all", "conflict"] == 0.15
+
+
+def test_what_the_policy_decided_by_is_counted_apart_from_what_held() -> None:
+    own = [trajectory(f"q{k}", state(flagged=1, branch="correct-flagged" if k == 0 else "stop")) for k in range(4)]
+    found = reached(Visited(own), GATES["flagged"], DEFAULT)
+    assert (found.share.value, found.decides.value, found.always) == (1.0, 0.25, True)
+
+
+def test_a_gate_that_was_never_reached_is_named_with_the_nearest_value() -> None:
+    own = [trajectory(f"q{k}", state(conflict=conflict)) for k, conflict in enumerate((0.1, 0.42, 0.3))]
+    result = worked_out(own)
+    assert "conflict" in result.numbers["never_reached"]
+    assert any(
+        "conflict gate was never reached; nearest: conflict 0.42 (needs at least 0.5)" in f for f in result.findings
+    )
+    # With three questions, a gate that opens on 63 % of them stays unseen once in twenty times: 0.37 cubed is 0.05.
+    found = reached(Visited(own), GATES["conflict"], DEFAULT)
+    assert found.at_most == pytest.approx(0.6316, abs=1e-4)
+    assert (found.share.low, found.share.high) == (None, None)
+
+
+def test_the_state_nearest_to_a_gate_of_several_conditions_is_the_one_that_lacks_least() -> None:
+    near = state(sufficiency=0.2, uncertainty=0.8, answerability=0.3)
+    far = state(sufficiency=0.0, uncertainty=0.1, answerability=0.0)
+    shown = GATES["abstain"].nearest([far, near], DEFAULT)
+    assert [condition.value for condition in shown] == [0.2, 0.8, 0.3]
+
+
+def test_states_without_evidence_are_left_out_and_counted() -> None:
+    own = [trajectory(f"q{k}", state(retained=0, step=0, retrieval_value=0.59), state()) for k in range(5)]
+    result = worked_out(own)
+    assert result.n.startswith("5 visited states with evidence, of 5 questions")
+    assert result.notes[0].startswith("5 further states had no evidence")
+    assert "retrieval value" in result.numbers["never_reached"]
+
+
+def test_one_dataset_has_no_spread() -> None:
+    result = worked_out([trajectory(f"q{k}", state()) for k in range(5)])
+    assert result.findings[0].startswith("One dataset has no spread")
+    assert [each.ours is None for each in result.published[:2]] == [True, True]
+
+
+def test_too_few_questions_give_a_sentence_and_no_number() -> None:
+    result = worked_out([trajectory("q0", state())])
+    assert "at least 2 questions" in result.findings[0]
+    assert (result.tables, result.draw) == ((), None)

@@ -1,0 +1,144 @@
+"""Recordings with planted states and episodes for studies, and a scripted model whose answers are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from beliefrag.bench.record import DatasetRecord, RunRecord
+from beliefrag.bench.results import Episode, EpisodeKey
+from beliefrag.fitting.states import State, Trajectory
+from beliefrag.method import Thresholds
+from beliefrag.studies.recording import Recording
+from beliefrag.types import Action, Belief, Budget, Diagnostics
+from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
+
+UNSURE = {"unhelpful_doc_ids": [], "support": 0.0, "conflict": 0.0, "gap": 1.0, "uncertainty": 1.0}
+_BELIEF = {"sufficiency": 0.5, "reliability": 0.5, "conflict": 0.1, "uncertainty": 0.5, "gap": 0.5, "cost": 0.2}
+_DIAGNOSTICS = dict.fromkeys(("relevance", "support", "conflict", "uncertainty", "gap", "novelty", "cost"), 0.5)
+
+
+def state(
+    *,
+    answerability: float | None = 0.4,
+    right: bool | None = None,
+    rounds: int = 1,
+    retained: int = 5,
+    flagged: int = 0,
+    retrieval_value: float | None = 0.05,
+    novelty: float = 0.5,
+    action: Action = Action.STOP,
+    branch: str = "stop",
+    step: int = 1,
+    **belief: float,
+) -> State:
+    """One visited state; what is not given is ordinary."""
+    return State(
+        step=step,
+        diagnostics=Diagnostics(**{**_DIAGNOSTICS, "novelty": novelty}),
+        belief=Belief(**{**_BELIEF, **belief}),
+        rounds=rounds,
+        retained=retained,
+        flagged=flagged,
+        actions=(),
+        legal=(Action.STOP,),
+        correction_fits=False,
+        nothing_missing=False,
+        tokens=100,
+        action=action,
+        reason="",
+        answer=None if right is None else "it",
+        answer_tokens=0,
+        scores={} if right is None else {"f1": float(right)},
+        branch=branch,
+        answerability=answerability,
+        retrieval_value=retrieval_value,
+    )
+
+
+def trajectory(question_id: str, *states: State, dataset: str = "d", method: str = "beliefrag") -> Trajectory:
+    """The states of one episode."""
+    return Trajectory(dataset, method, question_id, states)
+
+
+def episode(
+    method: str, question_id: str, f1: float, tokens: int, *, dataset: str = "d", failed: bool = False
+) -> Episode:
+    """One episode with its score and its cost."""
+    return Episode(
+        key=EpisodeKey(dataset, method, question_id, 0),
+        outcome="failed" if failed else "answered",
+        metrics={} if failed else {"f1": f1},
+        usage={"tokens": tokens, "calls": 1, "tokens_in": tokens, "tokens_out": 0},
+        judge=None,
+        seconds=0.0,
+        cause="ModelError" if failed else "",
+        offset=0,
+    )
+
+
+def recording(trajectories: Iterable[Trajectory] = (), episodes: Iterable[Episode] = (), **changes: Any) -> Recording:
+    """The recording of a run with these states and episodes."""
+    own, played = tuple(trajectories), tuple(episodes)
+    if not played:
+        played = tuple(episode(t.method, t.question_id, 0.0, 100, dataset=t.dataset) for t in own)
+    asked: dict[str, list[str]] = {}
+    for each in played:
+        asked.setdefault(each.key.dataset, []).append(each.key.question_id)
+    return Recording(run_record(asked, {e.key.method for e in played}, **changes), played, own)
+
+
+def run_record(
+    asked: Mapping[str, Iterable[str]], methods: Iterable[str] = ("beliefrag",), **changes: Any
+) -> RunRecord:
+    """The record of a run that asked these questions."""
+    record = {
+        "made": "2026-01-01T00:00:00+00:00",
+        "versions": {"beliefrag": "0"},
+        "model": "scripted:planted",
+        "verifier": "probability",
+        "retriever": "bm25",
+        "prompts": {},
+        "budget": asdict(Budget()),
+        "thresholds": asdict(Thresholds()),
+        "calibration": None,
+        "judge": None,
+        "seed": 0,
+        "methods": tuple(methods),
+        "datasets": {
+            name: DatasetRecord(fingerprint="f", gold="g", passages=9, question_ids=tuple(dict.fromkeys(ids)))
+            for name, ids in asked.items()
+        },
+        "settings": {},
+    }
+    return RunRecord.model_validate(record | changes)
+
+
+def write_study_data(folder: Path, questions: int = 24) -> tuple[list[Path], str]:
+    """Two datasets, and a scripted model that is sure of every other question and mostly right there.
+
+    Of the questions that it is sure of it knows all but one in three, of the others none but one in four.
+    """
+    names = ("north", "south")
+    data = [write_dataset(folder, name, questions) for name in names]
+    lines: list[dict[str, Any]] = []
+    for name in names:
+        for k in range(questions):
+            sure = k % 2 == 0
+            right = k % 3 != 0 if sure else k % 4 == 1
+            asked = f"builder of ship {name}{k} born"
+            reply = PLACES[k % len(PLACES)] if right else "Oslo"
+            lines.append({"purpose": "answer", "match": asked, "reply": reply, "repeat": True})
+            verdict = VERDICT if sure else UNSURE
+            lines.append({"purpose": "verifier", "match": asked, "reply": verdict, "repeat": True})
+    return data, write_script(folder, *lines)
+
+
+def numbers_of(folder: Path) -> dict[str, Any]:
+    """What a study's file of numbers holds."""
+    found = json.loads((folder / "numbers.json").read_text())
+    assert isinstance(found, dict)
+    return found
