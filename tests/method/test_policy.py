@@ -243,3 +243,36 @@ def test_holding_answers_back_needs_leave_to_abstain() -> None:
         Thresholds(least_answerability=0.6, abstain=False)
     with pytest.raises(ValueError, match="least_answerability must lie between 0 and 1"):
         Thresholds(least_answerability=1.1)
+
+
+def test_without_pruning_a_correction_begins_with_the_rewriting() -> None:
+    assert chosen(replace(BASE, flagged=1), correction_prunes=False) == (Action.REWRITE, "correct-flagged")
+    after = replace(BASE, flagged=1, actions=(Action.RETRIEVE, Action.REWRITE))
+    assert chosen(after, correction_prunes=False) == (Action.RETRIEVE, "finish-rewrite")
+
+
+def test_without_replacing_a_correction_ends_with_the_pruning() -> None:
+    assert chosen(replace(BASE, flagged=1), correction_replaces=False) == (Action.VERIFY, "correct-flagged")
+    after = replace(BASE, answerability=0.9, actions=(Action.RETRIEVE, Action.VERIFY))
+    assert chosen(after, correction_replaces=False) == (Action.ANSWER, "answer")
+    # Conflict that stays after the pruning does not bring a second VERIFY: nothing has changed since.
+    still = replace(after, belief=replace(CALM, conflict=0.9))
+    assert chosen(still, correction_replaces=False) == (Action.STOP, "stop")
+
+
+@given(st.booleans(), st.sampled_from([0, 2]), st.floats(0, 1), st.floats(0, 1))
+def test_the_ablated_corrections_start_exactly_where_the_whole_one_does(
+    fits: bool, flagged: int, conflict: float, reliability: float
+) -> None:
+    belief = replace(CALM, conflict=conflict, reliability=reliability)
+    situation = replace(BASE, correction_fits=fits, flagged=flagged, belief=belief)
+    branches = {
+        chosen(situation, **ablation)[1].startswith("correct")
+        for ablation in ({}, {"correction_prunes": False}, {"correction_replaces": False})
+    }
+    assert len(branches) == 1
+
+
+def test_a_correction_that_would_do_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="neither prunes nor replaces"):
+        Thresholds(correction_prunes=False, correction_replaces=False)

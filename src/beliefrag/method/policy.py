@@ -33,6 +33,10 @@ class Thresholds:
     correct_conflict: bool = True
     correct_unreliable: bool = True
     correct_flagged: bool = True
+    correction_prunes: bool = True
+    """False leaves VERIFY out of a correction: the query is rewritten and searched, and nothing is dropped for it."""
+    correction_replaces: bool = True
+    """False ends a correction with VERIFY: weak passages are dropped, and no search is made for better ones."""
     least_answerability: float | None = None
     """Below it an answer is held back. It changes no search: only how an episode ends that has come to its end."""
 
@@ -43,6 +47,11 @@ class Thresholds:
                 raise ValueError(f"threshold {f.name} must lie between 0 and 1, not {value}")
         if self.least_answerability is not None and not self.abstain:
             raise ValueError("threshold least_answerability holds answers back, and abstain is off")
+        if not (self.correction_prunes or self.correction_replaces):
+            raise ValueError(
+                "a correction that neither prunes nor replaces does nothing; switch off what starts one instead "
+                "(correct_conflict, correct_unreliable, correct_flagged)"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ def decide(situation: Situation, thresholds: Thresholds) -> Decision:
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
     last = s.actions[-1] if s.actions else None
-    if last is Action.VERIFY and Action.REWRITE in s.legal:
+    if last is Action.VERIFY and Action.REWRITE in s.legal and t.correction_replaces:
         return _decision(s, Action.REWRITE, "finish-correction", "weak passages are gone; look for better ones")
     if last is Action.REWRITE and Action.RETRIEVE in s.legal:
         return _decision(s, Action.RETRIEVE, "finish-rewrite", "the query was rewritten; search with it")
@@ -87,18 +96,23 @@ def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
 
 
 def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
-    if not (s.correction_fits and Action.VERIFY in s.legal):
+    first = Action.VERIFY if t.correction_prunes else Action.REWRITE
+    # The ablated corrections start where the whole one would, so that they differ from it in nothing but what they do.
+    if not (s.correction_fits and Action.VERIFY in s.legal and first in s.legal):
+        return None
+    if not t.correction_replaces and s.actions[-1:] == (Action.VERIFY,):
+        # Without a search nothing has changed since the passages were dropped: a second VERIFY would find nothing.
         return None
     conflict = _at_least("conflict", s.belief.conflict, t.conflict)
     unreliable = _below("reliability", s.belief.reliability, t.reliability)
     flagged = _at_least("flagged passages", float(s.flagged), 1.0)
     if t.correct_conflict and conflict.holds:
-        return _decision(s, Action.VERIFY, "correct-conflict", "the evidence contradicts itself", conflict)
+        return _decision(s, first, "correct-conflict", "the evidence contradicts itself", conflict)
     if t.correct_unreliable and unreliable.holds:
-        return _decision(s, Action.VERIFY, "correct-unreliable", "the evidence is not reliable enough", unreliable)
+        return _decision(s, first, "correct-unreliable", "the evidence is not reliable enough", unreliable)
     if t.correct_flagged and flagged.holds:
         words = "the verifier flagged one passage" if s.flagged == 1 else f"the verifier flagged {s.flagged} passages"
-        return _decision(s, Action.VERIFY, "correct-flagged", words, flagged)
+        return _decision(s, first, "correct-flagged", words, flagged)
     return None
 
 

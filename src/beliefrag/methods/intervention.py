@@ -1,0 +1,129 @@
+"""Interventions on answerability: BeliefRAG as it is, with one number exchanged before it decides (SPEC 10.1).
+
+What the live score does for the controller shows when it is taken away and everything else is left alone. An
+intervention sees the measurement that BeliefRAG made and puts another answerability in it; evidence, observation,
+diagnostics, belief and retrieval value are those that were measured.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from beliefrag.controller import Controller, Measurement, Method, View
+from beliefrag.desk import Desk
+from beliefrag.types import Decision
+
+__all__ = ["Frozen", "Intervened", "Intervention", "MatchedState", "Permuted"]
+
+
+class Intervention(Protocol):
+    """Says which answerability an episode decides with."""
+
+    @property
+    def name(self) -> str:
+        """In a word, for the record of a run."""
+        ...
+
+    def value(self, live: float, first: float, view: View) -> float:
+        """The answerability in place of the live one.
+
+        Args:
+            live: What was measured here.
+            first: What was measured at the first state of the episode that had evidence.
+            view: The state.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """The answerability of the episode's first state with evidence, throughout.
+
+    Before there is evidence answerability is a constant of the calibration, the same for every question: frozen there,
+    it would say nothing about the question.
+    """
+
+    name: str = "frozen"
+
+    def value(self, live: float, first: float, view: View) -> float:
+        """The first value."""
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedState:
+    """The answerability of a state of another episode that may stand in."""
+
+    question_id: str
+    answerability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Permuted:
+    """The answerability of a matched state: same dataset, same round, another question.
+
+    The draw is seeded by seed, question and step, so that neither the order of episodes nor a resume changes it.
+
+    Args:
+        states: The states of the live episodes of one dataset, by searches made.
+        seed: Of the draws.
+    """
+
+    states: Mapping[int, tuple[MatchedState, ...]]
+    seed: int = 0
+    name: str = "permuted"
+
+    def value(self, live: float, first: float, view: View) -> float:
+        """A matched state's value; the live one where no other question gives any."""
+        others = self._matched(view.question.id, view.spent.rounds)
+        if not others:
+            return live
+        draw = random.Random(f"{self.seed}/{view.question.id}/{view.step}")  # noqa: S311
+        return draw.choice(others)
+
+    def _matched(self, question_id: str, rounds: int) -> list[float]:
+        # Searches that no live episode made have no match of their own: the latest round that has one stands in.
+        for known in sorted((known for known in self.states if known <= rounds), reverse=True):
+            others = [s.answerability for s in self.states[known] if s.question_id != question_id]
+            if others:
+                return others
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Intervened:
+    """A method that measures answerability, deciding with another one."""
+
+    method: Method
+    intervention: Intervention
+
+    @property
+    def name(self) -> str:
+        """The method's own: tables compare it with itself."""
+        return self.method.name
+
+    def begin(self) -> Controller:
+        """A controller of the method, with the intervention between measuring and deciding."""
+        return _Controller(self.method.begin(), self.intervention)
+
+
+class _Controller:
+    def __init__(self, controller: Controller, intervention: Intervention) -> None:
+        self._controller = controller
+        self._intervention = intervention
+        self._first: float | None = None
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        measured = await self._controller.measure(view, desk)
+        if measured.answerability is None or not view.passages:
+            return measured
+        if self._first is None:
+            self._first = measured.answerability
+        value = self._intervention.value(measured.answerability, self._first, view)
+        return replace(measured, answerability=value)
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        return self._controller.decide(view, measurement)
