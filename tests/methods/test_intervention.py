@@ -35,7 +35,7 @@ def steps(result: Result) -> list[dict[str, object]]:
 
 def without_answerability(step: dict[str, object]) -> str:
     """A step as text, without answerability and the comparisons that show it."""
-    compared = [c for c in step["comparisons"] if c["name"] != "answerability"]  # type: ignore[index, attr-defined]
+    compared = [c for c in step["comparisons"] if c["name"] != "answerability"]  # type: ignore[attr-defined]
     return json.dumps({**step, "answerability": None, "comparisons": compared})
 
 

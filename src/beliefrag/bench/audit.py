@@ -14,6 +14,7 @@ from pathlib import Path
 
 from beliefrag import loop
 from beliefrag.bench.errors import RunChanged, RunError
+from beliefrag.bench.injection import Injection
 from beliefrag.bench.record import RunRecord, merged
 from beliefrag.bench.results import read_episodes
 from beliefrag.bench.setup import Wanted, set_up
@@ -72,7 +73,8 @@ async def audit_run(
             remedy="Name the model of the run.",
         )
     audit = Audit()
-    wanted = Wanted(data, run.methods, seed=run.seed, judge=False, replay=True)
+    injection = run.injection or Injection()
+    wanted = Wanted(data, run.methods, seed=run.seed, judge=False, injection=injection, replay=True)
     setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
     merged(run, setup.record)
     finished = [key for key, episode in sorted(read_episodes(folder).items()) if episode.finished]
@@ -88,7 +90,7 @@ async def audit_run(
             if course is None:
                 continue
             labelled = course.questions[key.question_id]
-            stream = loop.run(labelled.question, course.methods[key.method], course.harness)
+            stream = loop.run(labelled.question, course.methods[key.method], course.harness_for(labelled))
             async with contextlib.aclosing(stream):
                 async for _ in stream:
                     pass

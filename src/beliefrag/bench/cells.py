@@ -21,6 +21,8 @@ MEASURES: Mapping[str, str] = {
     "f1": "F1",
     "cover": "cover",
     "judge": "judge",
+    "follows_false": "false answer followed",
+    "recovers_true": "true answer recovered",
     "evidence_recall": "evidence recall",
     "answer_row_recall": "answer rows",
     "rounds": "rounds",

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from beliefrag._version import __version__
 from beliefrag.bench.errors import RunChanged, RunError
+from beliefrag.bench.injection import Injection
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.calibration import Circumstances
 from beliefrag.method import ScoreScale, Thresholds
@@ -26,7 +27,7 @@ from beliefrag.types import Budget
 __all__ = ["RUN_FILE", "CalibrationRecord", "DatasetRecord", "RunRecord", "gold_hash", "merged", "now", "versions"]
 
 RUN_FILE = "run.json"
-_FIXED = ("model", "verifier", "retriever", "budget", "thresholds", "seed")
+_FIXED = ("model", "verifier", "retriever", "budget", "thresholds", "seed", "injection")
 _DEFAULTS = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
 """A limit or threshold that did not exist when a run began stood where its default stands."""
 
@@ -79,6 +80,10 @@ class RunRecord(_Strict):
     seed: int
     methods: tuple[str, ...]
     datasets: Mapping[str, DatasetRecord]
+    injection: Injection | None = None
+    """What took the place of what searches found; None where nothing did."""
+    interventions: Mapping[str, str] = {}
+    """By dataset, which answerability the calibrated methods decided with, where not with their own."""
     settings: Mapping[str, Any]
     """As they were resolved when the run began."""
     price: Price | None = None
@@ -98,7 +103,12 @@ class RunRecord(_Strict):
     @property
     def circumstances(self) -> Circumstances:
         """What its episodes asked and searched with, for a calibration to be held against."""
-        return Circumstances(self.model, self.verifier, self.prompts, self.retriever)
+        return Circumstances(self.model, self.verifier, self.prompts, self.searched_with)
+
+    @property
+    def searched_with(self) -> str:
+        """The retriever, and what was injected into its hits: what is fitted on such states holds for such states."""
+        return f"{self.retriever}, with {self.injection}" if self.injection else self.retriever
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:
@@ -160,6 +170,7 @@ def merged(before: RunRecord, now: RunRecord) -> RunRecord:
     return before.model_copy(
         update={
             "datasets": datasets,
+            "interventions": {**before.interventions, **now.interventions},
             "methods": methods,
             "calibration": before.calibration or now.calibration,
             "judge": before.judge or now.judge,
@@ -181,7 +192,7 @@ def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, 
             then, today = ({**_DEFAULTS[name], **values} for values in (old, new))
             yield from ((f"{name} {key}", then[key], today.get(key)) for key in then if then[key] != today.get(key))
         elif old != new:
-            yield name, old, new
+            yield name, old or "none", new or "none"
     for name, digest in before.prompts.items():
         # A prompt that did not exist when the run began shaped nothing in it.
         if now.prompts.get(name) != digest:
@@ -197,6 +208,9 @@ def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, 
             yield f"corpus of {name}", old.fingerprint, new.fingerprint
         if old.gold != new.gold:
             yield f"questions of {name}", old.gold, new.gold
+        what = [run.interventions.get(name, "its own") for run in (before, now)]
+        if what[0] != what[1]:
+            yield f"answerability on {name}", what[0], what[1]
 
 
 def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:

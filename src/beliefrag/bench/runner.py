@@ -17,6 +17,7 @@ from beliefrag.bench.results import Episode, EpisodeKey, EpisodeLog
 from beliefrag.bench.setup import Setup
 from beliefrag.events import Event
 from beliefrag.result import Result
+from beliefrag.retrieval.injection import InjectedRetriever
 
 __all__ = ["Runner", "Tally", "Watcher", "episodes_for"]
 
@@ -114,10 +115,14 @@ class Runner:
     async def _played(self, key: EpisodeKey) -> dict[str, Any]:
         course = self._setup.courses[key.dataset]
         labelled = course.questions[key.question_id]
-        stream = loop.run(labelled.question, course.methods[key.method], course.harness)
+        harness = course.harness_for(labelled)
+        stream = loop.run(labelled.question, course.methods[key.method], harness)
         async with contextlib.aclosing(stream):
             seen: list[Event] = [event async for event in stream]
-        return episode_record(Result.of(seen), labelled, dataset=key.dataset, method=key.method, seed=key.seed)
+        record = episode_record(Result.of(seen), labelled, dataset=key.dataset, method=key.method, seed=key.seed)
+        if course.injector is not None and isinstance(harness.retriever, InjectedRetriever):
+            return course.injector.noted(record, harness.retriever, labelled)
+        return record
 
     def _count(self, episode: Episode, record: dict[str, Any]) -> None:
         if episode.finished:

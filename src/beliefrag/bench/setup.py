@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from beliefrag.assembly import guarantee_in_force
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.errors import DataError
+from beliefrag.bench.injection import Injection, Injector, searched_passages
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.money import judge_price, model_price
 from beliefrag.bench.partitions import Partition, partition, sample
@@ -21,6 +22,7 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.loop import Harness
 from beliefrag.method import ScoreScale, Thresholds
 from beliefrag.methods import CALIBRATED, METHODS, SURVEYS, method_named
+from beliefrag.methods.intervention import Intervened, Intervention
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.cache import Cache
 from beliefrag.models.retry import RetryPolicy
@@ -56,6 +58,10 @@ class Wanted:
     judge: bool = True
     judge_model: str | None = None
     judge_base_url: str | None = None
+    injection: Injection = Injection()
+    """What takes the place of what searches find."""
+    interventions: Mapping[str, Intervention] = field(default_factory=dict)
+    """By dataset, the answerability that the calibrated methods decide with in place of their own."""
     replay: bool = False
     """Answer from the cache alone, and ask no model."""
     preview: bool = False
@@ -70,6 +76,21 @@ class Course:
     harness: Harness
     methods: Mapping[str, Method]
     questions: Mapping[str, LabelledQuestion]
+    injector: Injector | None = None
+    """Where something is injected into the hits."""
+
+    def harness_for(self, labelled: LabelledQuestion) -> Harness:
+        """The harness of one episode on a question: its own where something is injected, otherwise the shared one."""
+        if self.injector is None:
+            return self.harness
+        return replace(self.harness, retriever=self.injector.around(self.harness.retriever, labelled))
+
+    @property
+    def spared(self) -> int:
+        """How many questions nothing false can be said about, where false passages are injected."""
+        if self.injector is None:
+            return 0
+        return sum(self.injector.falsehood(labelled) is None for labelled in self.questions.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +163,24 @@ def set_up(
     if CALIBRATED.intersection(wanted.methods):
         here = Circumstances(model.identity, verifier.name, prompts.hashes(), Bm25Index.identity)
         artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
-        thresholds = _held_to(settings, artifact, here)
+        thresholds = _held_to(settings, artifact, here, wanted)
     courses: dict[str, Course] = {}
     records: dict[str, DatasetRecord] = {}
     for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
         if dataset.name in courses:
             raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
-        index = Bm25Index.in_memory(dataset.passages)
+        index = Bm25Index.in_memory(searched_passages(dataset, wanted.injection))
         scale = score_scale(index)
         questions = _chosen(dataset, wanted)
         courses[dataset.name] = Course(
             name=dataset.name,
             harness=Harness(model, index, prompts, verifier, settings.budget),
-            methods={name: vary(_method(name, artifact, scale, thresholds), dataset.name) for name in wanted.methods},
+            methods={
+                name: _method(name, artifact, scale, thresholds, wanted.interventions.get(dataset.name))
+                for name in wanted.methods
+            },
             questions={question.id: question for question in questions},
+            injector=Injector(dataset, wanted.injection) if wanted.injection else None,
         )
         records[dataset.name] = DatasetRecord(
             fingerprint=index.fingerprint,
@@ -181,6 +206,8 @@ def set_up(
         seed=wanted.seed,
         methods=wanted.methods,
         datasets=records,
+        injection=wanted.injection or None,
+        interventions={name: each.identity for name, each in wanted.interventions.items() if name in courses},
         settings=settings.model_dump(mode="json", exclude=_PRIVATE_SETTINGS),
         price=model_price(model.identity, settings.prices),
         judge_price=judge_price(judge.identity, model.identity, settings.prices) if judge else None,
@@ -189,16 +216,29 @@ def set_up(
     return Setup(courses, record, judge, models)
 
 
-def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds: Thresholds) -> Method:
+def _method(
+    name: str,
+    artifact: Artifact | None,
+    scale: ScoreScale,
+    thresholds: Thresholds,
+    intervention: Intervention | None,
+) -> Method:
     if name in SURVEYS:
         # A survey asks what every answer would be; holding one back would only lose it.
         return SURVEYS[name](scale, replace(thresholds, least_answerability=None))
-    return method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
+    method = method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
+    return Intervened(method, intervention) if intervention and name in CALIBRATED else method
 
 
-def _held_to(settings: Settings, artifact: Artifact, here: Circumstances) -> Thresholds:
+def _held_to(settings: Settings, artifact: Artifact, here: Circumstances, wanted: Wanted) -> Thresholds:
     """The thresholds, with the one among them that keeps to the settings' largest error."""
-    guarantee = guarantee_in_force(settings, artifact, prompts=here.prompts, doubts=doubts(artifact, here))
+    found = list(doubts(artifact, here))
+    # The calibration is used as it is, for that is what such a run is about; but it promises nothing there.
+    if wanted.injection:
+        found.append(f"searches return {wanted.injection}")
+    if wanted.interventions:
+        found.append("it does not decide with its own answerability")
+    guarantee = guarantee_in_force(settings, artifact, prompts=here.prompts, doubts=found)
     return under_guarantee(settings.thresholds, guarantee)
 
 

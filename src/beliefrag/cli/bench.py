@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli import options, run_options
+from beliefrag.cli.labelled_questions import Questions, labelled_questions
 
 __all__ = ["app"]
 
@@ -16,6 +17,7 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Benchmarks: run methods on datasets, report and compare.", no_args_is_help=True)
 
+_IMPERFECT = "Imperfect evidence"
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 
 
@@ -23,14 +25,33 @@ _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run."
 def run(
     further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
     *,
-    data: run_options.Data,
     out: run_options.Out,
+    data: run_options.Data = None,
+    questions: Questions = None,
+    docs: options.Docs = None,
     methods: Annotated[
         str, typer.Option(metavar="NAMES", help="all, or names with commas between.", rich_help_panel=run_options.WHAT)
     ] = "all",
     n: run_options.N = None,
     seed: run_options.Seed = 0,
     split: run_options.Split = None,
+    noise: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Put irrelevant passages in the place of this share of what each search finds, 0.4 for instance.",
+            rich_help_panel=_IMPERFECT,
+        ),
+    ] = 0.0,
+    counterfactual: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Put false passages in the place of up to this share of it: the dataset's own, or hits with another "
+            "answer written over theirs.",
+            rich_help_panel=_IMPERFECT,
+        ),
+    ] = 0.0,
     concurrency: run_options.Concurrency = None,
     dry_run: run_options.DryRun = False,
     yes: run_options.Yes = False,
@@ -54,6 +75,7 @@ def run(
 
     Example: beliefrag bench run --data hotpotqa --methods static,beliefrag --n 100 --out runs/first
     """
+    from beliefrag.bench.injection import Injection
     from beliefrag.bench.setup import Wanted, chosen_methods
     from beliefrag.cli.bench_run import run as run_
     from beliefrag.cli.weights import ensure_weights
@@ -77,15 +99,19 @@ def run(
             "it says how surely --max-error is kept to, which is missing", param_hint="--confidence"
         )
     run_options.one_judge(no_judge, judge_model, judge_base_url)
+    injection = Injection(noise, counterfactual, seed)
+    folders, own = labelled_questions(data, questions, docs, further)
     wanted = Wanted(
-        data=tuple(options.all_docs(data, further) or ()),
+        data=folders,
         methods=chosen_methods(methods),
+        own=own,
         n=n,
         seed=seed,
         splits=tuple(split or ()),
         judge=not no_judge,
         judge_model=judge_model,
         judge_base_url=judge_base_url,
+        injection=injection,
         replay=replay,
         preview=dry_run,
     )

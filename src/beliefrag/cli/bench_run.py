@@ -150,6 +150,11 @@ def tell(prepared: Prepared) -> None:
             f"warning: the calibration {setup.record.calibration.name} was fitted or chosen on {seen:,} of these "
             "questions: BeliefRAG's numbers will flatter it"
         )
+    if wanted.injection:
+        say(f"injected into what searches find: {wanted.injection}")
+    if wanted.injection.counterfactual:
+        spared = sum(course.spared for course in setup.courses.values())
+        say(f"of {questions:,} questions {spared:,} have no false answer to be told, and are left as they are")
     if plan.done or plan.to_judge or plan.failed_before:
         say(
             f"{plan.done:,} are done already, {plan.failed_before:,} failed and are tried again, "

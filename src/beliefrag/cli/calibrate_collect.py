@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli import options, run_options
+from beliefrag.cli.labelled_questions import Questions, labelled_questions
 
 if TYPE_CHECKING:
     from beliefrag.bench.partitions import Partition
-    from beliefrag.bench.questions import Dataset
 
 __all__ = ["collect"]
 
@@ -24,14 +24,7 @@ def collect(
     *,
     out: run_options.Out,
     data: run_options.Data = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Your own questions with their answers, as CSV, TSV or JSON Lines; needs --docs.",
-            rich_help_panel=run_options.WHAT,
-        ),
-    ] = None,
+    questions: Questions = None,
     docs: options.Docs = None,
     n: run_options.N = None,
     seed: run_options.Seed = 0,
@@ -76,7 +69,6 @@ def collect(
     from beliefrag.bench.setup import Wanted
     from beliefrag.cli.bench_run import run as run_
     from beliefrag.cli.weights import ensure_weights
-    from beliefrag.errors import SettingsError
     from beliefrag.settings import load_settings
 
     typed = options.as_settings(
@@ -89,16 +81,11 @@ def collect(
     )
     settings = load_settings(typed, config=config).settings
     run_options.one_judge(no_judge, judge_model, judge_base_url)
-    if (questions is None) == (not data):
-        raise SettingsError(
-            "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
-        )
-    if questions is not None and not docs:
-        raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
+    folders, own = labelled_questions(data, questions, docs, further)
     wanted = Wanted(
-        data=tuple(options.all_docs(data, further) or ()) if data else (),
+        data=folders,
         methods=("survey", "survey_uncorrected") if uncorrected else ("survey",),
-        own=(_own(questions, options.all_docs(docs, further) or []),) if questions else (),
+        own=own,
         n=n,
         seed=seed,
         splits=tuple(split or ()),
@@ -126,17 +113,6 @@ def _part(name: str) -> Partition:
         return Partition(name)
     except ValueError:
         raise typer.BadParameter(f"{name!r} is not xfit, xsel or xhold", param_hint="--part") from None
-
-
-def _own(questions: Path, docs: list[Path]) -> Dataset:
-    from beliefrag.bench.datasets.own import own_dataset
-    from beliefrag.cli.opening import busy
-    from beliefrag.paths import cache_dir
-    from beliefrag.retrieval import docs_index
-
-    with busy("reading documents"):
-        index, _ = docs_index(docs, cache_dir())
-        return own_dataset(questions, index.first(len(index)))
 
 
 def _tell(out: Path) -> None:

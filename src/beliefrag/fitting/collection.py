@@ -38,7 +38,7 @@ class Collection:
     def circumstances(self) -> Circumstances:
         """What the runs asked and searched with."""
         run = self.runs[0]
-        return Circumstances(run.model, run.verifier, self.prompts, run.retriever)
+        return Circumstances(run.model, run.verifier, self.prompts, run.searched_with)
 
     @property
     def seed(self) -> int | None:
@@ -112,9 +112,9 @@ def _shaping(run: RunRecord) -> tuple[str, ...]:
 def _differences(one: RunRecord, other: RunRecord) -> Iterator[tuple[str, object, object]]:
     if backbone(one.model) != backbone(other.model):
         yield "model", one.model, other.model
-    for name in ("verifier", "retriever"):
+    for name in ("verifier", "searched_with"):
         if getattr(one, name) != getattr(other, name):
-            yield name, getattr(one, name), getattr(other, name)
+            yield name.replace("searched_with", "retriever"), getattr(one, name), getattr(other, name)
     yield from _unequal("budget of", one.budget, other.budget)
     shaping = (*_shaping(one), *_ALSO)
     yield from _unequal("prompt", *({name: run.prompts.get(name) for name in shaping} for run in (one, other)))

@@ -92,7 +92,7 @@ def fit_artifact(
         name=name or _name(run.model),
         origin="fitted",
         backbone=backbone(run.model),
-        retriever=run.retriever,
+        retriever=run.searched_with,
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],

@@ -7,6 +7,8 @@ diagnostics, belief and retrieval value are those that were measured.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,8 +25,8 @@ class Intervention(Protocol):
     """Says which answerability an episode decides with."""
 
     @property
-    def name(self) -> str:
-        """In a word, for the record of a run."""
+    def identity(self) -> str:
+        """All that its values depend on, for the record of a run."""
         ...
 
     def value(self, live: float, first: float, view: View) -> float:
@@ -46,7 +48,7 @@ class Frozen:
     it would say nothing about the question.
     """
 
-    name: str = "frozen"
+    identity: str = "frozen"
 
     def value(self, live: float, first: float, view: View) -> float:
         """The first value."""
@@ -74,7 +76,19 @@ class Permuted:
 
     states: Mapping[int, tuple[MatchedState, ...]]
     seed: int = 0
-    name: str = "permuted"
+
+    @property
+    def identity(self) -> str:
+        """Names the seed and the states."""
+        rows = [
+            [rounds, *sorted((s.question_id, s.answerability) for s in self.states[rounds])] for rounds in self.rounds
+        ]
+        return f"permuted, seed {self.seed}, states {hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]}"
+
+    @property
+    def rounds(self) -> list[int]:
+        """The rounds that have matched states, in order."""
+        return sorted(self.states)
 
     def value(self, live: float, first: float, view: View) -> float:
         """A matched state's value; the live one where no other question gives any."""
@@ -86,7 +100,7 @@ class Permuted:
 
     def _matched(self, question_id: str, rounds: int) -> list[float]:
         # Searches that no live episode made have no match of their own: the latest round that has one stands in.
-        for known in sorted((known for known in self.states if known <= rounds), reverse=True):
+        for known in reversed([known for known in self.rounds if known <= rounds]):
             others = [s.answerability for s in self.states[known] if s.question_id != question_id]
             if others:
                 return others

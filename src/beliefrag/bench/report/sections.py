@@ -16,7 +16,17 @@ from beliefrag.types import Usage
 
 __all__ = ["Section", "costs", "provenance", "sections"]
 
-_BY_DATASET = ("f1", "exact_match", "cover", "judge", "evidence_recall", "answer_row_recall", "tokens")
+_BY_DATASET = (
+    "f1",
+    "exact_match",
+    "cover",
+    "judge",
+    "follows_false",
+    "recovers_true",
+    "evidence_recall",
+    "answer_row_recall",
+    "tokens",
+)
 _SHOWN = 5
 """Ids of failed questions that are written out for each cause."""
 _COSTS = ("rounds", "actions", "calls", "tokens_in", "tokens_out", "seconds")
@@ -126,7 +136,7 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("judge", run.judge or "none"),
         ("verifier form", run.verifier),
         ("calibration", f"{run.calibration.name} {run.calibration.sha256[:16]}" if run.calibration else "none"),
-        ("retriever", run.retriever),
+        ("retriever", run.searched_with),
         ("budget", ", ".join(f"{name} {value}" for name, value in run.budget.items())),
         ("seed", str(run.seed)),
         ("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())),

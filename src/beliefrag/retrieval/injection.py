@@ -1,0 +1,177 @@
+"""Makes any retriever imperfect on purpose: a seeded share of its hits gives way to irrelevant or to false passages.
+
+An injected passage takes the place and the score of the hit that it stands for. So the list is as long and its scores
+are what they were, and no method can tell an injected passage by its score: only its text gives it away.
+
+The same seed and query inject the same passages, whoever searches and in whatever order. A larger share injects what a
+smaller one does, and more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Callable, Collection, Sequence
+
+from beliefrag.errors import RetrievalError, SettingsError
+from beliefrag.retrieval.protocol import Retriever
+from beliefrag.retrieval.query import query_terms
+from beliefrag.types import Hit, Passage
+
+__all__ = ["InjectedRetriever", "content_words"]
+
+_FEW = 200
+"""Passages of the pool that are looked at first; nearly always enough of them are irrelevant."""
+_FUNCTION_WORDS = frozenset(
+    query_terms(
+        "a about after all also an and any are as at be been before between both but by can could did do does during "
+        "each for from had has have he her his how i if in into is it its many may more most much no not of on one or "
+        "other our out over own s she so some such than that the their them then there these they this those through "
+        "to under until up was we were what when where which while who whom whose why will with would you your"
+    )
+)
+
+
+class InjectedRetriever:
+    """A retriever around another one, some of whose hits are not what the other one found.
+
+    It remembers what it injected, for whoever judges an episode afterwards. Make one for each episode.
+
+    Args:
+        retriever: What really searches.
+        noise: The share of hits that irrelevant passages take the place of.
+        pool: Where irrelevant passages are drawn from. One is irrelevant if it shares no content word with the query
+            or with `about`, and `unfit` does not object.
+        about: What the search is for, in words: the question.
+        unfit: Passages that are no noise whatever their words, such as those that hold the answer.
+        counterfactual: The share of hits, at most, that false versions of them take the place of. Only hits that
+            have a false version can, and they go before noise.
+        false_version: The passage that says something else than a given one, or None where there is none.
+        seed: Of all draws, and whatever else they are to depend on.
+
+    Raises:
+        SettingsError: The shares are not between 0 and 1, or more than 1 together.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        *,
+        noise: float = 0.0,
+        pool: Sequence[Passage] = (),
+        about: str = "",
+        unfit: Callable[[Passage], bool] = lambda _: False,
+        counterfactual: float = 0.0,
+        false_version: Callable[[Passage], Passage | None] = lambda _: None,
+        seed: str = "0",
+    ) -> None:
+        check_shares(noise, counterfactual)
+        self._retriever = retriever
+        self._noise = noise
+        self._pool = pool
+        self._about = content_words(about)
+        self._unfit = unfit
+        self._counterfactual = counterfactual
+        self._false_version = false_version
+        self._seed = seed
+        self.noise_ids: dict[str, None] = {}
+        """Irrelevant passages that were injected so far, in order."""
+        self.false_ids: dict[str, None] = {}
+        """False ones."""
+
+    @property
+    def identity(self) -> str | None:
+        """The other retriever's, and what is injected: what is fitted on such hits holds for such hits."""
+        inner = getattr(self._retriever, "identity", None)
+        if not isinstance(inner, str):
+            return None
+        return f"{inner}, with {injected_words(self._noise, self._counterfactual)}"
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """The other retriever's hits, best first, some of them exchanged.
+
+        Raises:
+            RetrievalError: The search failed, or the pool has too few irrelevant passages for the share of noise.
+        """
+        hits = list(self._retriever.search(query, k))
+        false = self._falsified(hits, query)
+        noise = self._irrelevant(hits, query, false.keys())
+        self.false_ids.update(dict.fromkeys(passage.id for passage in false.values()))
+        self.noise_ids.update(dict.fromkeys(passage.id for passage in noise.values()))
+        exchanged = false | noise
+        return [Hit(exchanged.get(place, hit.passage), hit.score) for place, hit in enumerate(hits)]
+
+    def _falsified(self, hits: Sequence[Hit], query: str) -> dict[int, Passage]:
+        if not self._counterfactual:
+            return {}
+        versions = {place: version for place, hit in enumerate(hits) if (version := self._false_version(hit.passage))}
+        # By the passage, not by the query: a source that lied in one search still lies in the next.
+        order = sorted(versions, key=lambda place: _digest(self._seed, hits[place].passage.id))
+        most = _count(self._counterfactual, len(hits), self._draw("counterfactual", query))
+        return {place: versions[place] for place in order[:most]}
+
+    def _irrelevant(self, hits: Sequence[Hit], query: str, taken: Collection[int]) -> dict[int, Passage]:
+        if not self._noise:
+            return {}
+        draw = self._draw("noise", query)
+        count = _count(self._noise, len(hits), draw)
+        places = [place for place in draw.sample(range(len(hits)), len(hits)) if place not in taken][:count]
+        words = self._about | content_words(query)
+        known = {hit.passage.id for hit in hits}
+        found: list[Passage] = []
+        for most in (min(_FEW, len(self._pool)), len(self._pool)):
+            drawn = self._draw("pool", query).sample(range(len(self._pool)), most)
+            found = [p for p in map(self._pool.__getitem__, drawn) if p.id not in known and self._fits(p, words)]
+            if len(found) >= len(places):
+                return dict(zip(places, found, strict=False))
+        raise RetrievalError(
+            f"Only {len(found)} of {len(self._pool):,} passages share no word with the search, and noise "
+            f"{self._noise:g} needs {len(places)}.",
+            remedy="Inject less, or search a larger corpus.",
+        )
+
+    def _fits(self, passage: Passage, words: frozenset[str]) -> bool:
+        return words.isdisjoint(query_terms(f"{passage.title} {passage.text}")) and not self._unfit(passage)
+
+    def _draw(self, what: str, query: str) -> random.Random:
+        return random.Random(_digest(self._seed, what, query))  # noqa: S311
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about, analysed as a search analyses them."""
+    return frozenset(query_terms(text)) - _FUNCTION_WORDS
+
+
+def check_shares(noise: float, counterfactual: float) -> None:
+    """Refuses shares that cannot be had.
+
+    Raises:
+        SettingsError: One is not between 0 and 1, or they are more than 1 together.
+    """
+    for name, share in (("noise", noise), ("counterfactual", counterfactual)):
+        if not 0 <= share <= 1:
+            raise SettingsError(f"The {name} {share:g} is no share of the hits.", remedy="Give 0 to 1, such as 0.4.")
+    if noise + counterfactual > 1:
+        raise SettingsError(
+            f"noise {noise:g} and counterfactual {counterfactual:g} are more than all hits together.",
+            remedy="Give shares that add up to 1 at most.",
+        )
+
+
+def injected_words(noise: float, counterfactual: float) -> str:
+    """What is injected, as a person says it."""
+    parts = [(noise, "irrelevant"), (counterfactual, "counterfactual")]
+    return " and ".join(f"{100 * share:g} % {kind} passages" for share, kind in parts if share) or "nothing injected"
+
+
+def _count(share: float, hits: int, draw: random.Random) -> int:
+    """So many of the hits; where that is no whole number, the draw says which of both neighbours."""
+    # 0.29 of 100 is 28.999... to a computer.
+    exact = round(share * hits, 9)
+    chance = draw.random()
+    return math.floor(exact) + (chance < exact - math.floor(exact))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
