@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from beliefrag import events
-from beliefrag.bench.metrics import answer_scores, retained_at_the_end, score
+from beliefrag.bench.metrics import answer_scores, retained_at_the_end, rows_read, score
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.bench.record import now
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
@@ -48,6 +48,7 @@ def episode_record(
     if isinstance(outcome, Answered | Stopped | Abstained):
         scores = asdict(score(outcome, labelled.gold, retained_at_the_end(result)))
         record["metrics"] = {**scores, "judge": None, "rounds": outcome.usage.searches, "actions": len(steps)}
+        record["metrics"] |= rows_read(result, labelled.gold)
     if isinstance(outcome, Failed):
         message = _without_question(outcome.error, labelled)
         record["error"] = {"cause": outcome.cause, "message": message, "remedy": outcome.remedy}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from beliefrag.bench.normalise import normalise, tokens
 from beliefrag.bench.questions import Gold
-from beliefrag.events import Decided
+from beliefrag.events import Decided, Retrieved
 from beliefrag.outcome import Abstained, Answered, Stopped
 from beliefrag.result import Result
 
@@ -26,6 +26,7 @@ __all__ = [
     "exact_match",
     "recall_per_row_read",
     "retained_at_the_end",
+    "rows_read",
     "score",
     "token_f1",
 ]
@@ -147,6 +148,20 @@ def retained_at_the_end(result: Result) -> tuple[str, ...]:
     """Ids of all passages retained when the last decision was made; the answer may have been shown fewer."""
     decided = [event for event in result.events if isinstance(event, Decided)]
     return decided[-1].evidence if decided else ()
+
+
+def rows_read(result: Result, gold: Gold) -> dict[str, float]:
+    """For a question about a set of rows: how many it needs, how many distinct ones were read, and found among them."""
+    needed = set(gold.supporting or ())
+    if not (gold.is_set and needed):
+        return {}
+    searches = (event for event in result.events if isinstance(event, Retrieved))
+    read = {hit.passage.id for search in searches for hit in search.hits}
+    return {
+        "rows_needed": float(len(needed)),
+        "rows_read": float(len(read)),
+        "row_recall_read": len(needed & read) / len(needed),
+    }
 
 
 def _f1(prediction: str, gold: str, closed_rule: bool) -> float:

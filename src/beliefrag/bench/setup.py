@@ -135,7 +135,6 @@ def set_up(
     before: RunRecord | None = None,
     *,
     around: Callable[[ChatModel], ChatModel] = lambda model: model,
-    vary: Callable[[Method, str], Method] = lambda method, dataset: method,
 ) -> Setup:
     """Opens everything, the cheap things first.
 
@@ -145,7 +144,6 @@ def set_up(
         before: The record of the run that goes on, if there is one. A replay takes the models' identities from it, so
             that neither weights nor a server need to be there.
         around: Puts a layer of one's own around the model that the episodes share.
-        vary: Makes another method of an ordinary one, for the dataset of that name: a study's ablations.
 
     Raises:
         BeliefRAGError: Something cannot be used; the message says what.

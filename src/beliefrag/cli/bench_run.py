@@ -7,7 +7,6 @@ import contextlib
 import shlex
 import signal
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,13 +23,10 @@ from beliefrag.cli.bench_progress import watching
 from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
 from beliefrag.cli.notices import say
 from beliefrag.cli.opening import busy
-from beliefrag.controller import Method
 from beliefrag.settings import Settings
 from beliefrag.types import Usage
 
 __all__ = ["Prepared", "agreed", "amount", "carry_out", "duration", "prepare", "run", "tell"]
-
-Vary = Callable[[Method, str], Method]
 
 _MANY_CALLS = 1_000
 """From so many model calls on, a person is asked before they are made."""
@@ -66,13 +62,11 @@ def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, d
     return carry_out(prepared)
 
 
-def prepare(
-    settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, vary: Vary = lambda method, dataset: method
-) -> Prepared:
+def prepare(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None) -> Prepared:
     """Opens what a run needs, holds it against what there is of the run, and plans the rest. Nothing is written."""
     before = _earlier(out)
     with busy("opening datasets and model"):
-        setup = set_up(settings, wanted, before, vary=vary)
+        setup = set_up(settings, wanted, before)
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
     at_once = at_once or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)

@@ -10,13 +10,12 @@ from pathlib import Path
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.questions import Dataset
-from beliefrag.bench.record import RunRecord
+from beliefrag.bench.record import RUN_FILE, RunRecord
 from beliefrag.bench.setup import Wanted
 from beliefrag.cli.bench_run import Prepared, agreed, amount, carry_out, duration, prepare, tell
 from beliefrag.cli.exits import INTERRUPTED, OK
 from beliefrag.cli.notices import say
 from beliefrag.cli.opening import busy
-from beliefrag.controller import Method
 from beliefrag.settings import Settings
 from beliefrag.studies.errors import StudyError
 from beliefrag.studies.need import NeededRun, changed, shared, stand_ins
@@ -45,10 +44,7 @@ class Sources:
 
     def datasets_for(self, need: NeededRun) -> tuple[Dataset, ...]:
         """The datasets that a needed run is made on."""
-        suited = [dataset for dataset in self.datasets if need.kind.has(dataset)]
-        if need.reshape is None:
-            return tuple(suited)
-        return tuple(made for dataset in suited for made in need.reshape(dataset))
+        return tuple(dataset for dataset in self.datasets if need.kind.has(dataset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ def made(needs: Iterable[NeededRun], sources: Sources, making: Making) -> tuple[
             say(f"{there[need.name]} stands in for the run {need.name}")
         elif not sources.datasets_for(need):
             raise StudyError(f"The run {need.name} needs {need.kind.words}.", remedy="Name them with --data or --from.")
-    previews = {need.name: _previewed(need, sources, making) for need in wanted if need.name not in there}
+    previews = {need.name: _previewed(need, sources, making, there) for need in wanted if need.name not in there}
     _tell_total(list(previews.values()))
     if making.dry_run:
         return None, OK
@@ -106,14 +102,14 @@ def made(needs: Iterable[NeededRun], sources: Sources, making: Making) -> tuple[
             if went == INTERRUPTED:
                 return None, went
             code = max(code, went)
-        recordings[need.name] = Recording.read(there.get(need.name, _folder(need, making)), need.kind)
+        recordings[need.name] = _read(need, making, there)
     return recordings, code
 
 
-def _previewed(need: NeededRun, sources: Sources, making: Making) -> Plan:
+def _previewed(need: NeededRun, sources: Sources, making: Making, there: Mapping[str, Path]) -> Plan:
     """Says what is ahead in one run. It is closed again: many open runs would hold many indexes in memory."""
     say(f"run {need.name}:")
-    prepared = _prepared(need, sources, making)
+    prepared = _prepared(need, sources, making, _begun(need, making, there))
     try:
         tell(prepared)
     finally:
@@ -130,23 +126,34 @@ def _carried_out(
     return carry_out(_prepared(need, sources, making, recordings))
 
 
-def _prepared(
-    need: NeededRun, sources: Sources, making: Making, recordings: Mapping[str, Recording] | None = None
-) -> Prepared:
+def _prepared(need: NeededRun, sources: Sources, making: Making, recordings: Mapping[str, Recording]) -> Prepared:
+    datasets = sources.datasets_for(need)
+    interventions = {}
+    # A plan does not depend on an intervention, and is made before the recordings of earlier runs are there.
+    if need.intervene is not None and recordings.keys() >= set(need.after):
+        interventions = {dataset.name: need.intervene(dataset.name, recordings) for dataset in datasets}
     wanted = replace(
         making.wanted,
-        own=sources.datasets_for(need),
+        own=datasets,
         methods=need.methods,
         splits=making.wanted.splits if need.splits is None else need.splits,
+        injection=replace(need.injection, seed=making.wanted.seed),
+        interventions=interventions,
     )
+    return prepare(changed(making.settings, need), wanted, _folder(need, making), at_once=making.at_once)
 
-    def varied(method: Method, dataset: str) -> Method:
-        # A plan does not depend on it, and is made before the recordings are there.
-        if need.vary is None or recordings is None:
-            return method
-        return need.vary(method, dataset, recordings)
 
-    return prepare(changed(making.settings, need), wanted, _folder(need, making), at_once=making.at_once, vary=varied)
+def _begun(need: NeededRun, making: Making, there: Mapping[str, Path]) -> dict[str, Recording]:
+    """What there is of the runs that a run looks at, where it has begun: what goes on is held against it."""
+    folders = {name: there.get(name, making.out / _RUNS / name) for name in need.after}
+    if not all((folder / RUN_FILE).exists() for folder in (*folders.values(), _folder(need, making))):
+        return {}
+    return {name: Recording.read(folder) for name, folder in folders.items()}
+
+
+def _read(need: NeededRun, making: Making, there: Mapping[str, Path]) -> Recording:
+    # A run that was made for the need has no other datasets than it should; of an existing one some may not count.
+    return Recording.read(there[need.name], need.kind) if need.name in there else Recording.read(_folder(need, making))
 
 
 def _tell_total(plans: Sequence[Plan]) -> None:

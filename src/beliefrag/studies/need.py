@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from beliefrag.bench.questions import Dataset
+from beliefrag.bench.injection import Injection
 from beliefrag.bench.record import RunRecord
-from beliefrag.controller import Method
+from beliefrag.methods.intervention import Intervention
 from beliefrag.settings import Settings
 from beliefrag.studies.errors import StudyError
 from beliefrag.studies.kinds import SHORT_ANSWERS, Kind
 from beliefrag.studies.recording import Recording
 
-__all__ = ["NeededRun", "Vary", "changed", "refuse_idle", "shared", "stand_ins", "unfit"]
+__all__ = ["Intervene", "NeededRun", "changed", "refuse_idle", "shared", "stand_ins", "unfit"]
 
-Vary = Callable[[Method, str, Mapping[str, Recording]], Method]
-"""Makes a method from the ordinary one, for the dataset of that name, knowing the recordings of earlier runs."""
+Intervene = Callable[[str, Mapping[str, Recording]], Intervention]
+"""Makes an intervention for the dataset of that name, knowing the recordings of earlier runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class NeededRun:
     """Which of the given datasets it is made on."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings by their dotted names, such as `thresholds.answer`, in place of those in force."""
-    reshape: Callable[[Dataset], Iterable[Dataset]] | None = None
-    """Makes the datasets that are really run from a given one."""
+    injection: Injection = Injection()
+    """What takes the place of what searches find."""
     splits: tuple[str, ...] | None = None
     """In place of those asked for, where the study is about certain splits."""
     least: tuple[str, ...] | None = None
     """The methods that an existing run must have to stand in for this one; all by default."""
-    vary: Vary | None = None
-    """Applied to each method of the run; it must then differ from all other runs in its name."""
+    intervene: Intervene | None = None
+    """Which answerability the calibrated methods decide with, in place of their own."""
     after: tuple[str, ...] = ()
-    """Needed runs whose recordings `vary` looks at: they are made before."""
+    """Needed runs whose recordings `intervene` looks at: they are made before."""
 
 
 def shared(needs: Iterable[NeededRun]) -> list[NeededRun]:
@@ -83,19 +83,27 @@ def changed(settings: Settings, need: NeededRun) -> Settings:
 
 def unfit(need: NeededRun, run: RunRecord) -> str:
     """Why an existing run cannot stand in for a needed one; empty where it can."""
+    return next(_objections(need, run), "")
+
+
+def _objections(need: NeededRun, run: RunRecord) -> Iterator[str]:
     if missing := [method for method in _least(need) if method not in run.methods]:
-        return f"it has no episodes of {', '.join(missing)}"
+        yield f"it has no episodes of {', '.join(missing)}"
     if not any(need.kind.has_name(name) for name in run.datasets):
-        return f"it has no {need.kind.words}"
-    if need.vary or need.reshape:
-        return "its methods or datasets are those of no ordinary run"
+        yield f"it has no {need.kind.words}"
+    if need.intervene:
+        yield "its episodes rest on those of another run"
+    if run.interventions:
+        yield "its episodes do not decide with their own answerability"
+    had = run.injection or Injection()
+    if (had.noise, had.counterfactual) != (need.injection.noise, need.injection.counterfactual):
+        yield f"its searches had {had}"
     for name, value in need.changes.items():
         group, _, last = name.partition(".")
         held = {"thresholds": run.thresholds, "budget": run.budget}.get(group, {})
         there = held.get(last, run.settings.get(name))
         if there != value:
-            return f"its {name} is {there}, not {value}"
-    return ""
+            yield f"its {name} is {there}, not {value}"
 
 
 def stand_ins(needs: Iterable[NeededRun], runs: Mapping[str, RunRecord]) -> dict[str, str]:

@@ -80,13 +80,14 @@ def provenance(recording: Recording) -> dict[str, Any]:
     return {
         "model": run.model,
         "verifier form": run.verifier,
-        "retriever": run.retriever,
+        "retriever": run.searched_with,
         "calibration": f"{used.name} ({used.sha256[:12]})" if used else "none",
         "judge": run.judge or "none",
         "seed": run.seed,
         "methods": list(run.methods),
         "questions": {name: len(run.datasets[name].question_ids) for name in recording.datasets},
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
+        **({"answerability": dict(run.interventions)} if run.interventions else {}),
         "thresholds": dict(run.thresholds),
         "budget": dict(run.budget),
     }

@@ -25,8 +25,12 @@ class Recording:
     """The states of those episodes that measured any."""
 
     @classmethod
-    def read(cls, folder: Path, kind: Kind) -> Recording:
+    def read(cls, folder: Path, kind: Kind | None = None) -> Recording:
         """Reads a run's folder.
+
+        Args:
+            folder: Of the run.
+            kind: Which of its datasets count; all by default.
 
         Raises:
             RunError: The folder holds no run, or it cannot be read.
@@ -35,7 +39,7 @@ class Recording:
         asked = {
             EpisodeKey(dataset, method, question_id, run.seed)
             for dataset, record in run.datasets.items()
-            if kind.has_name(dataset)
+            if kind is None or kind.has_name(dataset)
             for method in run.methods
             for question_id in record.question_ids
         }
