@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from beliefrag.errors import SettingsError
 from beliefrag.studies.belief import BELIEF
 from beliefrag.studies.frontier import FRONTIER
+from beliefrag.studies.holobench import HOLOBENCH
 from beliefrag.studies.mechanism import MECHANISM
+from beliefrag.studies.robustness import ROBUSTNESS
 from beliefrag.studies.study import Study
 from beliefrag.studies.thresholds import THRESHOLDS
 
@@ -15,7 +17,7 @@ __all__ = ["ALL", "STUDIES", "studies_named"]
 
 ALL = "all"
 
-_IN_ORDER: tuple[Study, ...] = (MECHANISM, THRESHOLDS, BELIEF, FRONTIER)
+_IN_ORDER: tuple[Study, ...] = (MECHANISM, THRESHOLDS, BELIEF, ROBUSTNESS, HOLOBENCH, FRONTIER)
 STUDIES: Mapping[str, Study] = {study.name: study for study in _IN_ORDER}
 
 

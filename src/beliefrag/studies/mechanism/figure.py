@@ -45,11 +45,11 @@ def _panel(axes: Axes, bars: Sequence[tuple[str, Number, float]]) -> None:
         axes.plot([place + 0.42], [theirs], "D", markerfacecolor="white", markeredgecolor="black", markersize=6)
         axes.annotate(
             f"{number.value:.2f}",
-            (place - 0.29, number.value),
-            (0, 3),
+            (place, number.value),
+            (-4, 3),
             textcoords="offset points",
             fontsize=9,
-            ha="left",
+            ha="right",
         )
     axes.set_xticks(range(len(bars)), [name.replace(" ", "\n") for name, _, _ in bars])
     axes.set_xlim(-0.6, len(bars) - 0.3)

@@ -1,0 +1,98 @@
+"""Noise, falsehood and source as a picture in three panels; markers, dashes and hatches tell methods apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from beliefrag.methods import TITLES
+from beliefrag.studies.drawing import DASHES, HATCHES, MARKERS
+from beliefrag.studies.result import Number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_robustness"]
+
+_ENDS = {"follows_false": "false answer\nfollowed", "recovers_true": "true answer\nrecovered", "abstained": "abstained"}
+
+
+def draw_robustness(
+    curves: Mapping[str, Sequence[tuple[float, Number]]],
+    rates: Mapping[str, Mapping[str, Number | None]],
+    areas: Mapping[str, Number | None],
+    figure: Figure,
+) -> None:
+    """Draws the three panels."""
+    noise, false, source = figure.subplots(1, 3, width_ratios=(1.15, 1.25, 0.8))
+    for axes in (noise, false, source):
+        axes.grid(axis="y", color="0.92")
+        axes.set_axisbelow(True)
+    _noise(noise, curves)
+    _false(false, rates)
+    _source(source, areas)
+
+
+def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Number]]]) -> None:
+    for place, (method, points) in enumerate(curves.items()):
+        # Side by side, so that intervals do not lie on each other.
+        xs = [100 * level + 1.2 * (place - (len(curves) - 1) / 2) for level, _ in points]
+        for x, (_, number) in zip(xs, points, strict=True):
+            _interval(axes, x, number, "0.65")
+        axes.plot(
+            xs,
+            [number.value for _, number in points],
+            MARKERS[place],
+            linestyle=DASHES[place % len(DASHES)],
+            color="black",
+            markerfacecolor="black" if place == len(curves) - 1 else "white",
+            label=TITLES[method],
+        )
+    axes.set_title("Irrelevant passages", fontsize=11)
+    axes.set_xlabel("share of passages that are irrelevant (%)")
+    axes.set_ylabel("mean F1 (0 to 1, higher is better)")
+    axes.set_ylim(0, 1)
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2, handlelength=3)
+
+
+def _false(axes: Axes, rates: Mapping[str, Mapping[str, Number | None]]) -> None:
+    width = 0.8 / len(rates)
+    for place, (method, own) in enumerate(rates.items()):
+        for group, name in enumerate(_ENDS):
+            number = own[name]
+            if number is None:
+                continue
+            x = group + width * (place - (len(rates) - 1) / 2)
+            axes.bar(x, number.value, 0.9 * width, color="0.88", edgecolor="black", hatch=HATCHES[place])
+            _interval(axes, x, number, "black")
+        axes.bar([0], [0], 0, color="0.88", edgecolor="black", hatch=HATCHES[place], label=TITLES[method])
+    axes.set_xticks(range(len(_ENDS)), list(_ENDS.values()))
+    axes.set_title("False passages", fontsize=11)
+    axes.set_ylabel("share of questions")
+    axes.set_ylim(0, 1)
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2)
+
+
+def _source(axes: Axes, areas: Mapping[str, Number | None]) -> None:
+    for place, number in enumerate(areas.values()):
+        if number is None:
+            axes.annotate("too few\nstates", (place, 0.5), ha="center", va="center", fontsize=9)
+            continue
+        axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
+        _interval(axes, place, number, "black")
+        axes.annotate(f"{number.value:.2f}", (place, 0.03), ha="center", fontsize=9, bbox={"fc": "white", "ec": "none"})
+    axes.axhline(0.5, color="black", linestyle=":", linewidth=1.2)
+    axes.annotate("chance", (len(areas) - 0.45, 0.5), (0, 3), textcoords="offset points", ha="right", fontsize=8)
+    axes.set_xticks(range(len(areas)), [name.replace(" ", "\n") for name in areas], fontsize=9)
+    axes.set_xlim(-0.5, len(areas) - 0.4)
+    axes.set_title("The calibrator by source", fontsize=11)
+    axes.set_ylabel("AUC: right answers ranked before wrong ones")
+    axes.set_ylim(0, 1)
+
+
+def _interval(axes: Axes, x: float, number: Number, colour: str) -> None:
+    if number.low is not None and number.high is not None:
+        axes.plot(
+            [x, x], [number.low, number.high], color=colour, linewidth=1.3, zorder=1.8 if colour != "black" else 3
+        )

@@ -1,0 +1,127 @@
+"""What the runs of the study come to: noise by level, what false passages do, and the calibrator by source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from beliefrag.bench.statistics import compare, mean_estimate
+from beliefrag.studies.arms import accuracy
+from beliefrag.studies.recording import Recording
+from beliefrag.studies.result import Number
+from beliefrag.studies.robustness.runs import (
+    COMPARED,
+    COUNTERFACTUAL_RUN,
+    LEVELS,
+    METHOD,
+    ORDINARY_RUN,
+    noise_run,
+)
+from beliefrag.studies.robustness.sources import Source, difference, mean_area, source_of
+from beliefrag.studies.study import Asked
+
+__all__ = ["MOST", "RATES", "Found", "Level", "find", "noise_levels", "rates_of"]
+
+MOST = max(LEVELS)
+RATES = ("follows_false", "recovers_true", "abstained", "false_read")
+
+Rates = Mapping[str, Mapping[str, Number | None]]
+"""By method and measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What the methods came to at one level of noise, on the questions that all finished at all levels."""
+
+    f1: Mapping[str, Mapping[str, float]]
+    """By method and question."""
+    accuracy: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All of it."""
+
+    levels: Mapping[float, Level]
+    """By the share of noise; empty where too few questions were finished at every level."""
+    dropped: int
+    """Questions that are left out of the levels."""
+    rates: Rates
+    sources: tuple[Source, Source, Source]
+    """Ordinary evidence, web snippets, counterfactual evidence."""
+    areas: Mapping[str, Number | None]
+    """The calibrator's AUC by source."""
+    shift: Number | None
+    """How far it lies on web snippets from that on ordinary evidence."""
+
+    def f1(self, method: str, level: float) -> Number:
+        """The mean F1 of a method at a level of noise."""
+        return Number.of(mean_estimate(self.levels[level].f1[method]))
+
+    def accuracy(self, method: str, level: float) -> Number:
+        """The share of right answers of a method at a level of noise."""
+        return Number.of(mean_estimate(self.levels[level].accuracy[method]))
+
+    def lost(self, method: str) -> Number:
+        """How far F1 at most noise lies from F1 without any, on the same questions."""
+        worst, clean = ({"f1": self.levels[level].f1[method]} for level in (MOST, 0.0))
+        return Number.of(compare(worst, clean).measures["f1"].difference)
+
+
+def find(recordings: Mapping[str, Recording], asked: Asked) -> Found:
+    """Works everything out."""
+    levels, dropped = noise_levels(recordings, asked)
+    ordinary, web, false = (recordings[name] for name in (ORDINARY_RUN, noise_run(0.0), COUNTERFACTUAL_RUN))
+    sources = (
+        source_of("ordinary", ordinary, METHOD, asked.label, ordinary.datasets),
+        source_of("web snippets", web, METHOD, asked.label, web.datasets),
+        source_of("counterfactual", false, METHOD, asked.label, false.datasets),
+    )
+    return Found(
+        levels=levels,
+        dropped=dropped,
+        rates={method: rates_of(false, method) for method in COMPARED},
+        sources=sources,
+        areas={source.name: mean_area(source) for source in sources},
+        shift=difference(sources[1], sources[0]),
+    )
+
+
+def noise_levels(recordings: Mapping[str, Recording], asked: Asked) -> tuple[dict[float, Level], int]:
+    """The levels, on the questions that every method finished at every level; and how many others there are."""
+    f1: dict[tuple[float, str], dict[str, float]] = {}
+    right: dict[tuple[float, str], dict[str, float]] = {}
+    for level in LEVELS:
+        recording = recordings[noise_run(level)]
+        for method in COMPARED:
+            for name in recording.datasets:
+                own = recording.values(method, name, "f1")
+                f1.setdefault((level, method), {}).update({f"{name}/{key}": value for key, value in own.items()})
+                label = accuracy(recording, method, name, asked.label)
+                right.setdefault((level, method), {}).update({f"{name}/{key}": value for key, value in label.items()})
+    if len(f1) < len(LEVELS) * len(COMPARED):
+        return {}, 0
+    ids = [set(values) for values in (*f1.values(), *right.values())]
+    shared = sorted(set.intersection(*ids))
+    dropped = len(set.union(*ids)) - len(shared)
+    if len(shared) < 2:
+        return {}, dropped
+    return {
+        level: Level(
+            {method: {key: f1[level, method][key] for key in shared} for method in COMPARED},
+            {method: {key: right[level, method][key] for key in shared} for method in COMPARED},
+        )
+        for level in LEVELS
+    }, dropped
+
+
+def rates_of(recording: Recording, method: str) -> dict[str, Number | None]:
+    """How often a method follows the false answer, has the true one, abstains, and read a false passage at all."""
+    told = [e for e in recording.of(method) if e.finished and e.metrics.get("follows_false") is not None]
+    values = {
+        "follows_false": {e.key.question_id: float(e.metrics["follows_false"] or 0.0) for e in told},
+        "recovers_true": {e.key.question_id: float(e.metrics["recovers_true"] or 0.0) for e in told},
+        "abstained": {e.key.question_id: float(e.outcome == "abstained") for e in told},
+        "false_read": {e.key.question_id: float((e.metrics["false_read"] or 0.0) > 0) for e in told},
+    }
+    return {name: Number.of(mean_estimate(values[name])) if told else None for name in RATES}

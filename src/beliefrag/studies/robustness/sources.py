@@ -1,0 +1,123 @@
+"""What the same calibrator and the same conflict gate say about evidence from different sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from beliefrag.bench.statistics import mean_estimate
+from beliefrag.calibration.quality import Floats, auc
+from beliefrag.fitting.examples import Example, Examples
+from beliefrag.fitting.resampling import interval, resampled
+from beliefrag.fitting.states import Label, Trajectory
+from beliefrag.studies.recording import Recording
+from beliefrag.studies.result import Number
+
+__all__ = ["Source", "difference", "mean_area", "source_of"]
+
+_LEAST = 5
+"""States of each outcome that an AUC needs to mean anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """States of one method on evidence of one source."""
+
+    name: str
+    examples: Mapping[str, Examples]
+    """By dataset, the states with an answer that is known to be right or wrong."""
+    conflict: Number | None
+    """Mean belief in conflict at states with evidence; a question counts once."""
+    gate: Number | None
+    """Share of such states at which conflict is at its threshold."""
+
+    @property
+    def usable(self) -> dict[str, Examples]:
+        """The datasets with enough right and enough wrong answers."""
+        return {name: own for name, own in self.examples.items() if _enough(own)}
+
+    @property
+    def states(self) -> int:
+        """How many states have a known outcome."""
+        return sum(len(own) for own in self.examples.values())
+
+
+def source_of(name: str, recording: Recording, method: str, label: Label, datasets: Sequence[str]) -> Source:
+    """The states of a method in a run.
+
+    The states with an answer on trial count; where the verifier drafts none, the last state of each episode does, with
+    the answer that was given.
+    """
+    own = [t for t in recording.states_of(method) if t.dataset in datasets]
+    threshold = float(recording.run.thresholds["conflict"] or 0.0)
+    shown = {(t.dataset, t.question_id): [s.belief.conflict for s in t.states if s.retained] for t in own}
+    by_question = {f"{d}/{q}": values for (d, q), values in shown.items() if values}
+    means = {key: float(np.mean(values)) for key, values in by_question.items()}
+    fired = {key: float(np.mean([value >= threshold for value in values])) for key, values in by_question.items()}
+    return Source(
+        name=name,
+        examples={d: _examples([t for t in own if t.dataset == d], recording, method, label) for d in datasets},
+        conflict=Number.of(mean_estimate(means)) if means else None,
+        gate=Number.of(mean_estimate(fired)) if fired else None,
+    )
+
+
+def _examples(trajectories: Sequence[Trajectory], recording: Recording, method: str, label: Label) -> Examples:
+    tried = [
+        Example(t.dataset, t.question_id, state, bool(state.correct(label)))
+        for t in trajectories
+        for state in t.states
+        if state.retained and state.answerability is not None and state.correct(label) is not None
+    ]
+    if tried:
+        return Examples(tried)
+    ended = []
+    for t in trajectories:
+        given = recording.values(method, t.dataset, label).get(t.question_id)
+        last = t.states[-1]
+        if given is not None and last.retained and last.answerability is not None:
+            ended.append(Example(t.dataset, t.question_id, last, given >= 0.5))
+    return Examples(ended)
+
+
+def mean_area(source: Source) -> Number | None:
+    """The AUC of answerability, the simple mean over datasets; None where no dataset has enough of both outcomes."""
+    usable = source.usable
+    if not usable:
+        return None
+    value, drawn = _areas(usable)
+    return Number.of(interval(value, drawn), questions=_fewest(usable))
+
+
+def difference(one: Source, other: Source) -> Number | None:
+    """How far the AUC on one source lies from that on the other, one minus other; None where either has none."""
+    if not (one.usable and other.usable):
+        return None
+    (value, drawn), (against, drawn_against) = _areas(one.usable), _areas(other.usable)
+    # The sources have no question in common: their draws are put together in another order.
+    shuffled = np.random.default_rng(1).permutation(drawn_against)
+    found = interval(value - against, drawn - shuffled)
+    return Number.of(found, questions=min(_fewest(one.usable), _fewest(other.usable)))
+
+
+def _areas(usable: Mapping[str, Examples]) -> tuple[float, Floats]:
+    values, drawn = [], []
+    for place, own in enumerate(usable.values()):
+        p = np.array([example.state.answerability for example in own.each], dtype=np.float64)
+        values.append(float(auc(p, own.outcomes, own.weights)))
+        # Every dataset is drawn by the same seed: without another order their draws would go up and down together.
+        resamples = resampled(own, partial(auc, p, own.outcomes))
+        drawn.append(np.random.default_rng((0, place)).permutation(resamples))
+    return float(np.mean(values)), np.mean(drawn, axis=0)
+
+
+def _fewest(usable: Mapping[str, Examples]) -> int:
+    return min(len(own.question_ids) for own in usable.values())
+
+
+def _enough(examples: Examples) -> bool:
+    positive = sum(example.positive for example in examples.each)
+    return min(positive, len(examples) - positive) >= _LEAST

@@ -1,0 +1,205 @@
+"""What happens when evidence is imperfect: irrelevant passages, false ones, and evidence of another source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from beliefrag.methods import TITLES
+from beliefrag.studies.need import NeededRun
+from beliefrag.studies.recording import Recording
+from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
+from beliefrag.studies.robustness.figure import draw_robustness
+from beliefrag.studies.robustness.found import MOST, RATES, Found, find
+from beliefrag.studies.robustness.runs import (
+    COMPARED,
+    COUNTERFACTUAL,
+    COUNTERFACTUAL_RUN,
+    LEVELS,
+    METHOD,
+    ORDINARY_RUN,
+    runs,
+)
+from beliefrag.studies.study import Asked, Study
+
+__all__ = ["ROBUSTNESS"]
+
+
+def _needs(asked: Asked) -> tuple[NeededRun, ...]:
+    return runs(COMPARED)
+
+
+def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
+    found = find(recordings, asked)
+    n = _n(found, recordings)
+    if not found.levels:
+        return Result.too_little("Every method must have finished at least two questions at every level.", n=n)
+    curves = {method: [(level, found.f1(method, level)) for level in LEVELS] for method in COMPARED}
+    return Result(
+        n=n,
+        findings=tuple(_findings(found)),
+        numbers=_numbers(found),
+        tables=(_noise_table(found), _false_table(found), _source_table(found)),
+        notes=tuple(_notes(found, recordings, asked)),
+        published=_published(found),
+        published_note="Theirs is the accuracy by an LLM judge on RGB with gpt-oss-120b; how many of the passages were "
+        f"false is not said. Ours is by {asked.label} with another model.",
+        draw=partial(draw_robustness, curves, found.rates, found.areas),
+        figure_size=(12.0, 4.4),
+        caption="F1 by the share of irrelevant passages; what becomes of the answer when up to "
+        f"{COUNTERFACTUAL:.0%} of the passages are false; and the AUC of answerability by the source of the evidence. "
+        "Lines across marks and bars are 95 % intervals.",
+    )
+
+
+def _n(found: Found, recordings: Mapping[str, Recording]) -> str:
+    noisy = len(found.levels[0.0].f1[METHOD]) if found.levels else 0
+    false = sum(episode.finished for episode in recordings[COUNTERFACTUAL_RUN].of(METHOD))
+    states = ", ".join(f"{source.states:,} of {source.name}" for source in found.sources)
+    return (
+        f"Noise: {noisy:,} questions by {len(COMPARED)} methods at {len(LEVELS)} levels. Counterfactual: {false:,} "
+        f"questions. Sources: states with a known outcome, {states}."
+    )
+
+
+def _findings(found: Found) -> Iterator[str]:
+    for method in reversed(COMPARED):
+        f1, lost = found.f1(method, MOST), found.lost(method)
+        yield (
+            f"{TITLES[method]} with {MOST:.0%} irrelevant passages: F1 {_words(f1)}, that is {_words(lost, '+.3f')} "
+            "against none."
+        )
+    for method in reversed(COMPARED):
+        followed, recovered = (found.rates[method][name] for name in ("follows_false", "recovers_true"))
+        if followed is not None and recovered is not None:
+            yield (
+                f"{TITLES[method]} with up to {COUNTERFACTUAL:.0%} false passages: follows the false answer on "
+                f"{_words(followed, '.0%')} of the questions, and has the true one on {_words(recovered, '.0%')}."
+            )
+    ordinary, web = (found.areas[source.name] for source in found.sources[:2])
+    if ordinary is None or web is None or found.shift is None:
+        yield "The AUC by source cannot be told: it needs at least 5 right and 5 wrong answers of each source."
+    else:
+        yield (
+            f"The calibrator ranks right before wrong with AUC {_words(ordinary)} on ordinary evidence and "
+            f"{_words(web)} on web snippets: {_words(found.shift, '+.3f')}."
+        )
+
+
+def _words(number: Number, form: str = ".3f") -> str:
+    if number.low is None or number.high is None:
+        return f"{number.value:{form}}"
+    return f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}})"
+
+
+def _noise_table(found: Found) -> Table:
+    columns = (
+        Column("method"),
+        Column("irrelevant", "share of passages", digits=1),
+        Column("F1", bounded=True),
+        Column("accuracy", bounded=True),
+        Column("F1 lost", "difference to none", bounded=True),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            TITLES[method],
+            level,
+            found.f1(method, level),
+            found.accuracy(method, level),
+            found.lost(method) if level == MOST else None,
+        )
+        for method in COMPARED
+        for level in LEVELS
+    ]
+    return Table("noise", "Answers by the share of irrelevant passages", columns, tuple(rows))
+
+
+def _false_table(found: Found) -> Table:
+    names = ("false answer followed", "true answer recovered", "abstained", "read a false passage")
+    columns = (Column("method"), *(Column(name, "share of questions", bounded=True) for name in names))
+    rows = tuple((TITLES[method], *(found.rates[method][name] for name in RATES)) for method in COMPARED)
+    note = "An answer follows if it has the false answer and not the true one. What is left said something else."
+    return Table("counterfactual", f"With up to {COUNTERFACTUAL:.0%} false passages", columns, rows, note)
+
+
+def _source_table(found: Found) -> Table:
+    columns = (
+        Column("source"),
+        Column("AUC of answerability", bounded=True),
+        Column("states", "with a known outcome"),
+        Column("belief in conflict", "mean", bounded=True),
+        Column("conflict gate fires", "share of states", bounded=True),
+    )
+    rows = tuple((s.name, found.areas[s.name], s.states, s.conflict, s.gate) for s in found.sources)
+    title = f"The calibrator and the conflict gate of {TITLES[METHOD]} by the source of evidence"
+    note = "The AUC is the simple mean over datasets with at least 5 right and 5 wrong answers."
+    return Table("sources", title, columns, rows, note)
+
+
+def _numbers(found: Found) -> dict[str, Any]:
+    return {
+        "noise": {
+            method: {
+                f"{level:g}": {"f1": found.f1(method, level), "accuracy": found.accuracy(method, level)}
+                for level in LEVELS
+            }
+            for method in COMPARED
+        },
+        "f1_lost": {method: found.lost(method) for method in COMPARED},
+        "counterfactual": {"share": COUNTERFACTUAL, **found.rates},
+        "sources": {
+            s.name: {"auc": found.areas[s.name], "states": s.states, "conflict": s.conflict, "gate": s.gate}
+            for s in found.sources
+        },
+        "auc_shift": found.shift,
+    }
+
+
+def _notes(found: Found, recordings: Mapping[str, Recording], asked: Asked) -> Iterator[str]:
+    yield f"An answer is right by {asked.label}; an abstention is not."
+    if found.dropped:
+        yield f"{found.dropped} questions are left out of the noise: not every method finished them at every level."
+    for name, recording in recordings.items():
+        methods = (METHOD,) if name == ORDINARY_RUN else COMPARED
+        if sentence := recording.lacking(*methods):
+            yield f"Run {name}: {sentence}"
+
+
+def _published(found: Found) -> tuple[Beside, ...]:
+    others = [rate for m in COMPARED if m != METHOD and (rate := found.rates[m]["follows_false"]) is not None]
+    ordinary, web, false = found.sources
+    return beside(
+        {
+            **{f"noise80_{method}": found.accuracy(method, MOST) for method in reversed(COMPARED)},
+            "false_followed": found.rates[METHOD]["follows_false"],
+            "false_followed_least": min(others, key=lambda rate: rate.value) if others else None,
+            "false_followed_most": max(others, key=lambda rate: rate.value) if others else None,
+            "true_recovered": found.rates[METHOD]["recovers_true"],
+            "auc_wikipedia": found.areas[ordinary.name],
+            "auc_web": found.areas[web.name],
+            "gate_conflict_counterfactual": false.gate,
+            "gate_conflict_ordinary": ordinary.gate,
+        }
+    )
+
+
+ROBUSTNESS = Study(
+    name="robustness",
+    title="Imperfect evidence",
+    question="What happens to answers when passages are irrelevant or false, and to the calibrator on another source?",
+    protocol=(
+        "Noise: a share of what each search finds gives way to irrelevant passages, in the same places and scores.",
+        "Irrelevant passages share no content word with the question or the query, and do not hold the answer.",
+        f"Counterfactual: up to {COUNTERFACTUAL:.0%} of what a search finds gives way to RGB's false versions of it.",
+        "RGB's false passages are taken out of what is searched: they come in no other way.",
+        "Injection is seeded by question and query: all methods face the same, and more noise includes less noise.",
+        "An answer follows if it has the false answer and not the true one; it recovers if it has the true one.",
+        "Source: answerability at the states of BeliefRAG's episodes, against whether the answer there is right.",
+        "The sources are ordinary questions, RGB's web snippets without noise, and RGB with false passages.",
+        "The conflict gate fires where the belief in conflict is at its threshold, at states with evidence.",
+        "Intervals resample questions, 2,000 times; a question's states count as one question.",
+    ),
+    needs=_needs,
+    work_out=_work_out,
+)
