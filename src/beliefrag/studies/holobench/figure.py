@@ -38,10 +38,12 @@ def _found(axes: Axes, points: Sequence[tuple[str, Number, Number, Number | None
         filled = "black" if place == len(points) - 1 else "white"
         axes.plot([read.value], [recall.value], MARKERS[place], ms=9, mfc=filled, mec="black", zorder=3)
     axes.axhline(ceiling.value, color="black", linestyle=":", linewidth=1.2)
-    axes.annotate(f"most that {most} rows can give", (0, ceiling.value), (4, 4), textcoords="offset points", fontsize=9)
     tops = [number.high or number.value for _, _, number, _ in points]
-    axes.set_xlim(0, 1.15 * max(most, *(read.high or read.value for _, read, _, _ in points)))
-    axes.set_ylim(0, min(1.05, 1.2 * max(ceiling.value, *tops)))
+    right = 1.15 * max(most, *(read.high or read.value for _, read, _, _ in points))
+    words = f"most that {most} rows can give"
+    axes.annotate(words, (right, ceiling.value), (-4, 4), textcoords="offset points", ha="right", fontsize=9)
+    axes.set_xlim(0, right)
+    axes.set_ylim(0, 1.15 * max(ceiling.value, *tops))
     axes.set_title("Rows found by rows read", fontsize=11)
     axes.set_xlabel("mean rows read per question (fewer is cheaper)")
     axes.set_ylabel("row recall: share of needed rows found")

@@ -64,7 +64,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
         ),
         published_note="Theirs is HoloBench with gpt-oss-120b; the ceiling tells how many rows the questions here need "
         f"beside theirs. Here a search returns {budget['top_k']} rows in at most {budget['rounds']} searches; theirs "
-        " return more.",
+        "return more.",
         draw=partial(draw_rows, _points(found), ceilings[most], most),
         figure_size=(10.0, 4.2),
         caption="Row recall by rows read, and row recall per row read. The dotted line is the recall that nobody can "

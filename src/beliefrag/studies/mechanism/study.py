@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from beliefrag.bench.published import published_figures
-from beliefrag.bench.statistics import Difference
+from beliefrag.bench.statistics import Difference, PairedComparison
 from beliefrag.fitting.states import Trajectory
 from beliefrag.studies.arms import ACCURACY, MEASURES, Arms, unlike
 from beliefrag.studies.mechanism.figure import draw_mechanism
 from beliefrag.studies.mechanism.variants import (
     ABLATIONS,
-    FULL,
     INTERVENTIONS,
-    LIVE,
     METHOD,
     STUDIED,
     THRESHOLD,
@@ -29,7 +28,29 @@ from beliefrag.types import Action
 
 __all__ = ["MECHANISM"]
 
-_DIGITS = {ACCURACY: 3, "f1": 3, "rounds": 2, "tokens": 0}
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Variants that are held against the first of them."""
+
+    name: str
+    variants: tuple[Variant, ...]
+    arms: Arms
+    pairs: Mapping[tuple[str, str], PairedComparison]
+    """By place and variant: the variant minus the first one."""
+    another_way: Mapping[str, float]
+    """The share of the compared questions on which a variant does not act as the first one does."""
+
+    @property
+    def first(self) -> str:
+        return self.variants[0].name
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(variant.name for variant in self.variants[1:])
+
+    def difference(self, place: str, arm: str, measure: str) -> Number:
+        return Number.of(self.pairs[place, arm].measures[measure].difference)
 
 
 def _needs(asked: Asked) -> tuple[NeededRun, ...]:
@@ -37,33 +58,24 @@ def _needs(asked: Asked) -> tuple[NeededRun, ...]:
 
 
 def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
-    groups = {"ablations": ABLATIONS, "interventions": INTERVENTIONS}
-    n = "; ".join(f"{name}: {_counted(recordings, group)}" for name, group in groups.items())
-    for group in groups.values():
-        for variant in group[1:]:
-            one, other = (recordings[each.run.name].run for each in (group[0], variant))
-            if what := unlike(one, other, studied=STUDIED if group is ABLATIONS else frozenset()):
-                return Result.too_little(
-                    f"The runs of {group[0].name!r} and {variant.name!r} differ in the {what} too: what comes of the "
-                    "part that is studied cannot be told. Make both with the same settings.",
-                    n=n,
-                )
+    variants = {"ablations": ABLATIONS, "interventions": INTERVENTIONS}
+    n = "; ".join(f"{name}: {_counted(recordings, group)}" for name, group in variants.items())
+    if why := _unlike(recordings):
+        return Result.too_little(why, n=n)
     arms = {
         name: Arms.of({variant.name: recordings[variant.run.name] for variant in group}, METHOD, asked.label)
-        for name, group in groups.items()
+        for name, group in variants.items()
     }
     if not all(each.datasets for each in arms.values()):
         return Result.too_little(
             "Every variant must have finished at least two questions of one dataset, and the same ones.", n=n
         )
-    changed = {name: _changed(recordings, group, arms[name]) for name, group in groups.items()}
+    groups = [_group(name, variants[name], each, recordings) for name, each in arms.items()]
     return Result(
         n=_n(arms),
-        findings=tuple(_findings(arms, changed)),
-        numbers=_numbers(arms, changed),
-        tables=tuple(
-            table for name, each in arms.items() for table in (_table(name, each), _differences(name, each, changed))
-        ),
+        findings=tuple(sentence for group in groups for sentence in _findings(group)),
+        numbers={group.name: _numbers(group) for group in groups},
+        tables=tuple(table for group in groups for table in (_table(group), _differences(group))),
         notes=tuple(_notes(arms, recordings, asked)),
         published=_published(arms),
         published_note="Theirs is the accuracy by an LLM judge on 100 questions of each of HotpotQA, 2WikiMultiHopQA "
@@ -75,46 +87,54 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     )
 
 
-def _counted(recordings: Mapping[str, Recording], group: Sequence[Variant]) -> str:
-    return ", ".join(f"{v.name} {len(recordings[v.run.name].of(METHOD)):,} episodes" for v in group)
+def _unlike(recordings: Mapping[str, Recording]) -> str:
+    """Why the runs cannot be compared; empty where they can."""
+    for group, studied in ((ABLATIONS, STUDIED), (INTERVENTIONS, frozenset[str]())):
+        for variant in group[1:]:
+            one, other = (recordings[each.run.name].run for each in (group[0], variant))
+            if what := unlike(one, other, studied=studied):
+                return (
+                    f"The runs of {group[0].name!r} and {variant.name!r} differ in the {what} too: what comes of the "
+                    "part that is studied cannot be told. Make both with the same settings."
+                )
+    return ""
 
 
-def _changed(recordings: Mapping[str, Recording], group: Sequence[Variant], arms: Arms) -> dict[str, float]:
-    """The share of compared questions on which a variant takes another way than the first one."""
-    ways = {variant.name: _ways(recordings[variant.run.name].states_of(METHOD)) for variant in group}
-    first = ways[group[0].name]
-    asked = [(name, key) for name in arms.datasets for key in arms.values[group[0].name][name][ACCURACY]]
-    return {
-        variant.name: sum(ways[variant.name].get(key) != first.get(key) for key in asked) / len(asked)
-        for variant in group[1:]
-    }
+def _group(name: str, variants: tuple[Variant, ...], arms: Arms, recordings: Mapping[str, Recording]) -> _Group:
+    first, *others = (variant.name for variant in variants)
+    pairs = {(place, arm): arms.against(arm, first, place) for place in arms.places for arm in others}
+    ways = {variant.name: _ways(recordings[variant.run.name].states_of(METHOD)) for variant in variants}
+    asked = [(dataset, key) for dataset in arms.datasets for key in arms.values[first][dataset][ACCURACY]]
+    another = {arm: sum(ways[arm].get(key) != ways[first].get(key) for key in asked) / len(asked) for arm in others}
+    return _Group(name, variants, arms, pairs, another)
 
 
 def _ways(trajectories: Sequence[Trajectory]) -> dict[tuple[str, str], tuple[Action, ...]]:
     return {(t.dataset, t.question_id): tuple(state.action for state in t.states) for t in trajectories}
 
 
+def _counted(recordings: Mapping[str, Recording], group: Sequence[Variant]) -> str:
+    return ", ".join(f"{v.name} {len(recordings[v.run.name].of(METHOD)):,} episodes" for v in group)
+
+
 def _n(arms: Mapping[str, Arms]) -> str:
     words = []
     for name, each in arms.items():
         counts = ", ".join(f"{count} of {dataset}" for dataset, count in each.questions.items())
-        words.append(
-            f"{name}: {sum(each.questions.values()):,} questions ({counts}), each by {len(each.values)} variants"
-        )
+        many = sum(each.questions.values())
+        words.append(f"{name}: {many:,} questions ({counts}), each by {len(each.values)} variants")
     return "; ".join(words) + "."
 
 
-def _findings(arms: Mapping[str, Arms], changed: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    for name, each in arms.items():
-        first = FULL.name if name == "ablations" else LIVE.name
-        for arm in list(each.values)[1:]:
-            found = each.against(arm, first, each.places[0]).measures
-            accuracy, rounds = found[ACCURACY], found["rounds"]
-            doubt = "" if accuracy.is_clear else "; the difference in accuracy is not clear"
-            yield (
-                f"{arm.capitalize()} against {first}: accuracy {_gap(accuracy, '+.3f')}, searches "
-                f"{_gap(rounds, '+.2f')}; it goes another way on {changed[name][arm]:.0%} of the questions{doubt}."
-            )
+def _findings(group: _Group) -> Iterator[str]:
+    for arm in group.others:
+        measures = group.pairs[group.arms.places[0], arm].measures
+        doubt = "" if measures[ACCURACY].is_clear else "; the difference in accuracy is not clear"
+        yield (
+            f"{arm.capitalize()} against {group.first}: accuracy {_gap(measures[ACCURACY], '+.3f')}, searches "
+            f"{_gap(measures['rounds'], '+.2f')}; it goes another way on {group.another_way[arm]:.0%} of the "
+            f"questions{doubt}."
+        )
 
 
 def _gap(found: Difference, form: str) -> str:
@@ -124,7 +144,8 @@ def _gap(found: Difference, form: str) -> str:
     return f"{each.mean:{form}} ({each.low:{form}} to {each.high:{form}})"
 
 
-def _table(name: str, arms: Arms) -> Table:
+def _table(group: _Group) -> Table:
+    arms = group.arms
     columns = (
         Column("dataset"),
         Column("variant"),
@@ -138,11 +159,10 @@ def _table(name: str, arms: Arms) -> Table:
         for place in arms.places
         for arm in arms.values
     )
-    return Table(name, f"{name.capitalize()}: what each variant came to", columns, rows)
+    return Table(group.name, f"{group.name.capitalize()}: what each variant came to", columns, rows)
 
 
-def _differences(name: str, arms: Arms, changed: Mapping[str, Mapping[str, float]]) -> Table:
-    first, *others = arms.values
+def _differences(group: _Group) -> Table:
     columns = (
         Column("dataset"),
         Column("variant"),
@@ -152,40 +172,35 @@ def _differences(name: str, arms: Arms, changed: Mapping[str, Mapping[str, float
         Column("tokens difference", "per question", digits=0, bounded=True),
         Column("another way", "share of all questions", digits=2),
     )
+    places = group.arms.places
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             place,
             arm,
-            *(Number.of(arms.against(arm, first, place).measures[m].difference) for m in MEASURES),
-            changed[name][arm] if place == arms.places[0] else None,
+            *(group.difference(place, arm, measure) for measure in MEASURES),
+            group.another_way[arm] if place == places[0] else None,
         )
-        for place in arms.places
-        for arm in others
+        for place in places
+        for arm in group.others
     )
-    title = f"{name.capitalize()}: each variant minus {first!r}, on the same questions"
+    title = f"{group.name.capitalize()}: each variant minus {group.first!r}, on the same questions"
     note = "10,000 paired resamples. Another way: the actions are not those of the first variant."
-    return Table(f"{name}_differences", title, columns, rows, note)
+    return Table(f"{group.name}_differences", title, columns, rows, note)
 
 
-def _numbers(arms: Mapping[str, Arms], changed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def _numbers(group: _Group) -> dict[str, Any]:
+    arms = group.arms
     return {
-        name: {
-            "questions": dict(each.questions),
-            "means": {
-                place: {arm: {m: each.number(arm, place, m) for m in MEASURES} for arm in each.values}
-                for place in each.places
-            },
-            "differences": {
-                place: {
-                    arm: {m: Number.of(d.difference) for m, d in each.against(arm, first, place).measures.items()}
-                    for arm in others
-                }
-                for place in each.places
-            },
-            "another_way": dict(changed[name]),
-        }
-        for name, each in arms.items()
-        for first, *others in [list(each.values)]
+        "questions": dict(arms.questions),
+        "means": {
+            place: {arm: {m: arms.number(arm, place, m) for m in MEASURES} for arm in arms.values}
+            for place in arms.places
+        },
+        "differences": {
+            place: {arm: {m: group.difference(place, arm, m) for m in MEASURES} for arm in group.others}
+            for place in arms.places
+        },
+        "another_way": dict(group.another_way),
     }
 
 

@@ -52,7 +52,7 @@ def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Number]]]) -> 
     axes.set_title("Irrelevant passages", fontsize=11)
     axes.set_xlabel("share of passages that are irrelevant (%)")
     axes.set_ylabel("mean F1 (0 to 1, higher is better)")
-    axes.set_ylim(0, 1)
+    axes.set_ylim(-0.03, 1.03)
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2, handlelength=3)
 
 
@@ -66,18 +66,20 @@ def _false(axes: Axes, rates: Mapping[str, Mapping[str, Number | None]]) -> None
             x = group + width * (place - (len(rates) - 1) / 2)
             axes.bar(x, number.value, 0.9 * width, color="0.88", edgecolor="black", hatch=HATCHES[place])
             _interval(axes, x, number, "black")
+            if number.value == 0:
+                axes.annotate("0", (x, 0), (0, 2), textcoords="offset points", ha="center", fontsize=8)
         axes.bar([0], [0], 0, color="0.88", edgecolor="black", hatch=HATCHES[place], label=TITLES[method])
     axes.set_xticks(range(len(_ENDS)), list(_ENDS.values()))
     axes.set_title("False passages", fontsize=11)
     axes.set_ylabel("share of questions")
-    axes.set_ylim(0, 1)
+    axes.set_ylim(0, 1.03)
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2)
 
 
 def _source(axes: Axes, areas: Mapping[str, Number | None]) -> None:
     for place, number in enumerate(areas.values()):
         if number is None:
-            axes.annotate("too few\nstates", (place, 0.5), ha="center", va="center", fontsize=9)
+            axes.annotate("too few\nstates", (place, 0.25), ha="center", va="center", fontsize=9)
             continue
         axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
         _interval(axes, place, number, "black")

@@ -1,0 +1,167 @@
+"""Runs on imperfect evidence: what is injected, what is recorded of it, and who may go on with such a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.bench.errors import RunChanged
+from beliefrag.bench.injection import Injection, misled
+from beliefrag.bench.questions import Gold
+from beliefrag.bench.record import RunRecord
+from beliefrag.bench.report.sections import provenance
+from beliefrag.bench.results import comparable
+from beliefrag.bench.setup import Wanted
+from beliefrag.bench.summary import summarise
+from beliefrag.calibration import doubts, load_artifact
+from beliefrag.cli import bench_run
+from beliefrag.errors import CalibrationError
+from beliefrag.methods.intervention import Frozen, MatchedState, Permuted
+from beliefrag.settings import Settings
+from tests.support.bench_runs import records, write_dataset, write_script
+from tests.support.study_data import COLOURS, write_snippets
+
+
+def run(folder: Path, data: Path, out: str = "run", *, methods: tuple[str, ...] = ("static",), **how: Any) -> Path:
+    settings = Settings(model=write_script(folder), verifier="structured", borrow="published", cache=False)
+    wanted = Wanted((data,), methods, judge=False, **how)
+    assert bench_run.run(settings, wanted, folder / out, at_once=4, dry_run=False, yes=True) == 0
+    return folder / out
+
+
+def injected(folder: Path) -> dict[str, dict[str, list[str]]]:
+    return {record["question_id"]: record["injected"] for record in records(folder)}
+
+
+def test_nothing_injected_is_the_run_without_injection_to_the_byte(tmp_path: Path) -> None:
+    data = write_snippets(tmp_path)
+    plain, zero = run(tmp_path, data), run(tmp_path, data, "zero", injection=Injection(0.0, 0.0, 7))
+    assert comparable(plain) == comparable(zero)
+    one, other = (json.loads((each / "run.json").read_text()) for each in (plain, zero))
+    assert {**one, "made": ""} == {**other, "made": ""}
+    assert "injected" not in records(plain)[0]
+
+
+def test_noise_comes_from_the_corpus_and_the_record_names_it(tmp_path: Path) -> None:
+    data = write_snippets(tmp_path)
+    found = run(tmp_path, data, injection=Injection(noise=0.4, seed=3), splits=("noise",))
+    record = RunRecord.read(found)
+    assert record.injection == Injection(noise=0.4, seed=3)
+    for line in records(found):
+        evidence = line["steps"][-1]["evidence"]
+        noise = [each for each in evidence if each.startswith("filler")]
+        assert (len(evidence), len(noise)) == (5, 2)
+        assert line["injected"] == {"noise": line["injected"]["noise"], "counterfactual": []}
+        assert set(noise) == set(line["injected"]["noise"])
+        assert "follows_false" not in line["metrics"]
+
+
+def test_all_methods_and_every_rerun_face_the_same_noise(tmp_path: Path) -> None:
+    data = write_snippets(tmp_path)
+    how = {"injection": Injection(noise=0.4), "splits": ("noise",)}
+    static, again = run(tmp_path, data, **how), run(tmp_path, data, "again", **how)
+    crag = run(tmp_path, data, "crag", methods=("adaptive_rag",), **how)
+    assert comparable(static) == comparable(again)
+    first = {k: v["noise"] for k, v in injected(static).items()}
+    assert all(first[key][:2] == each["noise"][:2] for key, each in injected(crag).items())
+    other = run(tmp_path, data, "other", injection=Injection(noise=0.4, seed=1), splits=("noise",))
+    assert injected(other) != injected(static)
+
+
+def test_a_datasets_own_false_passages_come_by_injection_alone(tmp_path: Path) -> None:
+    data = write_snippets(tmp_path)
+    found = run(tmp_path, data, injection=Injection(counterfactual=0.4), splits=("fact",))
+    for line in records(found):
+        k = line["question_id"].removeprefix("fact-")
+        wrong = line["injected"]["counterfactual"]
+        assert len(wrong) == 2
+        assert all(each.startswith(f"fact-{k}-wrong") for each in wrong)
+        # Each stands where the passage stood that it is a false version of.
+        evidence = line["steps"][-1]["evidence"]
+        assert {each for each in evidence if "wrong" in each} == set(wrong)
+        assert not {each.replace("wrong", "right") for each in wrong} & set(evidence)
+        assert line["metrics"]["false_read"] == 2.0
+    plain = run(tmp_path, data, "plain", splits=("fact",))
+    both = [RunRecord.read(each).datasets["rgb"].passages for each in (found, plain)]
+    assert both[1] - both[0] == 18
+
+
+def test_any_dataset_can_be_made_to_lie(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path, "north", 2)
+    plain = {line["question_id"]: line for line in records(run(tmp_path, data, "plain"))}
+    lying = records(run(tmp_path, data, injection=Injection(counterfactual=1.0)))
+    assert {line["metrics"]["evidence_recall"] for line in plain.values()} == {1.0}
+    for line in lying:
+        # The passage with the answer has another place in it now, and another id: it supports nothing any more.
+        (false,) = line["injected"]["counterfactual"]
+        assert line["metrics"]["evidence_recall"] == 0.5
+        before, after = (set(each["steps"][-1]["evidence"]) for each in (plain[line["question_id"]], line))
+        assert after - before == {false}
+        (true,) = before - after
+        assert true.endswith("builder")
+        assert line["metrics"]["recovers_true"] == line["metrics"]["cover"]
+
+
+def test_following_and_recovering_by_hand() -> None:
+    gold = Gold(("Larvik",))
+    assert misled("Skien", gold, "Skien") == {"follows_false": 1.0, "recovers_true": 0.0}
+    assert misled("in Larvik, not in Skien", gold, "Skien") == {"follows_false": 0.0, "recovers_true": 1.0}
+    assert misled("Oslo", gold, "Skien") == {"follows_false": 0.0, "recovers_true": 0.0}
+    assert misled(None, gold, "Skien") == {"follows_false": 0.0, "recovers_true": 0.0}
+
+
+def test_a_report_has_the_rates_and_says_what_was_injected(tmp_path: Path) -> None:
+    data = write_snippets(tmp_path, questions=4)
+    script = [
+        {"purpose": "answer", "match": f"facttown{k}?", "reply": COLOURS[k + 3 * (k < 2)], "repeat": True}
+        for k in range(4)
+    ]
+    settings = Settings(model=write_script(tmp_path, *script), verifier="structured", borrow="published", cache=False)
+    wanted = Wanted((data,), ("static",), judge=False, splits=("fact",), injection=Injection(counterfactual=0.4))
+    bench_run.run(settings, wanted, tmp_path / "run", at_once=4, dry_run=False, yes=True)
+    summary = summarise(tmp_path / "run")
+    (cell,) = summary.cells
+    followed, recovered = cell.measures["follows_false"], cell.measures["recovers_true"]
+    assert followed is not None
+    assert recovered is not None
+    assert (followed.mean, recovered.mean) == (0.5, 0.5)
+    assert "40 % counterfactual passages, drawn by seed 0" in dict(provenance(summary))["retriever"]
+
+
+def test_a_run_goes_on_with_what_it_began_with(tmp_path: Path) -> None:
+    data = write_snippets(tmp_path)
+    run(tmp_path, data, injection=Injection(noise=0.4), n=2)
+    run(tmp_path, data, injection=Injection(noise=0.4), n=3)
+    with pytest.raises(RunChanged, match=r"began with the injection 40 % irrelevant .* asked to go on with none"):
+        run(tmp_path, data)
+
+
+def test_a_run_whose_answerability_was_exchanged_goes_on_with_the_same_exchange(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path, "north", 4)
+    how: dict[str, Any] = {"methods": ("beliefrag",)}
+    run(tmp_path, data, interventions={"north": Frozen()}, n=2, **how)
+    assert RunRecord.read(tmp_path / "run").interventions == {"north": "frozen"}
+    run(tmp_path, data, interventions={"north": Frozen()}, **how)
+    with pytest.raises(RunChanged, match=r"began with the answerability on north frozen, .* with its own"):
+        run(tmp_path, data, **how)
+    one, other = (Permuted({1: (MatchedState("q", value),)}).identity for value in (0.1, 0.2))
+    assert one != other
+
+
+def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path, "north", 4)
+    found = run(tmp_path, data, injection=Injection(counterfactual=0.5), methods=("beliefrag",))
+    record = RunRecord.read(found)
+    assert record.calibration is not None
+    # What is fitted on such states is for such hits, and a fit on ordinary ones is doubted here.
+    fitted = load_artifact("published").model_copy(update={"origin": "fitted", "retriever": record.retriever})
+    assert any("fitted with the retriever" in doubt for doubt in doubts(fitted, record.circumstances))
+    settings = Settings(
+        model=write_script(tmp_path), verifier="structured", borrow="published", cache=False, max_error=0.1
+    )
+    wanted = Wanted((data,), ("beliefrag",), judge=False, injection=Injection(noise=0.5))
+    with pytest.raises(CalibrationError, match="searches return 50 % irrelevant passages"):
+        bench_run.run(settings, wanted, tmp_path / "promised", at_once=1, dry_run=True, yes=True)

@@ -1,0 +1,79 @@
+"""Rows found by rows read: worked by hand, and with planted differences."""
+
+from __future__ import annotations
+
+import pytest
+
+from beliefrag.bench.results import Episode
+from beliefrag.studies import Asked
+from beliefrag.studies.holobench import HOLOBENCH
+from beliefrag.studies.holobench.rows import ceiling, per_row_read
+from tests.support.studied import episode, recording
+
+
+def of_rows(method: str, key: str, recall: float, read: float, needed: float = 40.0) -> Episode:
+    base = episode(method, key, 0.0, 1000)
+    metrics = {
+        "f1": None,
+        "evidence_recall": recall / 2,
+        "answer_row_recall": 0.1,
+        "rows_read": read,
+        "rows_needed": needed,
+        "row_recall_read": recall,
+    }
+    return Episode(base.key, base.outcome, metrics, base.usage, None, 0.0, "", 0)
+
+
+def test_the_ceiling_by_hand() -> None:
+    needed = {"a": 5.0, "b": 30.0, "c": 60.0}
+    assert ceiling(needed, 15).value == pytest.approx((1 + 0.5 + 0.25) / 3)
+    assert ceiling(needed, 60).value == 1.0
+
+
+def test_recall_per_row_read_is_a_ratio_of_means() -> None:
+    found = per_row_read({"a": 0.2, "b": 0.1}, {"a": 10.0, "b": 20.0})
+    assert found is not None
+    # The mean of the ratios would be 12.5.
+    assert found.value == pytest.approx(1000 * 0.15 / 15)
+    assert per_row_read({"a": 0.0}, {"a": 0.0}) is None
+
+
+def test_the_interval_of_a_ratio_that_is_the_same_everywhere_has_no_width() -> None:
+    ids = [f"q{k}" for k in range(30)]
+    found = per_row_read(
+        {key: 0.01 * (k + 1) for k, key in enumerate(ids)}, {key: k + 1.0 for k, key in enumerate(ids)}
+    )
+    assert found is not None
+    assert found.low is not None
+    assert (found.value, found.low, found.high) == pytest.approx((10, 10, 10))
+
+
+def test_the_interval_of_a_ratio_holds_the_planted_one_and_not_another() -> None:
+    ids = [f"q{k}" for k in range(200)]
+    recall = {key: 0.2 if k % 2 else 0.1 for k, key in enumerate(ids)}
+    read = {key: 15.0 if k % 3 else 9.0 for k, key in enumerate(ids)}
+    found = per_row_read(recall, read)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 1000 * 0.15 / 13 < found.high < 15
+
+
+def test_fewer_rows_for_the_same_recall_are_found() -> None:
+    reads = {"static": 5.0, "iterative": 15.0, "beliefrag": 7.0}
+    episodes = [of_rows(m, f"q{k}", 0.1 + 0.01 * (k % 3), read + k % 2) for m, read in reads.items() for k in range(30)]
+    result = HOLOBENCH.work_out({"rows": recording(episodes=episodes)}, Asked())
+    own = result.numbers["methods"]
+    assert own["beliefrag"]["recall_per_row_read"].value > own["iterative"]["recall_per_row_read"].value
+    table = next(table for table in result.tables if table.name == "differences")
+    against = {row[0]: row for row in table.rows}["Iterative"]
+    assert against[1].value == 0  # type: ignore[union-attr]
+    assert against[2].value == -8  # type: ignore[union-attr]
+    assert result.numbers["ceilings"]["15"].value == pytest.approx(15 / 40)
+    assert {each.theirs for each in result.published} == {0.145, 9.73, 0.152, 22.98, 0.985}
+
+
+def test_without_questions_about_rows_there_is_a_sentence() -> None:
+    episodes = [episode(method, "q0", 0.5, 10) for method in ("static", "iterative", "beliefrag")]
+    result = HOLOBENCH.work_out({"rows": recording(episodes=episodes)}, Asked())
+    assert "at least two questions about sets of rows" in result.findings[0]

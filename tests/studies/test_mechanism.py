@@ -1,0 +1,160 @@
+"""Ablations and interventions: what was planted is found, what was not is not, and unlike runs are not compared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from beliefrag.bench.results import Episode
+from beliefrag.method import Thresholds
+from beliefrag.methods.intervention import MatchedState
+from beliefrag.studies import Asked, Recording, Result
+from beliefrag.studies.arms import Arms, unlike
+from beliefrag.studies.mechanism import MECHANISM
+from beliefrag.studies.mechanism.variants import ABLATIONS, INTERVENTIONS, LIVE, matched_states
+from beliefrag.types import Action
+from tests.support.studied import episode, recording, run_record, state, trajectory
+
+QUESTIONS = 40
+
+
+def played(share: float, rounds: float = 1.0, *, dataset: str = "d", start: int = 0) -> list[Episode]:
+    """Episodes of which a share is right."""
+    found = []
+    for k in range(QUESTIONS):
+        right = k < share * QUESTIONS
+        base = episode("beliefrag", f"q{k + start}", float(right), 1000, dataset=dataset)
+        metrics = {**base.metrics, "rounds": rounds + (k % 2)}
+        found.append(Episode(base.key, base.outcome, metrics, base.usage, None, 0.0, "", 0))
+    return found
+
+
+def made(
+    shares: dict[str, float],
+    rounds: dict[str, float] | None = None,
+    changes: dict[str, dict[str, Any]] | None = None,
+) -> dict[str, Recording]:
+    """A recording for each run of the study, with planted accuracy and searches."""
+    found = {}
+    for variant in (*ABLATIONS, *INTERVENTIONS):
+        asked = {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
+        thresholds = {**asdict(Thresholds()), **asked}
+        many = (rounds or {}).get(variant.name, 1.0)
+        episodes = [e for d in ("d", "e") for e in played(shares.get(variant.name, 0.5), many, dataset=d)]
+        own = {"thresholds": thresholds, **(changes or {}).get(variant.name, {})}
+        found[variant.run.name] = recording(episodes=episodes, **own)
+    return found
+
+
+def worked_out(recordings: dict[str, Recording]) -> Result:
+    return MECHANISM.work_out(recordings, Asked())
+
+
+def test_a_planted_loss_is_found_and_what_is_alike_is_not_clear() -> None:
+    result = worked_out(made({"full": 0.7, "no correction": 0.4, "no verification": 0.7, "prune only": 0.6}))
+    differences = result.numbers["ablations"]["differences"]["mean"]
+    lost = differences["no correction"]["accuracy"]
+    assert lost.value == pytest.approx(-0.3)
+    assert lost.high < 0
+    same = differences["no verification"]["accuracy"]
+    assert (same.value, same.low, same.high) == (0, 0, 0)
+    assert "No correction against full: accuracy -0.300" in result.findings[0]
+    assert "not clear" not in result.findings[0]
+    assert "not clear" in result.findings[1]
+
+
+def test_searches_saved_by_the_live_score_are_found() -> None:
+    result = worked_out(made({}, {"live": 1.0, "permuted": 1.5, "frozen": 1.25}))
+    means = result.numbers["interventions"]["means"]["mean"]
+    assert {name: each["rounds"].value for name, each in means.items()} == {
+        "live": 1.5,
+        "permuted": 2.0,
+        "frozen": 1.75,
+    }
+    gap = result.numbers["interventions"]["differences"]["mean"]["permuted"]["rounds"]
+    assert gap.value == gap.low == gap.high == 0.5
+
+
+def test_the_papers_values_stand_beside() -> None:
+    result = worked_out(made({"full": 0.7}))
+    found = {each.what: each for each in result.published}
+    full = found["Multi-hop accuracy, full controller"]
+    assert full.theirs == 0.68
+    assert full.ours is not None
+    assert full.ours.value == pytest.approx(0.7)
+    assert len(found) == 10
+
+
+def test_only_questions_that_every_variant_finished_are_compared() -> None:
+    one = recording(episodes=played(1.0, start=0))
+    other = recording(episodes=played(0.0, start=10))
+    arms = Arms.of({"one": one, "other": other}, "beliefrag", "f1")
+    assert arms.questions == {"d": QUESTIONS - 10}
+    assert arms.left_out == {"d": 20}
+    assert arms.against("one", "other", "d").measures["accuracy"].difference.mean == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"model": "another"}, "model"),
+        ({"seed": 1}, "seed"),
+        ({"thresholds": {**asdict(Thresholds()), "answer": 0.6}}, "threshold answer"),
+        ({"interventions": {}}, ""),
+    ],
+)
+def test_runs_that_differ_in_more_than_what_is_studied_are_told_apart(changes: dict[str, Any], what: str) -> None:
+    assert unlike(run_record({"d": ["q"]}), run_record({"d": ["q"]}, **changes)) == what
+
+
+def test_a_study_of_unlike_runs_says_so_and_gives_no_number() -> None:
+    result = worked_out(made({}, changes={"prune only": {"model": "another"}}))
+    assert "differ in the model too" in result.findings[0]
+    assert not result.tables
+
+
+def test_too_few_questions_give_a_sentence() -> None:
+    recordings = {
+        name: recording(episodes=each.episodes[:1], thresholds=dict(each.run.thresholds))
+        for name, each in made({}).items()
+    }
+    assert "at least two questions" in worked_out(recordings).findings[0]
+
+
+def test_states_match_by_dataset_and_round_and_need_evidence() -> None:
+    live = recording(
+        [
+            trajectory("a", state(rounds=0, retained=0, answerability=0.4), state(rounds=1, answerability=0.6)),
+            trajectory("b", state(rounds=1, answerability=0.7), state(rounds=2, answerability=0.8)),
+            trajectory("c", state(rounds=1, answerability=0.9), dataset="e"),
+        ]
+    )
+    assert matched_states(live, "d") == {
+        1: (MatchedState("a", 0.6), MatchedState("b", 0.7)),
+        2: (MatchedState("b", 0.8),),
+    }
+
+
+def test_another_way_is_counted_by_actions() -> None:
+    recordings = made({})
+    ways = {"live": Action.ANSWER, "permuted": Action.STOP, "frozen": Action.ANSWER}
+    for variant in INTERVENTIONS:
+        base = recordings[variant.run.name]
+        own = tuple(
+            trajectory(e.key.question_id, state(action=ways[variant.name]), dataset=e.key.dataset)
+            for e in base.episodes
+        )
+        recordings[variant.run.name] = Recording(base.run, base.episodes, own)
+    result = worked_out(recordings)
+    assert result.numbers["interventions"]["another_way"] == {"permuted": 1.0, "frozen": 0.0}
+
+
+def test_interventions_are_made_at_the_papers_threshold_and_after_the_live_run() -> None:
+    assert {variant.run.changes["thresholds.answer"] for variant in INTERVENTIONS} == {0.55}
+    permuted = INTERVENTIONS[1].run
+    assert permuted.after == (LIVE.run.name,)
+    assert permuted.intervene is not None
+    live = recording([trajectory("a", state(rounds=1, answerability=0.6))], seed=3)
+    assert permuted.intervene("d", {LIVE.run.name: live}).identity.startswith("permuted, seed 3, states ")

@@ -1,0 +1,171 @@
+"""Noise, falsehood and source: planted effects are found, and where nothing was planted nothing is."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from beliefrag.bench.results import Episode
+from beliefrag.studies import Asked, Recording
+from beliefrag.studies.robustness import ROBUSTNESS
+from beliefrag.studies.robustness.found import rates_of
+from beliefrag.studies.robustness.runs import COMPARED, COUNTERFACTUAL_RUN, LEVELS, ORDINARY_RUN, noise_run
+from beliefrag.studies.robustness.sources import difference, mean_area, source_of
+from tests.support.studied import episode, recording, state, trajectory
+
+QUESTIONS = 30
+
+
+def noisy(loss: float) -> dict[str, Recording]:
+    """F1 falls by the loss with every level, for BeliefRAG by half of it."""
+    return {
+        noise_run(level): recording(
+            episodes=[
+                episode(m, f"q{k}", 0.8 - (place * loss) / (2 if m == "beliefrag" else 1) + 0.1 * (k % 2), 100)
+                for m in COMPARED
+                for k in range(QUESTIONS)
+            ]
+        )
+        for place, level in enumerate(LEVELS)
+    }
+
+
+def told(method: str, key: str, end: str) -> Episode:
+    base = episode(method, key, 0.0, 100)
+    metrics = {
+        "f1": 0.0,
+        "follows_false": float(end == "false"),
+        "recovers_true": float(end == "true"),
+        "false_read": 2.0 if end != "unread" else 0.0,
+    }
+    outcome = "abstained" if end == "abstained" else "answered"
+    return Episode(base.key, outcome, metrics, base.usage, None, 0.0, "", 0)
+
+
+def misled() -> Recording:
+    """BeliefRAG follows on one of five questions, the others on two of five."""
+    own = ("false", "true", "true", "abstained", "unread")
+    others = ("false", "false", "true", "else", "else")
+    return recording(
+        episodes=[
+            told(m, f"q{k}", (own if m == "beliefrag" else others)[k % 5]) for m in COMPARED for k in range(QUESTIONS)
+        ]
+    )
+
+
+def ranked(signal: float, *, seed: int = 0, questions: int = 120, conflict: float = 0.1) -> Recording:
+    """States whose answers are right by a chance that follows answerability as far as the signal goes."""
+    draw = random.Random(seed)
+    found = []
+    for k in range(questions):
+        p = draw.random()
+        right = draw.random() < signal * (p > 0.5) + (1 - signal) * 0.5
+        found.append(trajectory(f"q{k}", state(answerability=p, right=right, conflict=conflict)))
+    return recording(found)
+
+
+def everything(loss: float = 0.05, web: float = 0.3) -> dict[str, Recording]:
+    clean = noisy(loss)
+    name = noise_run(0.0)
+    clean[name] = Recording(clean[name].run, clean[name].episodes, ranked(web, seed=1).trajectories)
+    false = misled()
+    lies = Recording(false.run, false.episodes, ranked(0.0, seed=2, conflict=0.8).trajectories)
+    return {**clean, COUNTERFACTUAL_RUN: lies, ORDINARY_RUN: ranked(0.9, seed=3)}
+
+
+def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
+    numbers = ROBUSTNESS.work_out(everything(), Asked()).numbers
+    assert [each["f1"].value for each in numbers["noise"]["static"].values()] == pytest.approx(
+        [0.85, 0.80, 0.75, 0.70, 0.65]
+    )
+    lost = numbers["f1_lost"]
+    assert (lost["static"].value, lost["static"].low, lost["static"].high) == pytest.approx((-0.2, -0.2, -0.2))
+    assert lost["beliefrag"].value == pytest.approx(-0.1)
+
+
+def test_without_a_planted_loss_none_is_found() -> None:
+    lost = ROBUSTNESS.work_out(everything(loss=0.0), Asked()).numbers["f1_lost"]
+    assert {each.value for each in lost.values()} == {0.0}
+
+
+def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
+    own, other = (rates_of(misled(), method) for method in ("beliefrag", "static"))
+    assert {name: number and number.value for name, number in own.items()} == pytest.approx(
+        {"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8}
+    )
+    assert {name: number and number.value for name, number in other.items()} == pytest.approx(
+        {"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0}
+    )
+
+
+def test_episodes_that_nothing_false_was_told_are_in_no_rate() -> None:
+    found = recording(episodes=[told("static", "q0", "false"), episode("static", "q1", 1.0, 10)])
+    followed = rates_of(found, "static")["follows_false"]
+    assert followed is not None
+    assert followed.value == 1.0
+    none = recording(episodes=[episode("static", "q1", 1.0, 10)])
+    assert set(rates_of(none, "static").values()) == {None}
+
+
+def test_a_planted_shift_of_the_source_is_found() -> None:
+    strong, weak = (source_of("s", found, "beliefrag", "f1", ("d",)) for found in (ranked(0.9), ranked(0.2, seed=1)))
+    area, shift = mean_area(strong), difference(weak, strong)
+    assert area is not None
+    assert shift is not None
+    # With the signal 0.9 an answer is right with the chance 0.95 above one half and 0.05 below.
+    assert area.value == pytest.approx(0.93, abs=0.05)
+    assert shift.high is not None
+    assert shift.high < 0
+
+
+def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() -> None:
+    one, other = (source_of("s", ranked(0.0, seed=s), "beliefrag", "f1", ("d",)) for s in (4, 5))
+    area, shift = mean_area(one), difference(one, other)
+    assert area is not None
+    assert shift is not None
+    assert area.low is not None
+    assert area.high is not None
+    assert area.low < 0.5 < area.high
+    assert shift.low is not None
+    assert shift.high is not None
+    assert shift.low < 0 < shift.high
+
+
+def test_an_auc_needs_five_of_each_outcome() -> None:
+    found = recording([trajectory(f"q{k}", state(answerability=k / 10, right=k < 4)) for k in range(9)])
+    assert mean_area(source_of("s", found, "beliefrag", "f1", ("d",))) is None
+
+
+def test_where_no_answer_is_on_trial_the_last_state_and_the_answer_given_count() -> None:
+    states = [trajectory(f"q{k}", state(answerability=0.1), state(answerability=k / 20)) for k in range(20)]
+    given = [episode("beliefrag", f"q{k}", float(k >= 10), 100) for k in range(20)]
+    area = mean_area(source_of("s", recording(states, given), "beliefrag", "f1", ("d",)))
+    assert area is not None
+    assert area.value == 1.0
+
+
+def test_the_conflict_gate_by_source_is_what_was_planted() -> None:
+    result = ROBUSTNESS.work_out(everything(), Asked())
+    sources = result.numbers["sources"]
+    assert sources["counterfactual"]["gate"].value == 1.0
+    assert sources["ordinary"]["gate"].value == 0.0
+    assert sources["counterfactual"]["conflict"].value == pytest.approx(0.8)
+    assert result.numbers["auc_shift"].high < 0
+    assert len(result.published) == 12
+
+
+def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() -> None:
+    recordings = everything()
+    name = noise_run(0.4)
+    base = recordings[name]
+    recordings[name] = recording(episodes=[e for e in base.episodes if e.key != base.episodes[0].key])
+    result = ROBUSTNESS.work_out(recordings, Asked())
+    assert "Noise: 29 questions" in result.n
+    assert any("1 questions are left out of the noise" in note for note in result.notes)
+
+
+def test_without_common_questions_there_is_a_sentence() -> None:
+    recordings = everything()
+    recordings[noise_run(0.2)] = recording(episodes=[episode(m, "other", 1.0, 10) for m in COMPARED])
+    assert "at least two questions at every level" in ROBUSTNESS.work_out(recordings, Asked()).findings[0]
