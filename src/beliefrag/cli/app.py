@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from beliefrag._version import __version__
-from beliefrag.cli import bench, cache, calibrate, config, data, model, prompt
+from beliefrag.cli import bench, cache, calibrate, config, data, model, prompt, serve
 from beliefrag.cli.ask import ask
 from beliefrag.cli.demo import demo
 from beliefrag.cli.doctor import doctor
@@ -33,6 +33,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(calibrate.app, name="calibrate")
 app.command()(tune)
 app.command()(study)
+app.add_typer(serve.app, name="serve")
 app.add_typer(cache.app, name="cache")
 app.add_typer(model.app, name="model")
 app.command()(doctor)

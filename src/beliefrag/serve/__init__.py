@@ -1,0 +1,1 @@
+"""Answers over the network: the same episodes as `beliefrag ask`, for other programs."""
