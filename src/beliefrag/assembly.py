@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag.calibration import (
@@ -29,7 +29,7 @@ from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import verifier_form
 
-__all__ = ["Assembly", "assemble", "guarantee_in_force", "open_model"]
+__all__ = ["Assembly", "assemble", "guarantee_in_force", "open_model", "under_policy"]
 
 _UNKNOWN_SCALE = ScoreScale(location=20.0, scale=8.0)
 """For a retriever of the user's own with an artifact that has no scale: typical BM25 scores of a question."""
@@ -134,7 +134,8 @@ def assemble(
     here = Circumstances(model.identity, verifier.name, prompts.hashes(), _identity(retriever))
     artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
     found_doubts = doubts(artifact, here)
-    guarantee = guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=found_doubts)
+    # Asked for again at the end; a guarantee that is not there is told before the documents are read.
+    guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=found_doubts)
     report: IndexReport | None = None
     found: Retriever
     if retriever is not None:
@@ -150,22 +151,48 @@ def assemble(
     made_with = {"calibration": "; ".join([artifact.name, *found_doubts])}
     if isinstance(found, Bm25Index):
         made_with["corpus"] = found.fingerprint
+    plain = Assembly(
+        model=model,
+        harness=Harness(model, found, prompts, verifier, settings.budget, made_with),
+        method=BeliefRAGMethod(artifact.calibration(scale), settings.thresholds),
+        artifact=artifact,
+        doubts=found_doubts,
+        report=report,
+    )
+    return under_policy(plain, settings)
+
+
+def under_policy(assembly: Assembly, settings: Settings) -> Assembly:
+    """The same model and documents under another budget, other thresholds or another guarantee.
+
+    Whoever answers many questions opens everything once and lets single questions differ in what they may spend and in
+    when to answer.
+
+    Args:
+        assembly: What was opened.
+        settings: With the policy; whatever else they say is passed over.
+
+    Raises:
+        CalibrationError: There is no such guarantee for this policy.
+    """
+    harness = assembly.harness
+    guarantee = guarantee_in_force(
+        settings, assembly.artifact, prompts=harness.prompts.hashes(), doubts=assembly.doubts
+    )
+    made_with = {name: value for name, value in harness.made_with.items() if name != "guarantee"}
     promise = guarantee.words(made_with.get("corpus")) if guarantee else ""
     if promise:
         made_with["guarantee"] = promise
-    return Assembly(
-        model=model,
-        harness=Harness(model, found, prompts, verifier, settings.budget, made_with),
+    return replace(
+        assembly,
+        harness=replace(harness, budget=settings.budget, made_with=made_with),
         method=BeliefRAGMethod(
-            artifact.calibration(scale),
+            assembly.method.calibration,
             under_guarantee(settings.thresholds, guarantee),
             promise=str(guarantee) if guarantee else "",
         ),
-        artifact=artifact,
-        doubts=found_doubts,
         guarantee=guarantee,
         promise=promise,
-        report=report,
     )
 
 

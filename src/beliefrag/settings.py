@@ -28,7 +28,7 @@ DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
 
 _PREFIX = "BELIEFRAG_"
-_OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA"})
+_OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRAG_TOKEN"})
 _log = logging.getLogger(__name__)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,20 +14,168 @@ __all__ = ["http"]
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
+_NETWORK = "Network"
+_LIMITS = "Limits"
+_WATCHING = "Watching"
+
 
 def http(
+    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")] = 8080,
+    docs: options.Docs = None,
+    index: options.Index = None,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen.", rich_help_panel=_NETWORK)
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.", rich_help_panel=_NETWORK),
+    ] = 8080,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Holds the bearer token that clients must send; BELIEFRAG_TOKEN in the environment does too. Needed "
+            "unless --host is loopback.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name besides localhost that clients may call a server on loopback by.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    served_model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The model name of the OpenAI-compatible address, for clients that insist on one.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = "beliefrag",
+    earlier_turns: Annotated[
+        Literal["refuse", "ignore"],
+        typer.Option(
+            help="What to do with the earlier turns of a chat: each question is answered alone.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = "refuse",
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Questions answered at a time.", rich_help_panel=_LIMITS)
+    ] = 4,
+    queue: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Questions that wait; more are refused.", rich_help_panel=_LIMITS),
+    ] = 16,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="How long a question may take.", rich_help_panel=_LIMITS),
+    ] = 120.0,
+    grace: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.0, help="How long questions may go on after SIGTERM.", rich_help_panel=_LIMITS
+        ),
+    ] = 30.0,
+    max_question_chars: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Characters of a question.", rich_help_panel=_LIMITS)
+    ] = 4_000,
+    max_request_bytes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Bytes of a request's body.", rich_help_panel=_LIMITS)
+    ] = 65_536,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Most tokens after which no search begins, whatever a request asks for; by default the setting.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+    max_rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Most searches, whatever a request asks for; by default the setting.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", metavar="", help="Serve /metrics for Prometheus.", rich_help_panel=_WATCHING)
+    ] = False,
+    show_prompts: Annotated[
+        bool,
+        typer.Option(
+            "--show-prompts",
+            metavar="",
+            help="Let streamed events hold what is said to the model and its replies.",
+            rich_help_panel=_WATCHING,
+        ),
+    ] = False,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    calibration: options.Calibration = None,
+    borrow: options.Borrow = None,
+    max_error: options.MaxError = None,
+    confidence: options.Confidence = None,
+    verifier: options.Verifier = None,
+    prompts: options.Prompts = None,
+    no_cache: options.NoCache = False,
+    config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
-    """Answer questions over HTTP.
+    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions for clients of OpenAI's API.
 
-    Example: beliefrag serve http --port 8080
+    Writes one JSON line per request to standard error, without questions, passages or keys. SIGTERM and Ctrl-C let the
+    questions under way finish.
+
+    Example: beliefrag serve http --docs handbook/
     """
-    import uvicorn
-    from fastapi import FastAPI
+    import sys
+    from dataclasses import replace
 
-    app = FastAPI()
-    app.get("/v1/healthz")(lambda: {"status": "ok"})
-    uvicorn.run(app, host=host, port=port)
+    from beliefrag.cli.opening import open_for_question
+    from beliefrag.serve.http import Limits, Metrics, Service, Site, create_app, json_log, listen, read_token, serve
+    from beliefrag.settings import load_settings
+
+    paths = options.all_docs(docs, further)
+    typed = options.as_settings(
+        model=model,
+        base_url=base_url,
+        calibration=calibration,
+        borrow=borrow,
+        max_error=max_error,
+        confidence=confidence,
+        verifier=verifier,
+        prompts=prompts,
+        no_cache=no_cache,
+    )
+    settings = load_settings(typed, config=config).settings
+    token = read_token(token_file, host)
+    caps = {"tokens": max_tokens, "rounds": max_rounds}
+    limits = Limits(
+        request_bytes=max_request_bytes,
+        question_chars=max_question_chars,
+        concurrency=concurrency,
+        queue=queue,
+        timeout=timeout,
+        grace=grace,
+        budget=replace(settings.budget, **{name: cap for name, cap in caps.items() if cap is not None}),
+    )
+    # The address comes first: if it is taken, no document has been read yet.
+    with listen(host, port) as bound:
+        service = Service(open_for_question(settings, docs=paths, index=index), settings, limits)
+        site = Site(
+            service,
+            Metrics(service),
+            model_name=served_model,
+            earlier_turns=earlier_turns,
+            show_prompts=show_prompts,
+        )
+        app = create_app(site, token=token, host=host, allowed_hosts=allowed_host or (), serve_metrics=metrics)
+        with json_log(sys.stderr):
+            serve(app, service, bound)
