@@ -69,6 +69,8 @@ def ask(
         bool,
         typer.Option("--force", metavar="", help="Overwrite a trace that is there.", rich_help_panel=_OUTPUT),
     ] = False,
+    otel: options.Otel = False,
+    otel_text: options.OtelText = False,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -116,15 +118,19 @@ def ask(
             "it says how surely --max-error is kept to, which is missing", param_hint="--confidence"
         )
     # The trace comes first: if it cannot be written, nothing has been paid for yet.
-    with Trace(trace, replace=force) if trace else contextlib.nullcontext() as tracing:
+    with (
+        Trace(trace, replace=force) if trace else contextlib.nullcontext() as written,
+        options.tracing(otel, otel_text) as tracing,
+    ):
         assembly = open_for_question(settings, docs=paths, index=index)
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
-        result = asyncio.run(play(Question(question), assembly, display=display, trace=tracing))
+        spans = tracing.episode() if tracing else None
+        result = asyncio.run(play(Question(question), assembly, display=display, trace=written, spans=spans))
     if as_json:
         print_json(result)
     elif quiet:
         print_answer(result)
     tell_failure(result)
-    if tracing is not None:
-        tracing.check()
+    if written is not None:
+        written.check()
     raise typer.Exit(exit_code(result.outcome))

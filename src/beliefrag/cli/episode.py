@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from beliefrag import loop
 from beliefrag.assembly import Assembly
 from beliefrag.cli.trace import Trace
-from beliefrag.events import Event
+from beliefrag.events import Event, Finished
 from beliefrag.result import Result
 from beliefrag.types import Question
+
+if TYPE_CHECKING:
+    from beliefrag.telemetry.spans import EpisodeSpans
 
 __all__ = ["Display", "play"]
 
@@ -30,9 +34,17 @@ class Display(Protocol):
         ...
 
 
-async def play(question: Question, assembly: Assembly, *, display: Display | None, trace: Trace | None) -> Result:
+async def play(
+    question: Question,
+    assembly: Assembly,
+    *,
+    display: Display | None,
+    trace: Trace | None,
+    spans: EpisodeSpans | None = None,
+) -> Result:
     """Answers a question. Cancelling it, or an error in the display, cancels the model call that is under way."""
     seen: list[Event] = []
+    began = time.perf_counter()
     stream = loop.run(question, assembly.method, assembly.harness)
     try:
         # The display is left first: the terminal is usable again while the model is still winding down.
@@ -40,10 +52,16 @@ async def play(question: Question, assembly: Assembly, *, display: Display | Non
             with display or contextlib.nullcontext():
                 async for event in stream:
                     seen.append(event)
+                    if spans is not None:
+                        spans.take(event)
                     if trace is not None:
                         trace.write(event)
                     if display is not None:
                         display.show(event)
     finally:
+        if spans is not None:
+            last = seen[-1] if seen else None
+            how = last.outcome.name if isinstance(last, Finished) else "cancelled"
+            spans.ended(how, time.perf_counter() - began)
         await assembly.model.aclose()
     return Result.of(seen)

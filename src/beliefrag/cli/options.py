@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beliefrag.cli.notices import debug
+
+if TYPE_CHECKING:
+    from beliefrag.telemetry import Tracing
 
 __all__ = [
     "BaseUrl",
@@ -22,10 +27,13 @@ __all__ = [
     "MaxError",
     "Model",
     "NoCache",
+    "Otel",
+    "OtelText",
     "Prompts",
     "Verifier",
     "all_docs",
     "as_settings",
+    "tracing",
 ]
 
 _MODEL = "Model"
@@ -140,6 +148,24 @@ Config = Annotated[
         "--config", metavar="FILE", help="Settings in TOML; by default beliefrag.toml in this folder, if there is one."
     ),
 ]
+Otel = Annotated[
+    bool,
+    typer.Option(
+        "--otel",
+        metavar="",
+        help="Send OpenTelemetry traces, to where the OTEL_* variables say; needs the extra beliefrag[otel].",
+        rich_help_panel="Watching",
+    ),
+]
+OtelText = Annotated[
+    bool,
+    typer.Option(
+        "--otel-text",
+        metavar="",
+        help="Let traces hold questions, passages, prompts and replies; without it they hold numbers and ids.",
+        rich_help_panel="Watching",
+    ),
+]
 Debug = Annotated[
     bool,
     typer.Option(
@@ -153,6 +179,23 @@ def all_docs(docs: list[Path] | None, further: list[Path] | None) -> list[Path] 
     if further and not docs:
         raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="--docs")
     return [*docs, *(further or ())] if docs else None
+
+
+@contextlib.contextmanager
+def tracing(otel: bool, otel_text: bool) -> Iterator[Tracing | None]:
+    """What --otel and --otel-text ask for; what was not sent yet is sent at the end."""
+    if otel_text and not otel:
+        raise typer.BadParameter("it says what traces hold, and --otel is missing", param_hint="--otel-text")
+    if not otel:
+        yield None
+        return
+    from beliefrag.telemetry import open_tracing  # noqa: PLC0415 - only who asks for it waits for it
+
+    opened = open_tracing(text=otel_text)
+    try:
+        yield opened
+    finally:
+        opened.close()
 
 
 def as_settings(

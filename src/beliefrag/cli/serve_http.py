@@ -116,6 +116,8 @@ def http(
             rich_help_panel=_WATCHING,
         ),
     ] = False,
+    otel: options.Otel = False,
+    otel_text: options.OtelText = False,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
@@ -167,7 +169,7 @@ def http(
         budget=replace(settings.budget, **{name: cap for name, cap in caps.items() if cap is not None}),
     )
     # The address comes first: if it is taken, no document has been read yet.
-    with listen(host, port) as bound:
+    with listen(host, port) as bound, options.tracing(otel, otel_text) as tracing:
         service = Service(open_for_question(settings, docs=paths, index=index), settings, limits)
         site = Site(
             service,
@@ -175,6 +177,7 @@ def http(
             model_name=served_model,
             earlier_turns=earlier_turns,
             show_prompts=show_prompts,
+            tracing=tracing,
         )
         app = create_app(site, token=token, host=host, allowed_hosts=allowed_host or (), serve_metrics=metrics)
         with json_log(sys.stderr):

@@ -11,7 +11,7 @@ from typing import TextIO
 
 __all__ = ["json_log"]
 
-_LOGGERS = ("beliefrag", "uvicorn")
+_LOGGERS = ("beliefrag", "uvicorn", "opentelemetry")
 _OURS = "beliefrag.serve"
 
 
@@ -28,7 +28,7 @@ class _JsonLine(logging.Formatter):
 
 @contextlib.contextmanager
 def json_log(stream: TextIO) -> Iterator[None]:
-    """Sends what this package and the web server log to a stream, one JSON object per line, while it is entered."""
+    """Sends what this package and its server log to a stream, one JSON object per line, while it is entered."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonLine())
     loggers = [logging.getLogger(name) for name in _LOGGERS]
@@ -40,7 +40,8 @@ def json_log(stream: TextIO) -> Iterator[None]:
     # With --debug everything is logged, and then text can be among it.
     if loggers[0].getEffectiveLevel() > logging.INFO:
         ours.setLevel(logging.INFO)
-    loggers[1].setLevel(logging.WARNING)
+    for others in loggers[1:]:
+        others.setLevel(logging.WARNING)
     try:
         yield
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,11 +15,9 @@ from beliefrag.serve.http.note import note_of
 from beliefrag.serve.http.problems import Problem
 from beliefrag.serve.http.running import Running
 from beliefrag.serve.http.service import Service, Watcher
+from beliefrag.telemetry import Tracing
 
-__all__ = ["Site", "Tracing", "finished"]
-
-Tracing = Callable[[Mapping[str, str]], Watcher]
-"""Makes the watcher that turns an episode into spans, given the request's headers."""
+__all__ = ["Site", "finished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +33,7 @@ class Site:
     show_prompts: bool = False
     """Whether streamed events hold what was said to the model."""
     tracing: Tracing | None = None
+    """Makes spans of episodes, where somebody wants them."""
 
     def checked(self, question: str, where: str) -> str:
         """The question, if it is one.
@@ -60,7 +58,7 @@ class Site:
         """Begins an episode for a request whose body has been read."""
         watchers: list[Watcher] = [note_of(request.scope), self.metrics]
         if self.tracing is not None:
-            watchers.append(self.tracing(request.headers))
+            watchers.append(self.tracing.episode(request.headers))
         return Running(lambda tell: self.service.play(question, assembly, watchers, tell), request.receive)
 
 
