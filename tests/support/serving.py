@@ -1,0 +1,155 @@
+"""A real server on loopback, in a thread of this process, with a scripted model that can be made slow."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from beliefrag.assembly import Assembly, assemble
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.serve.http import Limits, Metrics, Server, Service, Site, create_app, listen
+from beliefrag.settings import Settings
+from beliefrag.types import Passage
+from tests.support.episodes import verdict
+
+PASSAGES = [
+    Passage("travel", "Travel", "Travel above the limit is approved by the head of finance.", "/srv/secret/travel.md"),
+    Passage("leave", "Leave", "Leave is approved by the team lead.", "https://example.org/wiki/leave"),
+]
+QUESTION = "Who approves travel above the limit?"
+ANSWER = "the head of finance"
+SURE = verdict(0.95, 0.0, 0.0) | {"repeat": True}
+UNSURE = verdict(0.0, 1.0, 1.0) | {"repeat": True}
+REPLY = {"purpose": "answer", "reply": ANSWER, "repeat": True}
+QUERY = {"purpose": "query_writer", "reply": "SUFFICIENT", "repeat": True}
+
+
+class Slow:
+    """A model that takes its time, and counts who waits for it."""
+
+    def __init__(self, model: ChatModel, seconds: float) -> None:
+        self._model = model
+        self.seconds = seconds
+        self.asked = 0
+        self.inside = 0
+        self.most_inside = 0
+
+    @property
+    def identity(self) -> str:
+        return self._model.identity
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        self.asked += 1
+        self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
+        try:
+            await asyncio.sleep(self.seconds)
+            return await self._model.chat(request)
+        finally:
+            self.inside -= 1
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs."""
+
+    url: str
+    service: Service
+    server: Server
+    model: Slow
+    loop: asyncio.AbstractEventLoop
+
+    def client(self, **how: Any) -> httpx2.Client:
+        return httpx2.Client(base_url=self.url, timeout=30, **how)
+
+    def ask(self, question: str = QUESTION, headers: Mapping[str, str] | None = None, **settings: Any) -> Any:
+        body = {"question": question, **({"settings": settings} if settings else {})}
+        with self.client() as client:
+            return client.post("/v1/ask", json=body, headers=headers)
+
+    def tasks(self) -> int:
+        """How many tasks the server's event loop holds."""
+
+        async def count() -> int:
+            return len(asyncio.all_tasks())
+
+        return asyncio.run_coroutine_threadsafe(count(), self.loop).result(10)
+
+
+def opened(folder: Path, *lines: Mapping[str, Any], seconds: float = 0.0, **settings: Any) -> tuple[Assembly, Settings]:
+    """An assembly of the passages above with a scripted model."""
+    script = folder / "served.jsonl"
+    script.write_text("\n".join(json.dumps(line) for line in lines or (SURE, REPLY)), encoding="utf-8")
+    usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
+    chosen = Settings(model=f"scripted:{script}", **(usual | settings))
+    assembly = assemble(chosen, passages=PASSAGES)
+    model = Slow(assembly.model, seconds)
+    return replace(assembly, model=model, harness=replace(assembly.harness, model=model)), chosen
+
+
+@contextlib.contextmanager
+def served(
+    assembly: Assembly,
+    settings: Settings,
+    *,
+    limits: Limits | None = None,
+    token: str | None = None,
+    metrics: bool = True,
+    allowed_hosts: tuple[str, ...] = (),
+    **site: Any,
+) -> Iterator[Served]:
+    """Serves an assembly until the context is left."""
+    service = Service(assembly, settings, limits or Limits(budget=settings.budget))
+    app = create_app(
+        Site(service, Metrics(service), **site), token=token, serve_metrics=metrics, allowed_hosts=allowed_hosts
+    )
+    bound = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    server = Server(app, service)
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def run() -> None:
+        loops.append(asyncio.get_running_loop())
+        await server.serve(sockets=[bound])
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    wait_for(lambda: server.started)
+    assert isinstance(assembly.model, Slow)
+    try:
+        yield Served(url, service, server, assembly.model, loops[0])
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        bound.close()
+        assert not thread.is_alive(), "the server did not end"
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Waits until something holds."""
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up, "it never came true"
+        time.sleep(0.01)
+
+
+def events(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """The named events of a stream."""
+    found = []
+    for block in text.split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if "data" in lines:
+            found.append((lines.get("event", ""), json.loads(lines["data"])))
+    return found
