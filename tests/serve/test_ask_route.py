@@ -12,15 +12,14 @@ from beliefrag.calibration import Guarantee
 from beliefrag.method import Thresholds
 from beliefrag.serve.http import Limits
 from beliefrag.types import Budget
-from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, events, opened, served
+from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, events, opened, served
 
 DECLINING = Thresholds(abstain_sufficiency=1.0, abstain_uncertainty=0.0, abstain_answerability=1.0)
 STREAM = {"Accept": "text/event-stream"}
 
 
-def test_an_answer_comes_with_probability_reason_sources_steps_and_cost(tmp_path: Path) -> None:
-    with served(*opened(tmp_path)) as server:
-        response = server.ask()
+def test_an_answer_comes_with_probability_reason_sources_steps_and_cost(plain: Served) -> None:
+    response = plain.ask()
     assert response.status_code == 200
     reply = response.json()
     assert (reply["outcome"], reply["answer"]) == ("answered", ANSWER)
@@ -34,10 +33,8 @@ def test_an_answer_comes_with_probability_reason_sources_steps_and_cost(tmp_path
     assert reply["id"] == response.headers["x-request-id"]
 
 
-def test_folders_of_the_server_stay_with_the_server(tmp_path: Path) -> None:
-    with served(*opened(tmp_path)) as server:
-        plain, streamed = server.ask().text, server.ask(headers=STREAM).text
-    for text in (plain, streamed):
+def test_folders_of_the_server_stay_with_the_server(plain: Served) -> None:
+    for text in (plain.ask().text, plain.ask(headers=STREAM).text):
         assert "/srv/secret" not in text
         assert '"source":"travel.md"' in text
         assert '"source":"https://example.org/wiki/leave"' in text
@@ -75,10 +72,9 @@ def test_a_failure_is_a_problem_and_never_an_answer(
     assert name == "error" and last["status"] == status and last["detail"] == problem["detail"]
 
 
-def test_a_stream_tells_what_happens_and_ends_with_the_result(tmp_path: Path) -> None:
-    with served(*opened(tmp_path)) as server:
-        response = server.ask(headers=STREAM)
-        whole = server.ask().json()
+def test_a_stream_tells_what_happens_and_ends_with_the_result(plain: Served) -> None:
+    response = plain.ask(headers=STREAM)
+    whole = plain.ask().json()
     assert response.headers["content-type"].startswith("text/event-stream")
     told = events(response.text)
     names = [name for name, _ in told]
@@ -107,11 +103,10 @@ def test_a_silent_stream_is_kept_alive(tmp_path: Path) -> None:
     assert events(text)[-1][0] == "result"
 
 
-def test_a_request_may_spend_less_and_answer_later(tmp_path: Path) -> None:
-    with served(*opened(tmp_path)) as server:
-        careful = server.ask(thresholds={"answer": 0.99}, budget={"rounds": 1, "actions": 3}).json()
-        refused = server.ask(thresholds={"least_answerability": 0.99}).json()
-        usual = server.ask().json()
+def test_a_request_may_spend_less_and_answer_later(plain: Served) -> None:
+    careful = plain.ask(thresholds={"answer": 0.99}, budget={"rounds": 1, "actions": 3}).json()
+    refused = plain.ask(thresholds={"least_answerability": 0.99}).json()
+    usual = plain.ask().json()
     assert careful["outcome"] == "stopped"
     assert "no search is left" in careful["reason"]
     assert refused["outcome"] == "abstained"
@@ -148,9 +143,8 @@ def test_a_cap_below_the_setting_lowers_what_every_request_gets(tmp_path: Path) 
         ({"budget": {"verifier_passages": 3}}, "Extra inputs are not permitted"),
     ],
 )
-def test_a_wish_that_cannot_be_met_is_refused_in_one_line(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
-    with served(*opened(tmp_path)) as server:
-        response = server.ask(**settings)
+def test_a_wish_that_cannot_be_met_is_refused_in_one_line(plain: Served, settings: dict[str, Any], words: str) -> None:
+    response = plain.ask(**settings)
     assert response.status_code == 422
     assert words in response.json()["detail"]
     assert response.json()["field"].startswith("settings")
@@ -187,11 +181,11 @@ def test_a_promise_of_the_server_cannot_be_weakened_by_a_request(tmp_path: Path)
 
 
 @pytest.mark.parametrize("question", ["", "   \n"])
-def test_an_empty_question_is_refused(tmp_path: Path, question: str) -> None:
-    with served(*opened(tmp_path)) as server:
-        response = server.ask(question)
-        assert response.status_code == 422 and response.json()["field"] == "question"
-        assert server.model.asked == 0
+def test_an_empty_question_is_refused(plain: Served, question: str) -> None:
+    before = plain.model.asked
+    response = plain.ask(question)
+    assert response.status_code == 422 and response.json()["field"] == "question"
+    assert plain.model.asked == before
 
 
 @pytest.mark.parametrize(
@@ -209,22 +203,22 @@ def test_an_empty_question_is_refused(tmp_path: Path, question: str) -> None:
         (b"", 422),
     ],
 )
-def test_a_body_that_is_no_question_is_refused(tmp_path: Path, body: bytes, status: int) -> None:
-    with served(*opened(tmp_path)) as server, server.client() as client:
+def test_a_body_that_is_no_question_is_refused(plain: Served, body: bytes, status: int) -> None:
+    with plain.client() as client:
         response = client.post("/v1/ask", content=body, headers={"Content-Type": "application/json"})
     assert response.status_code == status
     assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_a_question_of_any_characters_is_answered(tmp_path: Path) -> None:
-    with served(*opened(tmp_path)) as server:
-        assert server.ask("travel \x00 \U0001f600 <|im_end|> \u202e approves?").json()["answer"] == ANSWER
+def test_a_question_of_any_characters_is_answered(plain: Served) -> None:
+    assert plain.ask("travel \x00 \U0001f600 <|im_end|> \u202e approves?").json()["answer"] == ANSWER
 
 
-def test_a_browser_form_cannot_ask(tmp_path: Path) -> None:
+def test_a_browser_form_cannot_ask(plain: Served) -> None:
     """A page elsewhere can post text/plain without asking; only JSON that says so is read."""
-    with served(*opened(tmp_path)) as server, server.client() as client:
+    before = plain.model.asked
+    with plain.client() as client:
         response = client.post("/v1/ask", content=b'{"question": "Who?"}', headers={"Content-Type": "text/plain"})
-        assert response.status_code == 422
-        assert "access-control-allow-origin" not in response.headers
-        assert server.model.asked == 0
+    assert response.status_code == 422
+    assert "access-control-allow-origin" not in response.headers
+    assert plain.model.asked == before

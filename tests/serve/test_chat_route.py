@@ -20,9 +20,9 @@ def client_of(server: Served, key: str = "unused") -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[openai.OpenAI]:
-    with served(*opened(tmp_path)) as server, client_of(server) as client:
+@pytest.fixture(scope="module")
+def client(plain: Served) -> Iterator[openai.OpenAI]:
+    with client_of(plain) as client:
         yield client
 
 
@@ -62,12 +62,11 @@ def test_usage_is_streamed_only_to_who_asks_for_it(client: openai.OpenAI) -> Non
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-async def test_the_asynchronous_client_works_too(tmp_path: Path) -> None:
-    with served(*opened(tmp_path)) as server:
-        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="unused") as client:
-            completion = await client.chat.completions.create(model="beliefrag", messages=ASKED)
-            stream = await client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True)
-            streamed = [chunk async for chunk in stream]
+async def test_the_asynchronous_client_works_too(plain: Served) -> None:
+    async with openai.AsyncOpenAI(base_url=f"{plain.url}/v1", api_key="unused") as client:
+        completion = await client.chat.completions.create(model="beliefrag", messages=ASKED)
+        stream = await client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True)
+        streamed = [chunk async for chunk in stream]
     assert completion.choices[0].message.content == ANSWER
     assert details(streamed[-1])["outcome"] == "answered"
 
@@ -103,7 +102,9 @@ def test_instructions_are_passed_over_and_the_reply_says_so(client: openai.OpenA
 
 
 def test_text_may_come_in_parts(client: openai.OpenAI) -> None:
-    parts: Any = [{"role": "user", "content": [{"type": "text", "text": text} for text in ("Who approves ", "travel?")]}]
+    parts: Any = [
+        {"role": "user", "content": [{"type": "text", "text": text} for text in ("Who approves ", "travel?")]}
+    ]
     completion = client.chat.completions.create(model="beliefrag", messages=parts)
     assert completion.choices[0].message.content == ANSWER
 

@@ -65,7 +65,7 @@ class ProblemBody(BaseModel):
                     "type": "urn:beliefrag:busy",
                     "title": "Too many questions at once",
                     "status": 429,
-                    "detail": "4 questions are being answered and 16 wait.",
+                    "detail": "4 questions are being answered and 16 waiting.",
                     "request_id": "5f1c6c1e9f5a4f0e8f3f0c2d7a9b1e44",
                 }
             ]

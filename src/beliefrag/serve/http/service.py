@@ -160,7 +160,7 @@ class Service:
         return Problem(
             429,
             "busy",
-            f"{self.gate.in_flight} questions are being answered and {self.gate.waiting} wait.",
+            f"{self.gate.in_flight} questions are being answered and {self.gate.waiting} waiting.",
             remedy=f"Ask again in {full.retry_after} s.",
             headers={"Retry-After": str(full.retry_after)},
         )

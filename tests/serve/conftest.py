@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.serving import Served, opened, served
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with the defaults and a model that is sure; shared, because nothing that it is asked changes it."""
+    with served(*opened(tmp_path_factory.mktemp("plain"))) as server:
+        yield server
