@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
-from beliefrag.serve.http.documented import problems
+from beliefrag.serve.http.documented import problems, stream_of
 from beliefrag.serve.http.note import note_of
 from beliefrag.serve.http.problems import Json, Problem
 from beliefrag.serve.http.replies import Answer, answer_of, event_record
@@ -23,6 +23,7 @@ from beliefrag.serve.http.wishes import Wishes, assembly_for
 __all__ = ["ask_routes"]
 
 _STREAM = "text/event-stream"
+_NAMES = (*(kind.kind for kind in Event.__subclasses__() if kind is not Finished), "result", "error")
 _STREAM_EXAMPLE = (
     'id: 0\nevent: started\ndata: {"event":"started","step":0,"at":0.0,"question":{"text":"Who approves travel?",'
     '"id":""},"method":"beliefrag"}\n\n: still here\n\nid: 9\nevent: result\ndata: {"outcome":"answered",'
@@ -63,7 +64,7 @@ def ask_routes(site: Site) -> APIRouter:
             200: {
                 "description": "An answer, or the outcome `abstained` without one. With `Accept: text/event-stream`, "
                 "each event as it happens; the last is `result`, or `error` with a problem.",
-                "content": {_STREAM: {"schema": {"type": "string"}, "example": _STREAM_EXAMPLE}},
+                "content": stream_of(_STREAM_EXAMPLE, *_NAMES),
             },
             **problems(400, 401, 408, 413, 421, 422, 429, 500, 502, 503, 504),
         },

@@ -12,7 +12,7 @@ from beliefrag.events import Event
 from beliefrag.result import Result
 from beliefrag.serve.http.chat_body import ChatBody, understood
 from beliefrag.serve.http.chat_replies import ChatCompletion, Completion, ModelCard, ModelList, said
-from beliefrag.serve.http.documented import openai_errors
+from beliefrag.serve.http.documented import openai_errors, stream_of
 from beliefrag.serve.http.note import note_of
 from beliefrag.serve.http.problems import Json, Problem
 from beliefrag.serve.http.replies import answer_of
@@ -42,7 +42,7 @@ def chat_routes(site: Site) -> APIRouter:
         responses={
             200: {
                 "description": "The answer as a chat completion; with `stream`, in chunks.",
-                "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _STREAM_EXAMPLE}},
+                "content": stream_of(_STREAM_EXAMPLE),
             },
             **openai_errors(400, 401, 404, 408, 413, 421, 429, 500, 502, 503, 504),
         },

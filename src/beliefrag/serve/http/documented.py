@@ -6,7 +6,7 @@ from typing import Any
 
 from beliefrag.serve.http.problems import OpenAIError, ProblemBody
 
-__all__ = ["openai_errors", "problems"]
+__all__ = ["openai_errors", "problems", "stream_of"]
 
 _WORDS = {
     400: "The body is no JSON, or asks for something that is not supported.",
@@ -22,6 +22,26 @@ _WORDS = {
     503: "The model or the index cannot be used, or the server is shutting down.",
     504: "There was no answer within the time limit.",
 }
+
+
+def stream_of(example: str, *names: str) -> dict[str, Any]:
+    """The entry for a reply that is a stream of events.
+
+    Args:
+        example: What it looks like.
+        names: What events are called; none where they have no names.
+    """
+    event: dict[str, Any] = {"type": "string", "enum": list(names)} if names else {"type": "string"}
+    schema = {
+        "type": "object",
+        "properties": {
+            "data": {"type": "string", "contentMediaType": "application/json"},
+            "event": event,
+            "id": {"type": "string"},
+        },
+        "required": ["data"],
+    }
+    return {"text/event-stream": {"itemSchema": schema, "example": example}}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
