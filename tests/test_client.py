@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from beliefrag import Answered, BeliefRAG, Failed, Passage, Settings
+from beliefrag import Answered, BeliefRAG, Failed, Passage, Retriever, Settings
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.events import Decided, Finished, Started
+from beliefrag.method import ScoreScale
 from beliefrag.models.scripted import Scripted
 from tests.support.episodes import PlannedRetriever, hits, verdict
 
@@ -94,6 +95,38 @@ async def test_stream_yields_events_from_started_to_finished(tmp_path: Path) -> 
     assert isinstance(stream[0], Started)
     assert isinstance(stream[-1], Finished)
     assert [event.decision.action for event in stream if isinstance(event, Decided)] == ["RETRIEVE", "ANSWER"]
+
+
+def test_events_yields_the_same_without_an_event_loop(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        stream = list(rag.events("Which ship did Archer design?"))
+        with pytest.raises(SettingsError, match="empty"):
+            list(rag.events(" "))
+    assert isinstance(stream[0], Started)
+    assert isinstance(stream[-1], Finished)
+    assert [event.decision.action for event in stream if isinstance(event, Decided)] == ["RETRIEVE", "ANSWER"]
+
+
+def test_search_finds_passages_without_asking_a_model(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path, SURE)) as rag:
+        assert [hit.passage.id for hit in rag.search("Where was Archer born?")] == ["archer", "fram"]
+        assert [hit.passage.id for hit in rag.search("Where was Archer born?", 1)] == ["archer"]
+        assert isinstance(rag, Retriever)
+
+
+def test_a_retriever_may_say_where_its_scores_lie(tmp_path: Path) -> None:
+    class Scaled(PlannedRetriever):
+        score_scale = ScoreScale(location=100.0, scale=1.0)
+
+    relevance = []
+    for kind in (PlannedRetriever, Scaled):
+        with BeliefRAG(retriever=kind(hits("a", score=20.0)), **given(tmp_path)) as rag:
+            decided = [event for event in rag.ask("Which ship?").events if isinstance(event, Decided)]
+        measured = next(event.diagnostics for event in decided if event.evidence)
+        assert measured is not None
+        relevance.append(measured.relevance)
+    assert relevance[0] == pytest.approx(0.5)
+    assert relevance[1] < 1e-6
 
 
 def test_a_failure_is_an_outcome_and_not_an_exception(tmp_path: Path) -> None:

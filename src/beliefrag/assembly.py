@@ -147,7 +147,7 @@ def assemble(
     else:
         paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
         found, report = docs_index(paths, cache_dir(), progress=progress)
-    scale = score_scale(found) if isinstance(found, Bm25Index) else artifact.score_scale or _UNKNOWN_SCALE
+    scale = score_scale(found) if isinstance(found, Bm25Index) else _stated_scale(found, artifact)
     made_with = {"calibration": "; ".join([artifact.name, *found_doubts])}
     if isinstance(found, Bm25Index):
         made_with["corpus"] = found.fingerprint
@@ -194,6 +194,12 @@ def under_policy(assembly: Assembly, settings: Settings) -> Assembly:
         guarantee=guarantee,
         promise=promise,
     )
+
+
+def _stated_scale(retriever: Retriever, artifact: Artifact) -> ScoreScale:
+    """Where a foreign retriever's scores lie: what it says itself knows more than an artifact."""
+    stated = getattr(retriever, "score_scale", None)
+    return stated if isinstance(stated, ScoreScale) else artifact.score_scale or _UNKNOWN_SCALE
 
 
 def _identity(retriever: Retriever | None) -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -17,7 +18,7 @@ from beliefrag.events import Event
 from beliefrag.result import Result
 from beliefrag.retrieval import Retriever, Skipped
 from beliefrag.settings import Settings, load_settings
-from beliefrag.types import Passage, Question
+from beliefrag.types import Hit, Passage, Question
 
 __all__ = ["BeliefRAG"]
 
@@ -72,7 +73,12 @@ class BeliefRAG:
 
     def ask(self, question: str) -> Result:
         """Answers a question. A failure is an outcome too: look at `result.outcome` before using `result.answer`."""
-        return self._worker.submit(self._episode(question)).result()
+        episode = self._worker.submit(self._episode(question))
+        try:
+            return episode.result()
+        finally:
+            # After an interrupt nobody waits for the answer, so nobody should pay for it.
+            episode.cancel()
 
     async def aask(self, question: str) -> Result:
         """Like `ask`, without blocking the caller's event loop. Cancelling it stops paying for model calls."""
@@ -95,6 +101,33 @@ class BeliefRAG:
             await asyncio.wrap_future(producer)
         finally:
             producer.cancel()
+
+    def events(self, question: str) -> Generator[Event, None, None]:
+        """Like `stream`, for callers without an event loop. Closing the generator stops paying for model calls."""
+        queue: SimpleQueue[Event | None] = SimpleQueue()
+
+        async def produce() -> None:
+            async for event in self._events(question):
+                queue.put(event)
+
+        producer = self._worker.submit(produce())
+        producer.add_done_callback(lambda _: queue.put(None))
+        try:
+            while (event := queue.get()) is not None:
+                yield event
+            producer.result()
+        finally:
+            producer.cancel()
+
+    def search(self, query: str, k: int = 5) -> list[Hit]:
+        """The passages that one search finds, best first, with no model asked: what an answer could be built on.
+
+        Having it makes this object a retriever itself.
+
+        Raises:
+            RetrievalError: The search failed.
+        """
+        return list(self._assembly.harness.retriever.search(query, k))[:k]
 
     def close(self) -> None:
         """Lets go of the model and of the worker thread. Calling it twice is harmless."""

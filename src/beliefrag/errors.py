@@ -11,6 +11,7 @@ __all__ = [
     "BeliefRAGError",
     "CalibrationError",
     "CorpusError",
+    "MissingExtra",
     "ModelError",
     "ReplayMiss",
     "ReplyError",
@@ -40,6 +41,21 @@ class BeliefRAGError(Exception):
 
 class SettingsError(BeliefRAGError):
     """A setting, flag or file given by the user cannot be used."""
+
+
+class MissingExtra(SettingsError, ImportError):
+    """A part that needs a library which is not installed by default. Being an ImportError too, it can be caught as one.
+
+    Args:
+        what: The part that needs it, as it stands at the beginning of a sentence.
+        extra: The name of our extra that brings the library.
+        error: What importing it came to.
+    """
+
+    def __init__(self, what: str, extra: str, error: ImportError) -> None:
+        super().__init__(
+            f"{what} needs a library that cannot be imported: {error}.", remedy=f"pip install 'beliefrag[{extra}]'"
+        )
 
 
 class CorpusError(BeliefRAGError):

@@ -12,7 +12,12 @@ __all__ = ["Retriever"]
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Finds passages. Anything with this one method can be searched: an index here, a cluster, a wrapper."""
+    """Finds passages. Anything with this one method can be searched: an index here, a cluster, a wrapper.
+
+    Two attributes are looked at where a retriever has them. `identity`, a text, names the ranking: a calibration that
+    was fitted with another one is then refused. `score_scale`, a `ScoreScale`, says where its scores lie; without it,
+    they are taken for BM25 scores.
+    """
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
         """Returns at most k hits, best first.
