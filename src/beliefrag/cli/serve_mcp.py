@@ -1,0 +1,177 @@
+"""`beliefrag serve mcp`: the tools `ask` and `search` for agents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+__all__ = ["mcp"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+_NETWORK = "Network (with --http)"
+_LIMITS = "Limits"
+_HOST = "127.0.0.1"
+_PORT = 8081
+
+
+def mcp(
+    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    *,
+    docs: options.Docs = None,
+    index: options.Index = None,
+    http: Annotated[
+        bool,
+        typer.Option(
+            "--http",
+            metavar="",
+            help="Serve over HTTP, at /mcp; by default one client over standard input and output.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = False,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help=f"Where to listen; {_HOST} by default.", rich_help_panel=_NETWORK),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65535,
+            help=f"The port; {_PORT} by default, and 0 takes a free one.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Holds the bearer token that clients must send; BELIEFRAG_TOKEN in the environment does too. Needed "
+            "unless --host is loopback.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name that clients may call the server by, besides localhost on loopback.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.0,
+            help="How long calls may go on after SIGTERM; 30 by default.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Questions answered at a time.", rich_help_panel=_LIMITS)
+    ] = 4,
+    queue: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Questions that wait; more are refused.", rich_help_panel=_LIMITS),
+    ] = 16,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="How long a question may take.", rich_help_panel=_LIMITS),
+    ] = 300.0,
+    max_question_chars: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Characters of a question.", rich_help_panel=_LIMITS)
+    ] = 4_000,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Most tokens after which no search begins, whatever a call asks for; by default the setting.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+    max_rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Most searches, whatever a call asks for; by default the setting.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    calibration: options.Calibration = None,
+    borrow: options.Borrow = None,
+    max_error: options.MaxError = None,
+    confidence: options.Confidence = None,
+    verifier: options.Verifier = None,
+    prompts: options.Prompts = None,
+    no_cache: options.NoCache = False,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Give agents two tools over the Model Context Protocol: ask, and search.
+
+    Over standard input and output, which is how agents start a server of their own; with --http for several clients.
+    Writes one JSON line per call to standard error, without questions, passages or keys.
+
+    Example: beliefrag serve mcp --docs handbook/
+    """
+    import sys
+    from dataclasses import replace
+
+    from beliefrag.cli.opening import open_for_question
+    from beliefrag.serve.http import Limits, Service, json_log, listen, read_token
+    from beliefrag.serve.mcp import serve_mcp_http, serve_mcp_stdio
+    from beliefrag.settings import load_settings
+
+    network = {"--host": host, "--port": port, "--token-file": token_file, "--allowed-host": allowed_host}
+    unused = [name for name, value in (network | {"--grace": grace}).items() if value is not None]
+    if unused and not http:
+        raise typer.BadParameter("it is for a server with --http", param_hint=unused[0])
+    paths = options.all_docs(docs, further)
+    typed = options.as_settings(
+        model=model,
+        base_url=base_url,
+        calibration=calibration,
+        borrow=borrow,
+        max_error=max_error,
+        confidence=confidence,
+        verifier=verifier,
+        prompts=prompts,
+        no_cache=no_cache,
+    )
+    settings = load_settings(typed, config=config).settings
+    caps = {"tokens": max_tokens, "rounds": max_rounds}
+    limits = Limits(
+        question_chars=max_question_chars,
+        concurrency=concurrency,
+        queue=queue,
+        timeout=timeout,
+        grace=30.0 if grace is None else grace,
+        budget=replace(settings.budget, **{name: cap for name, cap in caps.items() if cap is not None}),
+    )
+
+    def opened() -> Service:
+        return Service(open_for_question(settings, docs=paths, index=index), settings, limits)
+
+    if not http:
+        service = opened()
+        with json_log(sys.stderr):
+            serve_mcp_stdio(service)
+        return
+    address = host or _HOST
+    token = read_token(token_file, address)
+    # The address comes first: if it is taken, no document has been read yet.
+    with listen(address, _PORT if port is None else port) as bound:
+        service = opened()
+        with json_log(sys.stderr):
+            serve_mcp_http(service, bound, token=token, host=address, allowed_hosts=allowed_host or ())
