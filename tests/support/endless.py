@@ -41,6 +41,6 @@ async def all_cancelled(model: Endless, times: int) -> None:
 
 
 async def _until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         while not true():  # noqa: ASYNC110  # the model may live on the event loop of another thread
             await asyncio.sleep(0.01)

@@ -18,6 +18,7 @@ _NETWORK = "Network (with --http)"
 _LIMITS = "Limits"
 _HOST = "127.0.0.1"
 _PORT = 8081
+_GRACE = 30.0
 
 
 def mcp(
@@ -70,7 +71,7 @@ def mcp(
         typer.Option(
             metavar="SECONDS",
             min=0.0,
-            help="How long calls may go on after SIGTERM; 30 by default.",
+            help=f"How long calls may go on after SIGTERM; {_GRACE:g} by default.",
             rich_help_panel=_NETWORK,
         ),
     ] = None,
@@ -156,7 +157,7 @@ def mcp(
         concurrency=concurrency,
         queue=queue,
         timeout=timeout,
-        grace=30.0 if grace is None else grace,
+        grace=_GRACE if http and grace is None else grace or 0.0,
         budget=replace(settings.budget, **{name: cap for name, cap in caps.items() if cap is not None}),
     )
 

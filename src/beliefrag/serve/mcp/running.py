@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import socket
 from collections.abc import Iterator, Sequence
 
@@ -17,24 +19,52 @@ from beliefrag.serve.mcp.app import PATH, create_mcp_app
 from beliefrag.serve.mcp.leaving import Leaving
 from beliefrag.serve.mcp.server import create_server
 
-__all__ = ["serve_mcp_http", "serve_mcp_stdio"]
+__all__ = ["McpServer", "serve_mcp_http", "serve_mcp_stdio"]
 
 _log = logging.getLogger(__name__)
 
 
 def serve_mcp_stdio(service: Service) -> None:
-    """Serves one client until it closes the pipe. Standard output carries the protocol and nothing else."""
+    """Serves one client until it closes the pipe. Standard output carries the protocol and nothing else.
+
+    After SIGINT or SIGTERM the process ends at once, with 130 or 143.
+    """
 
     async def run() -> None:
-        server = create_server(service)
-        try:
-            async with stdio_server() as (incoming, outgoing):
-                await server.run(incoming, outgoing, server.create_initialization_options())
-        finally:
+        serving = asyncio.create_task(_converse(service))
+        signalled = asyncio.create_task(_first_signal())
+        await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            await service.drain()
             await service.aclose()
+            # A thread waits for the client's next line and cannot be woken: an orderly exit would wait for it.
+            os._exit(128 + signalled.result())
+        signalled.cancel()
+        await service.aclose()
+        serving.result()
 
     with _library_log():
         asyncio.run(run())
+
+
+async def _converse(service: Service) -> None:
+    server = create_server(service)
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def _first_signal() -> int:
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[int] = loop.create_future()
+
+    def take(number: int) -> None:
+        if not first.done():
+            first.set_result(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            loop.add_signal_handler(number, take, number)
+    return await first
 
 
 def serve_mcp_http(
@@ -45,18 +75,27 @@ def serve_mcp_http(
 
     async def run() -> None:
         _log.info("listening", extra={"fields": {"address": address_of(bound) + PATH}})
-        await _Server(app, service, leaving).serve(sockets=[bound])
+        await McpServer(app, service, leaving).serve(sockets=[bound])
 
     with _library_log():
         asyncio.run(run())
 
 
-class _Server(Server):
+class McpServer(Server):
+    """A server that, told to end, first lets go of clients that only listen.
+
+    Args:
+        app: The application.
+        service: Whose episodes are given a grace.
+        leaving: What ends the streams of those clients.
+    """
+
     def __init__(self, app: ASGIApp, service: Service, leaving: Leaving) -> None:
         super().__init__(app, service)
         self._leaving = leaving
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops listening, drains, and closes the connections."""
         # A client that only listens would hold the end up for as long as it likes.
         self._leaving.close()
         await super().shutdown(sockets)
