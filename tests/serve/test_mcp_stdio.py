@@ -43,12 +43,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_an_agent_asks_and_searches(folder: Path, era: str) -> None:
     told: list[tuple[float, str | None]] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, message))
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, message))
 
     async with Client(command(folder), mode=era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        asked = await client.call_tool("ask", {"question": QUESTION}, progress_callback=progress)
+        asked = await client.call_tool("ask", {"question": QUESTION}, progress_callback=tell)
         found = await client.call_tool("search", {"query": "Where was Archer born?", "k": 1})
         wrong = await client.call_tool("ask", {"question": QUESTION, "temperature": 1})
         with pytest.raises(MCPError, match="no such tool"):

@@ -1,0 +1,54 @@
+"""What `beliefrag serve mcp` refuses before it serves anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import in_process
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("BELIEFRAG_TOKEN", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_where_others_can_reach_it_a_token_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = in_process(capsys, "serve", "mcp", "--http", "--host", "0.0.0.0", "--port", "0", "--docs", ".")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: At 0.0.0.0 others can reach the server, and there is no token.")
+
+
+@pytest.mark.parametrize("option", ["--host", "--port", "--token-file", "--allowed-host", "--grace"])
+def test_what_is_for_http_is_refused_without_it(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    ran = in_process(capsys, "serve", "mcp", option, "1", "--docs", ".")
+    assert (ran.code, ran.out) == (2, "")
+    assert "it is for a server with --http" in ran.err
+    assert option in ran.err
+
+
+def test_documents_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = in_process(capsys, "serve", "mcp")
+    assert ran.code == 2
+    assert ran.err.startswith("error: Needs one source of passages")
+
+
+def test_without_the_extra_it_says_what_to_install_and_other_commands_work() -> None:
+    code = "import sys; sys.modules['mcp'] = None; from beliefrag.cli import main; sys.exit(main(sys.argv[1:]))"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=120
+        )
+
+    done = run("serve", "mcp", "--docs", ".")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: The MCP server needs a library that cannot be imported: ")
+    assert done.stderr.endswith("pip install 'beliefrag[mcp]'\n")
+    assert run("serve", "mcp", "--help").returncode == 0
