@@ -13,7 +13,7 @@ from beliefrag.bench.results import Episode, EpisodeKey, read_episodes
 from beliefrag.methods import METHODS, TITLES
 from beliefrag.types import Usage
 
-__all__ = ["Failures", "Summary", "summarise"]
+__all__ = ["Failures", "Summary", "summarise", "summary_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,11 @@ class Summary:
 
 def summarise(folder: Path) -> Summary:
     """The numbers of the run in a folder. Nothing is written and no model is asked."""
-    run = RunRecord.read(folder)
+    return summary_of(RunRecord.read(folder), read_episodes(folder))
+
+
+def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, Episode]) -> Summary:
+    """The numbers of a run from its record and its episodes, wherever these were read from."""
     found: dict[tuple[str, str], list[Episode]] = defaultdict(list)
     asked = {
         EpisodeKey(dataset, method, question_id, run.seed)
@@ -105,7 +109,7 @@ def summarise(folder: Path) -> Summary:
         for method in run.methods
         for question_id in record.question_ids
     }
-    for key, episode in read_episodes(folder).items():
+    for key, episode in episodes.items():
         if key in asked:
             found[key.dataset, key.method].append(episode)
     methods = [method for method in METHODS if method in run.methods]

@@ -15,6 +15,7 @@ from beliefrag.cli.index import index
 from beliefrag.cli.options import Debug
 from beliefrag.cli.study import study
 from beliefrag.cli.tune import tune
+from beliefrag.cli.view import view
 
 __all__ = ["app"]
 
@@ -34,6 +35,7 @@ app.add_typer(calibrate.app, name="calibrate")
 app.command()(tune)
 app.command()(study)
 app.add_typer(serve.app, name="serve")
+app.command()(view)
 app.add_typer(cache.app, name="cache")
 app.add_typer(model.app, name="model")
 app.command()(doctor)

@@ -71,6 +71,16 @@ def ask(
     ] = False,
     otel: options.Otel = False,
     otel_text: options.OtelText = False,
+    view: Annotated[
+        bool,
+        typer.Option(
+            "--view",
+            metavar="",
+            help="Show the episode in a browser as it happens. The page stays until Ctrl-C.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    no_open: options.NoOpen = False,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -91,6 +101,7 @@ def ask(
     from beliefrag.cli.opening import open_for_question
     from beliefrag.cli.showing import choose_display, print_answer, print_json, tell_failure
     from beliefrag.cli.trace import Trace
+    from beliefrag.cli.viewing import watched
     from beliefrag.settings import load_settings
     from beliefrag.types import Question
 
@@ -98,6 +109,8 @@ def ask(
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
     if as_json and quiet:
         raise typer.BadParameter("--json and --quiet exclude each other")
+    if no_open and not view:
+        raise typer.BadParameter("it goes with --view, which is missing", param_hint="--no-open")
     paths = options.all_docs(docs, further)
     typed = options.as_settings(
         model=model,
@@ -125,12 +138,16 @@ def ask(
         assembly = open_for_question(settings, docs=paths, index=index)
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
         spans = tracing.episode() if tracing else None
-        result = asyncio.run(play(Question(question), assembly, display=display, trace=written, spans=spans))
-    if as_json:
-        print_json(result)
-    elif quiet:
-        print_answer(result)
-    tell_failure(result)
+        with watched(display, assembly, no_open=no_open) if view else contextlib.nullcontext() as page:
+            shown = page or display
+            result = asyncio.run(play(Question(question), assembly, display=shown, trace=written, spans=spans))
+            if as_json:
+                print_json(result)
+            elif quiet:
+                print_answer(result)
+            tell_failure(result)
+            if page is not None:
+                page.stay()
     if written is not None:
         written.check()
     raise typer.Exit(exit_code(result.outcome))

@@ -27,6 +27,7 @@ __all__ = [
     "MaxError",
     "Model",
     "NoCache",
+    "NoOpen",
     "Otel",
     "OtelText",
     "Prompts",
@@ -141,6 +142,9 @@ Label = Annotated[
 NoCache = Annotated[
     bool,
     typer.Option("--no-cache", metavar="", help="Neither use nor keep recorded model replies.", rich_help_panel=_MODEL),
+]
+NoOpen = Annotated[
+    bool, typer.Option("--no-open", metavar="", help="Print the address of the page, and open no browser.")
 ]
 Config = Annotated[
     Path | None,

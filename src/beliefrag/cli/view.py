@@ -1,0 +1,90 @@
+"""`beliefrag view`: a run or a trace as pages in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beliefrag.cli import options
+from beliefrag.errors import SettingsError
+
+if TYPE_CHECKING:
+    from beliefrag.view import RunSource, TraceSource
+
+__all__ = ["view"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+
+def view(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="RUN|TRACE", help="The folder of a run, or a trace file.", show_default=False),
+    ],
+    further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
+    *,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            metavar="DIR...",
+            help="The run's datasets, or a folder of datasets: for questions, gold answers and passages.",
+            envvar="BELIEFRAG_DATA",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one.")] = 0,
+    no_open: options.NoOpen = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write one episode as a single HTML file, and end. A file that is there is kept."
+        ),
+    ] = None,
+    episode: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Which episode of a run to export: the number in its page's address."),
+    ] = None,
+    debug: options.Debug = False,
+) -> None:
+    """Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.
+
+    The page is served on this machine alone, and works offline.
+
+    Example: beliefrag view runs/first --data data
+    """
+    from beliefrag.cli.opening import busy
+    from beliefrag.cli.viewing import show_page, stay
+    from beliefrag.view import RunSource, ViewServer, open_source
+
+    if episode is not None and export is None:
+        raise typer.BadParameter("it goes with --export, which is missing", param_hint="--episode")
+    if further and not data:
+        raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="RUN|TRACE")
+    with busy("reading"):
+        source = open_source(path, [*(data or ()), *(further or ())])
+    if export is not None:
+        try:
+            if isinstance(source, RunSource) and episode is None:
+                raise typer.BadParameter("a run has many episodes; name one with --episode", param_hint="--export")
+            _export(source, episode or 0, export)
+        finally:
+            source.close()
+        return
+    with ViewServer(source, port) as server:
+        show_page(server, no_open=no_open)
+        stay()
+
+
+def _export(source: RunSource | TraceSource, number: int, file: Path) -> None:
+    from beliefrag.view import export_page
+
+    page = export_page(source.episode(number), source.prompts(number))
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(page)
+    except FileExistsError:
+        raise SettingsError(f"The file {file} is there already.", remedy="Name another one.") from None

@@ -1,0 +1,87 @@
+"""Keeps a page open for a person: starts the server, opens the browser, waits for Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator
+from dataclasses import asdict
+from types import TracebackType
+
+from beliefrag.assembly import Assembly
+from beliefrag.cli.episode import Display
+from beliefrag.cli.notices import say
+from beliefrag.events import Event
+from beliefrag.view import LiveSource, ViewServer, thresholds_in_force
+
+__all__ = ["Watched", "show_page", "stay", "watched"]
+
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
+"""One of these says that a Linux machine has a screen for a browser, or which browser to take."""
+
+
+class Watched:
+    """A display that a browser page watches too.
+
+    Args:
+        display: What shows the episode on the terminal, if anything does.
+        source: What the page reads.
+    """
+
+    def __init__(self, display: Display | None, source: LiveSource) -> None:
+        self._display = display
+        self._source = source
+
+    def __enter__(self) -> Watched:
+        if self._display is not None:
+            self._display.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._display is not None:
+            self._display.__exit__(kind, error, trace)
+
+    def show(self, event: Event) -> None:
+        """Takes in one event."""
+        self._source.feed(event)
+        if self._display is not None:
+            self._display.show(event)
+
+    def stay(self) -> None:
+        """Keeps the page until Ctrl-C."""
+        stay()
+
+
+@contextlib.contextmanager
+def watched(display: Display | None, assembly: Assembly, *, no_open: bool) -> Iterator[Watched]:
+    """Serves a page that shows an episode as it happens, beside the display on the terminal."""
+    source = LiveSource(thresholds_in_force(asdict(assembly.method.thresholds)))
+    with ViewServer(source) as server:
+        show_page(server, no_open=no_open)
+        yield Watched(display, source)
+
+
+def show_page(server: ViewServer, *, no_open: bool) -> None:
+    """Says where the page is, and opens it unless told not to."""
+    say(f"view: {server.address}")
+    if not no_open and not _opened(server.address):
+        say("view: no browser was found here; open the address yourself.")
+
+
+def stay() -> None:
+    """Waits for Ctrl-C, which is how a viewer is meant to end."""
+    say("view: the page stays until Ctrl-C.")
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+def _opened(address: str) -> bool:
+    # Without a screen a browser of text would take the terminal over.
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in _SCREENS):
+        return False
+    return webbrowser.open(address)

@@ -1,0 +1,115 @@
+"""The prompts of a run's episode, by playing it again from the reply cache.
+
+A run keeps replies and no prompts: they would be the benchmark's text over and over. With the dataset and the replies
+at hand the episode can be played again without a model, and its prompts are shown if every step and every reply came
+out as recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from beliefrag import events, loop
+from beliefrag.bench.episode import episode_record
+from beliefrag.bench.record import RunRecord, merged
+from beliefrag.bench.setup import Course, Setup, Wanted, set_up
+from beliefrag.errors import BeliefRAGError
+from beliefrag.result import Result
+from beliefrag.settings import Settings
+from beliefrag.view.errors import NotHere
+from beliefrag.view.shape import MessageView, PromptsView
+
+__all__ = ["Replayer"]
+
+_SAME = ("outcome", "answer", "steps", "calls")
+
+
+class Replayer:
+    """Plays episodes of one run again. What a dataset needs is opened at its first episode, and kept."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self._run = run
+        self._setups: dict[str, Setup | NotHere] = {}
+        self._lock = threading.Lock()
+
+    def prompts(self, record: Mapping[str, Any], folder: Path) -> PromptsView:
+        """The prompts of the episode with this line.
+
+        Args:
+            record: The line.
+            folder: The dataset that it was asked on, recognised.
+
+        Raises:
+            NotHere: They cannot be had here; the message says why.
+        """
+        with self._lock:
+            course = self._course(record["dataset"], folder)
+            labelled = course.questions.get(record["question_id"])
+            if labelled is None or record["method"] not in course.methods:
+                raise NotHere("The dataset here does not hold the question of this episode.")
+            try:
+                seen = asyncio.run(_played(course, record["method"], record["question_id"]))
+            except BeliefRAGError as error:
+                raise NotHere(f"The episode cannot be played again: {error.message}", remedy=error.remedy) from error
+            played = episode_record(
+                Result.of(seen), labelled, dataset=record["dataset"], method=record["method"], seed=record["seed"]
+            )
+        again = json.loads(json.dumps(played))
+        if missed := (again.get("error") or {}).get("message", "") if again["outcome"] != record["outcome"] else "":
+            raise NotHere(
+                f"The prompts are not in the run, and the replies to make them again are not in the cache: {missed}",
+                remedy="View it with the BELIEFRAG_CACHE_DIR that the run was made with.",
+            )
+        if any(again[name] != record[name] for name in _SAME):
+            raise NotHere("The prompts are not in the run, and playing the episode again took another way.")
+        calls = (event for event in seen if isinstance(event, events.CallFinished))
+        return PromptsView(
+            calls=tuple(tuple(MessageView(**message) for message in call.messages) for call in calls),
+            source="made again from the reply cache: every step and every reply came out as recorded",
+        )
+
+    def close(self) -> None:
+        """Lets go of the cache."""
+        with self._lock:
+            for setup in self._setups.values():
+                if isinstance(setup, Setup):
+                    asyncio.run(setup.aclose())
+            self._setups.clear()
+
+    def _course(self, dataset: str, folder: Path) -> Course:
+        if dataset not in self._setups:
+            try:
+                self._setups[dataset] = self._open(folder)
+            except NotHere as error:
+                self._setups[dataset] = error
+        setup = self._setups[dataset]
+        if isinstance(setup, NotHere):
+            raise setup
+        return setup.courses[dataset]
+
+    def _open(self, folder: Path) -> Setup:
+        why = "The prompts are not in the run, and cannot be made again here"
+        try:
+            settings = Settings.model_validate(dict(self._run.settings))
+            wanted = Wanted((folder,), self._run.methods, seed=self._run.seed, judge=False, replay=True)
+            setup = set_up(settings, wanted, self._run)
+            merged(self._run, setup.record)
+        except ValidationError:
+            raise NotHere(f"{why}: its settings are those of another version.") from None
+        except BeliefRAGError as error:
+            raise NotHere(f"{why}: {error.message}", remedy=error.remedy) from error
+        return setup
+
+
+async def _played(course: Course, method: str, question_id: str) -> list[events.Event]:
+    stream = loop.run(course.questions[question_id].question, course.methods[method], course.harness)
+    async with aclosing(stream):
+        return [event async for event in stream]
