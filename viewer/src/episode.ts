@@ -1,0 +1,92 @@
+// One episode, whole: how it ended, the belief, the steps, the evidence, the calls.
+
+import { calls, type LoadPrompts } from "./calls.ts";
+import { charts } from "./charts.ts";
+import { h, type Child } from "./dom.ts";
+import { evidence } from "./evidence.ts";
+import { count, percent, seconds, share, whole } from "./format.ts";
+import type { Episode } from "./shape.ts";
+import { correctness, correctnessOf, outcome } from "./signs.ts";
+import { steps } from "./steps.ts";
+import { line, words } from "./text.ts";
+
+/** The sections of an episode. `most` is the number of steps that charts are drawn for. */
+export function episodeView(episode: Episode, load: LoadPrompts, most = episode.steps.length): Child[] {
+  return [
+    ending(episode),
+    section("belief", "Belief", charts(episode, most)),
+    section("steps", "Steps", steps(episode)),
+    section("evidence", "Evidence", evidence(episode)),
+    section("calls", "Model calls", calls(episode, load)),
+    section("made", "Made with", made(episode)),
+  ];
+}
+
+/** The question as a heading; its id where the text is not here. */
+export function question(episode: Episode): HTMLElement {
+  if (episode.question !== null) return h("h1", { class: "question" }, words(episode.question, 600));
+  if (episode.origin === "live") return h("h1", { class: "question" }, "Waiting for the question");
+  return h("h1", { class: "question" }, "Question ", line(episode.question_id, 100));
+}
+
+function section(id: string, title: string, content: Child): HTMLElement {
+  return h("section", { class: "panel", "aria-labelledby": `${id}-title` }, h("h2", { id: `${id}-title` }, title), content);
+}
+
+function ending(episode: Episode): HTMLElement {
+  const scored = episode.metrics["f1"] !== undefined;
+  return h(
+    "section",
+    { class: "panel ending", "aria-label": "How it ended" },
+    h("dl", {},
+      row("answer", episode.answer === null ? h("span", { class: "muted" }, episode.outcome === "running" ? "not yet" : "none") : h("strong", {}, words(episode.answer, 600))),
+      episode.gold !== null && row("gold answer", goldAnswers(episode)),
+      row("outcome", [outcome(episode.outcome), scored && [" ", correctness(correctnessOf(episode.metrics)), h("span", {}, scores(episode))]]),
+      episode.waiting !== "" && row("waiting for", h("span", { class: "waiting" }, line(episode.waiting, 100))),
+      episode.answerability !== null && row("confidence", percent(episode.answerability)),
+      episode.reason !== "" && row("reason", words(episode.reason, 800)),
+      episode.error !== null && row("error", [h("code", {}, line(episode.error.cause, 60)), " ", words(`${episode.error.message} ${episode.error.remedy}`, 800)]),
+      row("cost", cost(episode)),
+    ),
+    episode.notes.map((note) => h("p", { class: "note" }, line(note, 600))),
+  );
+}
+
+function row(heading: string, content: Child): HTMLElement {
+  return h("div", {}, h("dt", {}, heading), h("dd", {}, content));
+}
+
+function goldAnswers(episode: Episode): Child {
+  const answers = episode.gold?.answers ?? [];
+  const shown = answers.slice(0, 8).flatMap((answer, place) => [place > 0 && h("span", { class: "muted" }, " or "), words(answer, 300)]);
+  const supporting = episode.gold?.supporting;
+  const kept = supporting?.filter((id) => episode.sources.includes(id)).length ?? 0;
+  return [
+    shown,
+    answers.length > 8 && h("span", { class: "muted" }, ` and ${answers.length - 8} more`),
+    h("span", { class: "muted" }, supporting ? ` (${kept} of ${count(supporting.length, "supporting passage")} kept to the end)` : " (supporting passages are not annotated)"),
+  ];
+}
+
+function scores({ metrics }: Episode): string {
+  const named: [string, string][] = [["exact_match", "EM"], ["f1", "F1"], ["cover", "cover"], ["judge", "judge"], ["evidence_recall", "evidence recall"], ["answer_row_recall", "answer rows"]];
+  const told = named.flatMap(([name, title]) => (metrics[name] === null || metrics[name] === undefined ? [] : [`${title} ${share(metrics[name], 3)}`]));
+  return ` ${told.join(", ")}`;
+}
+
+function cost({ usage, seconds: took, budget }: Episode): string {
+  const limit = budget["tokens"] ? ` of ${whole(budget["tokens"])}` : "";
+  const retried = usage.retries ? `, ${count(usage.retries, "retry", "retries")}` : "";
+  return `${whole(usage.tokens)}${limit} tokens (${whole(usage.tokens_in)} in, ${whole(usage.tokens_out)} out), ${count(usage.calls, "call")}${retried}, ${count(usage.searches, "search", "searches")}, ${seconds(took)}`;
+}
+
+function made(episode: Episode): HTMLElement {
+  const pairs: [string, string][] = [
+    ["method", episode.method_title],
+    ["model", episode.model],
+    ...Object.entries(episode.made_with),
+    ...(episode.dataset ? [["dataset", episode.dataset] as [string, string], ["question", episode.question_id] as [string, string]] : []),
+    ...(episode.licence ? [["licence of its texts", episode.licence] as [string, string]] : []),
+  ];
+  return h("dl", { class: "made" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, line(name, 60)), h("dd", {}, line(value, 200)))));
+}

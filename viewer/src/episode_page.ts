@@ -1,0 +1,112 @@
+// The page of one episode: from a run with its neighbours and rivals, from a trace, or while it happens.
+
+import { get } from "./api.ts";
+import type { LoadPrompts } from "./calls.ts";
+import { announcer, onKey, problem } from "./chrome.ts";
+import { h, replace, type Child } from "./dom.ts";
+import { episodeView, question } from "./episode.ts";
+import { listed } from "./episodes_page.ts";
+import { share, whole } from "./format.ts";
+import type { About, Episode, Neighbours, Prompts, Row } from "./shape.ts";
+import { line, plain } from "./text.ts";
+
+/** Loads the prompts once, when the first call is opened. */
+export function promptsOf(id: number): LoadPrompts {
+  let loading: Promise<Prompts> | undefined;
+  return () => (loading ??= get<Prompts>(`/api/episode/${id}/prompts`));
+}
+
+export async function episodePage(main: HTMLElement, about: About, id: number): Promise<void> {
+  if (about.kind === "live") return live(main);
+  const episode = await get<Episode>(`/api/episode/${id}`);
+  document.title = `${plain(episode.question ?? episode.question_id, 60)} \u2013 ${episode.method_title}`;
+  const [beside, others] = about.kind === "run"
+    ? await Promise.all([get<Neighbours>(`/api/episode/${id}/neighbours${listed()}`), get<Row[]>(`/api/episode/${id}/others`)])
+    : [null, []];
+  replace(
+    main,
+    h("div", { class: "top" }, question(episode), tools(episode, beside, others)),
+    episodeView(episode, promptsOf(id)),
+  );
+  keys(beside, others, id);
+}
+
+function tools(episode: Episode, beside: Neighbours | null, others: readonly Row[]): HTMLElement {
+  const rivals = others.filter((other) => other.id !== episode.id);
+  const select = h(
+    "select",
+    { "aria-label": "Set beside another method", change: () => { if (select.value) location.href = `/compare/${episode.id}/${select.value}`; } },
+    h("option", { value: "" }, "set beside \u2026"),
+    rivals.map((other) => h("option", { value: other.id }, `${other.method_title}: ${other.outcome}, F1 ${share(other.f1)}, ${whole(other.tokens)} tokens`)),
+  );
+  return h(
+    "div",
+    { class: "tools" },
+    h("span", { class: "muted" }, [episode.method_title, episode.dataset].filter(Boolean).map((name, place) => [place > 0 && " on ", line(name, 40)])),
+    beside && place(beside),
+    rivals.length > 0 && select,
+    h("a", { class: "button", href: `/episode/${episode.id}/export`, download: true }, "export as one file"),
+  );
+}
+
+function place({ place: at, total, previous, next }: Neighbours): Child {
+  const link = (id: number | null, label: string): Child => (id === null ? h("span", { class: "button off" }, label) : h("a", { class: "button", href: `/episode/${id}${listed()}` }, label));
+  return [h("span", { class: "muted" }, at ? `${whole(at)} of ${whole(total)}` : ""), link(previous, "previous"), link(next, "next")];
+}
+
+function keys(beside: Neighbours | null, others: readonly Row[], id: number): void {
+  const go = (to: number | null | undefined, where: string): void => { if (to !== null && to !== undefined) location.href = where; };
+  if (!beside) return;
+  onKey(["j", "n"], "next episode", () => { go(beside.next, `/episode/${beside.next}${listed()}`); });
+  onKey(["k", "p"], "previous episode", () => { go(beside.previous, `/episode/${beside.previous}${listed()}`); });
+  onKey(["c"], "beside the next method", () => {
+    const at = others.findIndex((other) => other.id === id);
+    const rival = others[(at + 1) % others.length]?.id;
+    if (rival !== id) go(rival, `/compare/${id}/${rival}`);
+  });
+  onKey(["u"], "back to the episodes", () => { location.href = `/episodes${listed()}`; });
+}
+
+function live(main: HTMLElement): Promise<void> {
+  const say = announcer();
+  const stream = new EventSource("/api/live");
+  let steps = 0;
+  const status = h("p", { class: "panel state", role: "status" }, "Connecting to the episode.");
+  replace(main, status);
+  stream.addEventListener("message", (event) => {
+    const episode = JSON.parse(String(event.data)) as Episode;
+    document.title = episode.question ? `${plain(episode.question, 60)} \u2013 ${episode.outcome}` : "Waiting \u2013 BeliefRAG viewer";
+    const open = kept(main);
+    replace(
+      main,
+      h("div", { class: "top" }, question(episode), h("div", { class: "tools" },
+        h("span", { class: episode.outcome === "running" ? "tag running" : "tag" }, episode.outcome === "running" ? "live" : "ended"),
+        h("a", { class: "button", href: "/episode/0/export", download: true }, "export as one file"))),
+      episodeView(episode, promptsOf(0), Math.max(episode.steps.length, 2)),
+    );
+    restore(main, open);
+    const last = episode.steps.at(-1);
+    if (last && episode.steps.length > steps) say(`Step ${episode.steps.length}: ${last.action}`);
+    steps = episode.steps.length;
+  });
+  stream.addEventListener("end", () => { stream.close(); say("The episode has ended."); });
+  stream.addEventListener("error", () => {
+    if (stream.readyState === EventSource.CLOSED) main.prepend(problem("The viewer has ended, or the episode was interrupted."));
+  });
+  return Promise.resolve();
+}
+
+// A new frame draws everything again: what was opened stays open, and what had the focus has it again.
+function kept(main: HTMLElement): { open: Set<string>; focus: string | undefined } {
+  const open = [...main.querySelectorAll<HTMLElement>("details[open][data-key]")].map((each) => each.dataset["key"] ?? "");
+  const focus = document.activeElement?.closest<HTMLElement>("details[data-key]")?.dataset["key"];
+  return { open: new Set(open), focus };
+}
+
+function restore(main: HTMLElement, { open, focus }: { open: Set<string>; focus: string | undefined }): void {
+  for (const details of main.querySelectorAll<HTMLDetailsElement>("details[data-key]")) {
+    const key = details.dataset["key"] ?? "";
+    if (open.has(key)) details.open = true;
+    if (key === focus) details.querySelector("summary")?.focus();
+  }
+}

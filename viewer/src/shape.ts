@@ -1,0 +1,131 @@
+// What the server sends. The names are those of beliefrag/view/shape.py, listing.py and overview.py.
+
+export interface Passage { title: string; text: string | null; source: string }
+export interface Comparison { name: string; value: number; relation: string; threshold: number; holds: boolean }
+export interface Search {
+  query: string | null;
+  is_question: boolean;
+  hits: [string, number][];
+  added: string[];
+  known: string[];
+  refused: string[];
+}
+export interface Step {
+  step: number;
+  action: string;
+  branch: string;
+  reason: string;
+  comparisons: Comparison[];
+  legal: string[];
+  diagnostics: Record<string, number> | null;
+  belief: Record<string, number> | null;
+  answerability: number | null;
+  retrieval_value: number | null;
+  tokens: number;
+  flagged: string[];
+  attempt: { answer: string; tokens: number; f1: number | null } | null;
+  search: Search | null;
+  rewritten: string | null;
+  dropped: { id: string; why: string }[];
+  evidence: string[] | null;
+}
+export interface Call {
+  step: number;
+  purpose: string;
+  reply: string;
+  tokens_in: number;
+  tokens_out: number;
+  counted_by: string;
+  retries: number;
+  repairs: string[];
+  seconds: number | null;
+  cached: boolean | null;
+}
+export interface Message { role: string; content: string }
+export interface Prompts { calls: Message[][]; source: string; absent: string }
+export interface Usage {
+  calls: number;
+  tokens: number;
+  tokens_in: number;
+  tokens_out: number;
+  retries: number;
+  wasted_tokens: number;
+  searches: number;
+  by_purpose: Record<string, Usage>;
+}
+export interface Episode {
+  origin: "run" | "trace" | "live";
+  id: number;
+  method: string;
+  method_title: string;
+  dataset: string;
+  question_id: string;
+  seed: number | null;
+  model: string;
+  made_with: Record<string, string>;
+  question: string | null;
+  outcome: string;
+  answer: string | null;
+  reason: string;
+  error: { cause: string; message: string; remedy: string } | null;
+  answerability: number | null;
+  metrics: Record<string, number | null>;
+  usage: Usage;
+  seconds: number | null;
+  budget: Record<string, number>;
+  thresholds: Record<string, number>;
+  sources: string[];
+  steps: Step[];
+  calls: Call[];
+  passages: Record<string, Passage>;
+  gold: { answers: string[]; supporting: string[] | null } | null;
+  waiting: string;
+  notes: string[];
+  licence: string;
+}
+
+export interface Row {
+  id: number;
+  dataset: string;
+  method: string;
+  method_title: string;
+  question_id: string;
+  question: string | null;
+  outcome: string;
+  correctness: string;
+  answer: string | null;
+  f1: number | null;
+  answerability: number | null;
+  tokens: number;
+  calls: number;
+  rounds: number;
+  seconds: number;
+  actions: string;
+  cause: string;
+}
+export interface Listing { total: number; offset: number; episodes: Row[] }
+export interface Choices { datasets: string[]; methods: string[]; patterns: { actions: string; episodes: number }[] }
+export interface Neighbours { place: number; total: number; previous: number | null; next: number | null }
+
+export interface Estimate { mean: number; low: number | null; high: number | null; n: number; few: boolean }
+export interface Cell {
+  dataset: string;
+  is_mean: boolean;
+  method: string;
+  method_title: string;
+  episodes: number;
+  asked: number;
+  failed: number;
+  outcomes: Record<string, number>;
+  measures: Record<string, Estimate | null>;
+}
+export interface Overview {
+  first_line: string;
+  complete: boolean;
+  datasets: string[];
+  methods: { name: string; title: string }[];
+  cells: Cell[];
+  failures: { cause: string; dataset: string; method: string; episodes: number }[];
+  made: Record<string, string>;
+}
+export interface About { kind: "run" | "trace" | "live"; name: string }

@@ -1,0 +1,122 @@
+// The steps of an episode: the action, the branch that chose it, the numbers compared, and what it changed.
+
+import { h, type Child } from "./dom.ts";
+import { count, share, whole } from "./format.ts";
+import type { Comparison, Episode, Search, Step } from "./shape.ts";
+import { line, words } from "./text.ts";
+
+export function steps(episode: Episode): HTMLElement {
+  if (episode.steps.length === 0) return h("p", { class: "muted" }, "No step was taken.");
+  return h("ol", { class: "steps" }, episode.steps.map((step) => h("li", {}, card(episode, step))));
+}
+
+function card(episode: Episode, step: Step): HTMLElement {
+  return h(
+    "article",
+    { class: "step", id: `step-${step.step + 1}`, "aria-label": `Step ${step.step + 1}, ${step.action}` },
+    h(
+      "header",
+      {},
+      h("span", { class: "number" }, step.step + 1),
+      h("h3", { class: `action ${/^[A-Z]+$/.test(step.action) ? step.action.toLowerCase() : ""}` }, line(step.action, 40)),
+      h("code", { class: "branch", title: "the branch of the policy that decided" }, line(step.branch, 60)),
+      h("span", { class: "muted right" }, `${whole(step.tokens)} tokens so far`),
+    ),
+    h("p", { class: "reason" }, line(step.reason, 600)),
+    step.comparisons.length > 0 && h("ul", { class: "comparisons" }, step.comparisons.map(comparison)),
+    step.search && search(episode, step.search),
+    step.rewritten !== null && h("p", {}, h("span", { class: "label" }, "new query"), words(step.rewritten)),
+    step.dropped.length > 0 && dropped(episode, step),
+    step.attempt && attempt(step.attempt),
+    numbers(step),
+  );
+}
+
+function comparison({ name, value, relation, threshold, holds }: Comparison): HTMLElement {
+  return h(
+    "li",
+    { class: holds ? "holds" : "fails" },
+    h("span", { "aria-hidden": "true" }, holds ? "\u2713" : "\u2717"),
+    ` ${name} `,
+    h("b", {}, share(value)),
+    ` ${holds ? "is" : "is not"} ${relation} `,
+    h("b", {}, share(threshold)),
+  );
+}
+
+function search(episode: Episode, found: Search): Child {
+  if (found.query === null && !found.is_question) return h("p", {}, "No search was made: the query writer found nothing missing.");
+  const query = found.query === null ? h("span", { class: "muted" }, "the question itself") : words(found.query, 400);
+  return [
+    h("p", {}, h("span", { class: "label" }, "query"), query, found.is_question && found.query !== null && h("span", { class: "muted" }, " (the question itself)")),
+    found.hits.length === 0
+      ? h("p", { class: "muted" }, "Nothing was found.")
+      : h(
+          "ol",
+          { class: "hits" },
+          found.hits.map(([id, score]) =>
+            h(
+              "li",
+              {},
+              h("span", { class: "score" }, share(score)),
+              line(episode.passages[id]?.title || id, 80),
+              h("span", { class: "muted" }, ` ${fate(found, id)}`),
+              gold(episode, id),
+            ),
+          ),
+        ),
+  ];
+}
+
+function fate(found: Search, id: string): string {
+  if (found.added.includes(id)) return "new";
+  if (found.known.includes(id)) return "known";
+  return found.refused.includes(id) ? "dropped earlier, refused" : "";
+}
+
+function gold(episode: Episode, id: string): Child {
+  return episode.gold?.supporting?.includes(id) && h("span", { class: "tag gold" }, "gold");
+}
+
+function dropped(episode: Episode, step: Step): HTMLElement {
+  return h(
+    "ul",
+    { class: "hits" },
+    step.dropped.map(({ id, why }) =>
+      h("li", {}, h("span", { class: "label" }, "dropped"), line(episode.passages[id]?.title || id, 80), gold(episode, id), h("span", { class: "muted" }, " ", line(why, 200))),
+    ),
+  );
+}
+
+function attempt({ answer, tokens, f1 }: NonNullable<Step["attempt"]>): HTMLElement {
+  const worth = f1 === null ? "" : ` (F1 ${share(f1)})`;
+  const cost = tokens ? `, for ${count(tokens, "more token")}` : "";
+  return h("p", {}, h("span", { class: "label" }, "would answer"), line(answer, 200), h("span", { class: "muted" }, `${worth}${cost}`));
+}
+
+function numbers(step: Step): HTMLElement {
+  const flagged = step.flagged.length ? `; ${count(step.flagged.length, "passage")} flagged as unhelpful` : "";
+  return h(
+    "details",
+    { "data-key": `numbers ${step.step}` },
+    h("summary", {}, "measurements, belief and what was legal"),
+    step.diagnostics && pairs("measured", step.diagnostics),
+    step.belief && pairs("believed", step.belief),
+    h("p", { class: "muted" }, `Answerability ${share(step.answerability)}, retrieval value ${share(step.retrieval_value)}${flagged}.`),
+    h("p", { class: "muted" }, `Legal: ${step.legal.join(", ") || "unknown"}.`),
+  );
+}
+
+function pairs(what: string, values: Record<string, number>): HTMLElement {
+  const names = Object.keys(values);
+  return h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      { class: "pairs" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, what), names.map((name) => h("th", { scope: "col" }, line(name, 40))))),
+      h("tbody", {}, h("tr", {}, h("td", {}), names.map((name) => h("td", {}, share(values[name]))))),
+    ),
+  );
+}
