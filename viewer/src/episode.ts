@@ -14,11 +14,11 @@ import { line, words } from "./text.ts";
 export function episodeView(episode: Episode, load: LoadPrompts, most = episode.steps.length): Child[] {
   return [
     ending(episode),
-    section("belief", "Belief", charts(episode, most)),
-    section("steps", "Steps", steps(episode)),
-    section("evidence", "Evidence", evidence(episode)),
-    section("calls", "Model calls", calls(episode, load)),
-    section("made", "Made with", made(episode)),
+    section(episode, "Belief", charts(episode, most)),
+    section(episode, "Steps", steps(episode)),
+    section(episode, "Evidence", evidence(episode)),
+    section(episode, "Model calls", calls(episode, load)),
+    section(episode, "Made with", made(episode)),
   ];
 }
 
@@ -29,8 +29,10 @@ export function question(episode: Episode): HTMLElement {
   return h("h1", { class: "question" }, "Question ", line(episode.question_id, 100));
 }
 
-function section(id: string, title: string, content: Child): HTMLElement {
-  return h("section", { class: "panel", "aria-labelledby": `${id}-title` }, h("h2", { id: `${id}-title` }, title), content);
+function section({ id: number }: Episode, title: string, content: Child): HTMLElement {
+  // Two episodes can share a page: the number keeps their ids apart.
+  const id = `${title.toLowerCase().replaceAll(" ", "-")}-${number}`;
+  return h("section", { class: "panel", "aria-labelledby": id }, h("h2", { id }, title), content);
 }
 
 function ending(episode: Episode): HTMLElement {

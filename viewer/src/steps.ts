@@ -13,7 +13,7 @@ export function steps(episode: Episode): HTMLElement {
 function card(episode: Episode, step: Step): HTMLElement {
   return h(
     "article",
-    { class: "step", id: `step-${step.step + 1}`, "aria-label": `Step ${step.step + 1}, ${step.action}` },
+    { class: "step", "aria-label": `Step ${step.step + 1}, ${step.action}` },
     h(
       "header",
       {},

@@ -1,0 +1,60 @@
+"""What tests of the viewer need: hostile material, a server with a client that knows its key, Debian's chromium."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from beliefrag.view import ViewServer
+from tests.support.bench_runs import write_dataset
+
+SCRIPT = "<script>window.hacked = 1</script>"
+HOSTILE = (
+    f"{SCRIPT}<img src=x onerror='window.hacked = 2'></script><!-- "
+    "[click](javascript:window.hacked=3) javascript:window.hacked=4 \u202egnp.exe\u202c {{7*7}} &lt;b&gt;"
+)
+"""Text that would act if anything took it for markup."""
+LONG = "x" * 1_000_000 + " the end of a long text"
+
+
+def hostile_dataset(folder: Path, name: str) -> Path:
+    """A dataset whose passages, titles and a question id are hostile, with a passage of a million characters."""
+    home = write_dataset(folder, name)
+    corpus = home / "corpus.jsonl"
+    passages = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    passages[0] |= {"title": f"Ship {name}0 {SCRIPT}", "text": f"Ship {name}0 {HOSTILE}"}
+    passages[2] |= {"text": f"Ship {name}1 {LONG}"}
+    corpus.write_text("".join(json.dumps(each) + "\n" for each in passages), encoding="utf-8")
+    questions = home / "questions.jsonl"
+    asked = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    asked[3]["id"] = "../../etc/passwd"
+    questions.write_text("".join(json.dumps(each) + "\n" for each in asked), encoding="utf-8")
+    return home
+
+
+@contextlib.contextmanager
+def client(server: ViewServer) -> Iterator[httpx2.Client]:
+    """A client that has followed the printed address, and so has the key."""
+    base = f"http://127.0.0.1:{server.port}"
+    with httpx2.Client(base_url=base, trust_env=False, timeout=60) as known:
+        known.get(server.address.removeprefix(base))
+        yield known
+
+
+def chromium() -> str | None:
+    """Where a chromium is, if there is one."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+def launch_options() -> dict[str, Any]:
+    """How to start it here: the sandbox cannot be used by root."""
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return {"executable_path": chromium(), "args": ["--no-sandbox"] if root else []}

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from beliefrag.cli import main
+from tests.support.bench_runs import BORROWED, write_dataset, write_script
+from tests.support.viewing import HOSTILE, hostile_dataset
+
+FLAGGING = {"unhelpful_doc_ids": [2], "support": 0.3, "conflict": 0.0, "gap": 1.0, "uncertainty": 1.0}
+"""What a verifier says that wants one passage gone."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A run that was played with a script, and where its datasets lie."""
+
+    run: Path
+    data: Path
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder of our own, and no setting from outside."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
+            patch.delenv(name)
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("BELIEFRAG_CACHE_DIR", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def played(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """Three methods on two datasets of four questions; one answer of No-RAG cannot be had, and one is hostile."""
+    home = tmp_path_factory.mktemp("played")
+    data = home / "data"
+    north, south = write_dataset(data, "north"), hostile_dataset(data, "south")
+    broken = {"purpose": "answer", "match": "ship north3 born", "error": {"status": 400, "message": "no"}}
+    hostile = {"purpose": "answer", "match": "ship south2 born", "reply": HOSTILE, "repeat": True}
+    flagged = {"purpose": "verifier", "match": "ship north1 born", "reply": FLAGGING}
+    script = write_script(home, broken, hostile, flagged)
+    run = home / "run"
+    methods = ("--methods", "no_rag,static,beliefrag", "--model", script, *BORROWED, "--no-judge", "--yes")
+    main(["bench", "run", "--data", str(north), str(south), "--out", str(run), *methods])
+    assert (run / "episodes.jsonl").exists()
+    return Played(run, data)
+
+
+@pytest.fixture(scope="session")
+def trace(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of one episode on documents, one of which is hostile."""
+    home = tmp_path_factory.mktemp("trace")
+    (home / "fram.md").write_text("# Fram\n\nThe ship Fram was designed by Colin Archer.\n", encoding="utf-8")
+    (home / "odd.md").write_text(f"# Ship\n\nThe ship {HOSTILE}\n", encoding="utf-8")
+    lines = [
+        {"purpose": "verifier", "reply": f"```json\n{json.dumps(FLAGGING)}\n```"},
+        {"purpose": "rewriter", "reply": "Fram designer birthplace"},
+        {"purpose": "query_writer", "reply": "Colin Archer born", "repeat": True},
+        {
+            "purpose": "verifier",
+            "reply": {"unhelpful_doc_ids": [], "support": 1, "conflict": 0, "gap": 0, "uncertainty": 0},
+        },
+        {"purpose": "answer", "reply": "Larvik"},
+    ]
+    script = home / "script.jsonl"
+    script.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    file = home / "trace.jsonl"
+    given = ("--docs", home / "fram.md", "--docs", home / "odd.md", "--model", f"scripted:{script}", *BORROWED)
+    code = main(
+        ["ask", "Where was the designer of the ship Fram born?", *map(str, given), "--quiet", "--trace", str(file)]
+    )
+    assert code in (0, 3)
+    return file
