@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def planted(questions: int = 120, *, strength: float, seed: int = 0, rounds: int
         states = []
         for r in range(1, 1 + rounds):
             lean = 0.5 + strength * (0.5 if right else -0.5)
-            values = {name: draw.random() for name in ("reliability", "conflict", "uncertainty", "gap", "cost")}
+            values: Any = {name: draw.random() for name in ("reliability", "conflict", "uncertainty", "gap", "cost")}
             suff = min(1.0, max(0.0, draw.gauss(lean, 0.2)))
             states.append(state(right=right, rounds=r, step=r, answerability=suff, sufficiency=suff, **values))
         found.append(trajectory(f"q{k:03}", *states, dataset="de"[k % 2]))
@@ -195,7 +196,7 @@ def test_a_correlation_of_ranks_does_not_mind_the_scale() -> None:
 def test_a_perfectly_calibrated_score_has_a_small_error_and_a_boastful_one_a_large_one() -> None:
     draw = random.Random(6)
     own = []
-    for k in range(1_000):
+    for k in range(2_000):
         p = draw.random()
         own.append(trajectory(f"q{k:04}", state(sufficiency=p, reliability=0.9, right=draw.random() < p)))
     examples = examples_of(own)

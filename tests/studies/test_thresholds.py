@@ -66,13 +66,13 @@ def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand(
         for k, score in enumerate(own)
     )
     scale = Scale(visited, visited.column(lambda s: s.answerability or 0.0), 0.5)
-    assert scale.median("d").value == 0.4
-    assert scale.median("e").value == pytest.approx(0.8)
+    assert scale.placed("d").median.value == 0.4
+    assert scale.placed("e").median.value == pytest.approx(0.8)
     assert scale.median_spread(("d", "e")).value == pytest.approx(0.4)
-    assert scale.below("d").value == pytest.approx(2 / 3)
+    assert scale.placed("d").below.value == pytest.approx(2 / 3)
     # A state that is at the threshold is answered, so it is not below it.
-    assert scale.below("e").value == 0.0
-    assert scale.below().value == pytest.approx(2 / 7)
+    assert scale.placed("e").below.value == 0.0
+    assert scale.placed().below.value == pytest.approx(2 / 7)
     assert scale.below_spread(("d", "e")).value == pytest.approx(2 / 3)
 
 

@@ -1,7 +1,7 @@
 """How good probabilities are: Brier score, AUC, expected calibration error and the reliability curve.
 
 Every function takes the probabilities, the outcomes (1 or 0) and a weight for each, all along the last axis. Weights
-may have several rows, one per resample: the result then has one number for each row.
+may have several rows, one per resample: the result then has one number for each row. For the AUC outcomes may, too.
 
 The calibration error is read in ten equal bins of probability, [0, 0.1) to [0.9, 1]: the sum over bins of their share
 of the weight times the distance between mean probability and mean outcome. The binning is ours; the paper gives none.
@@ -33,7 +33,7 @@ def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
     It has no value where all cases of a row came out alike: that row is not a number, and the caller leaves it out.
     """
     order = np.argsort(p, kind="stable")
-    p, y, weights = p[order], y[order], weights[..., order]
+    p, y, weights = p[order], y[..., order], weights[..., order]
     ties = np.flatnonzero(np.concatenate([[True], np.diff(p) > 0]))
     yes = np.add.reduceat(weights * y, ties, axis=-1)
     no = np.add.reduceat(weights * (1 - y), ties, axis=-1)

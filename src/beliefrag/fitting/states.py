@@ -15,6 +15,7 @@ from beliefrag.bench.partitions import Partition, partition
 from beliefrag.bench.record import RunRecord
 from beliefrag.bench.results import read_records
 from beliefrag.method import Spent, correction_fits
+from beliefrag.methods import SURVEYS
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
 __all__ = ["LABELS", "Label", "State", "Trajectory", "read_trajectories", "trajectory_of"]
@@ -103,6 +104,7 @@ def trajectory_of(record: Mapping[str, Any], budget: Budget) -> Trajectory:
 
 
 def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
+    surveyed = record["method"] in SURVEYS
     rounds = 0
     nothing_missing = False
     actions: tuple[Action, ...] = ()
@@ -131,8 +133,9 @@ def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
             answer_tokens=attempt.get("tokens", 0),
             scores={name: float(attempt[name]) for name in LABELS if attempt.get(name) is not None},
             branch=step.get("branch", ""),
-            answerability=step.get("answerability"),
-            retrieval_value=step.get("retrieval_value"),
+            # A survey goes on whatever its state: it writes down a number that stands for nothing.
+            answerability=None if surveyed else step.get("answerability"),
+            retrieval_value=None if surveyed else step.get("retrieval_value"),
         )
         if action is Action.RETRIEVE:
             searched = step["query"] is not None or step["query_is_the_question"]

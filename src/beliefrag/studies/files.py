@@ -19,6 +19,7 @@ from beliefrag.studies.study import Study
 __all__ = ["NUMBERS_FILE", "table_csv", "write_index", "write_study"]
 
 NUMBERS_FILE = "numbers.json"
+_PICTURES = ("figure.png", "figure.pdf")
 
 
 def write_study(study: Study, result: Result, recordings: Mapping[str, Recording], folder: Path) -> list[Path]:
@@ -31,6 +32,7 @@ def write_study(study: Study, result: Result, recordings: Mapping[str, Recording
     texts |= {f"{table.name}.csv": table_csv(table) for table in result.tables}
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _clear(folder)
         pictures = _drawn(result, folder)
         page = list(blocks(study, result, recordings, pictures[0] if pictures else None))
         texts |= {"index.md": as_markdown(study.title, page), "index.html": as_html(study.title, page)}
@@ -119,6 +121,7 @@ def _record(study: Study, result: Result, recordings: Mapping[str, Recording]) -
             {"what": each.what, "theirs": each.theirs, "ours": _plain(each.ours)} for each in result.published
         ],
         "numbers": _plain(result.numbers),
+        "tables": [table.name for table in result.tables],
         "runs": {name: provenance(recording) for name, recording in recordings.items()},
     }
 
@@ -133,13 +136,21 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _clear(folder: Path) -> None:
+    """Removes the tables and pictures of an earlier time: what is not written anew would be taken for this one's."""
+    try:
+        earlier = json.loads((folder / NUMBERS_FILE).read_bytes())["tables"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    # Whatever else lies there is not ours.
+    for name in [f"{Path(str(table)).name}.csv" for table in earlier] + list(_PICTURES):
+        (folder / name).unlink(missing_ok=True)
+
+
 def _drawn(result: Result, folder: Path) -> list[Path]:
-    files = [folder / "figure.png", folder / "figure.pdf"]
     if result.draw is None:
-        # A picture of an earlier time would be taken for this one's.
-        for path in files:
-            path.unlink(missing_ok=True)
         return []
+    files = [folder / name for name in _PICTURES]
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to load, and only this draws)
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -18,6 +18,8 @@ __all__ = ["Visited"]
 _SEED = 0
 _BLOCK = 1_000_000
 """Weights made at a time, so that memory stays flat."""
+_KEPT = 8_000_000
+"""Up to so many are kept: a study asks for the same ones a hundred times."""
 
 
 class Visited:
@@ -36,6 +38,7 @@ class Visited:
         self.datasets: NDArray[np.str_] = np.array([dataset for dataset, _, _ in found], dtype=np.str_)
         self.questions: NDArray[np.str_] = np.array([f"{d}/{q}" for d, q, _ in found], dtype=np.str_)
         self.without_evidence = sum(len(t.states) for t in ordered) - len(found)
+        self._kept: list[Floats] = []
 
     def __len__(self) -> int:
         return len(self.states)
@@ -52,8 +55,13 @@ class Visited:
         """How many questions have a state."""
         return len(set(self.questions[self.inside(dataset)]))
 
-    def weights(self, resamples: int = MEAN_RESAMPLES) -> Iterator[Floats]:
+    def weights(self) -> Iterator[Floats]:
         """Blocks of rows: how often each state's question was drawn. Questions are drawn within their dataset."""
+        if not self._kept and MEAN_RESAMPLES * len(self) <= _KEPT:
+            self._kept = list(self._drawn(MEAN_RESAMPLES))
+        return iter(self._kept) if self._kept else self._drawn(MEAN_RESAMPLES)
+
+    def _drawn(self, resamples: int) -> Iterator[Floats]:
         names, place = np.unique(self.questions, return_inverse=True)
         owner = dict(zip(self.questions, self.datasets, strict=True))
         strata = np.array([owner[name] for name in names])

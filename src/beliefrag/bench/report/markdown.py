@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from beliefrag.bench.report.sections import provenance, sections
@@ -25,6 +26,9 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> li
 
 
 def _line(cells: Sequence[str]) -> str:
-    # Names of datasets and models are somebody else's text: a bar in one must not make a column.
-    safe = (" ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in cells)
-    return f"| {' | '.join(safe)} |"
+    return f"| {' | '.join(map(_safe, cells))} |"
+
+
+def _safe(cell: str) -> str:
+    # Names of datasets and models are somebody else's text: a bar in one makes no column, and a bracket no link.
+    return re.sub(r"([\\|\[])", r"\\\1", " ".join(cell.split())).replace("<", "&lt;")

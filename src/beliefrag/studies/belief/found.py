@@ -114,7 +114,7 @@ def find(examples: Examples, visited: Visited, threshold: float) -> Found:
 
 
 def calibrated(p: Floats, examples: Examples) -> Calibrated:
-    """The calibration error of a score as a probability of being right, with its interval, and its reliability curve."""
+    """The calibration error of a score taken as the chance of being right, and its reliability curve."""
     error = partial(expected_calibration_error, p, examples.outcomes)
     ece = interval(float(error(examples.weights)), resampled(examples, error))
     return Calibrated(

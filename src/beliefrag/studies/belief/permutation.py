@@ -103,30 +103,37 @@ def permuted(
     own = scores[found.places]
     outcomes, weights = found.examples.outcomes, found.examples.weights
 
-    def number(values: Floats) -> float:
+    def number(y: Floats, w: Floats) -> Floats:
         if gate is None:
-            return float(auc(values, outcomes, weights))
-        passed = weights * (values >= gate)
-        return float(passed @ outcomes / passed.sum()) if passed.sum() else float("nan")
+            return auc(own, y, w)
+        passed = w * (own >= gate)
+        total = passed.sum(axis=-1)
+        share: Floats = np.divide((passed * y).sum(axis=-1), total, out=np.full_like(total, np.nan), where=total > 0)
+        return share
 
-    observed = number(own)
+    observed = float(number(outcomes[None, :], weights[None, :])[0])
     if not np.isfinite(observed) or not found.with_partner:
         return None
-    generator = np.random.default_rng(seed)
-    drawn = np.empty(permutations)
-    for turn in range(permutations):
-        exchanged = own.copy()
-        for group in found.groups:
-            exchanged[group] = own[group[generator.permutation(len(group))]]
-        drawn[turn] = number(exchanged)
-    known = drawn[np.isfinite(drawn)]
-    if len(known) < permutations:
+    # Outcomes are exchanged in place of scores: it comes to the same, and the scores are sorted only once.
+    orders = _orders(found, permutations, seed)
+    drawn = number(outcomes[orders], weights[orders])
+    if not np.isfinite(drawn).all():
         return None
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(drawn, [0.025, 0.975])
     # The observed order is one of the permutations, so that p is never 0 (Phipson and Smyth, 2010). A number that
     # differs by rounding alone counts as equal.
-    at_least = int((known >= observed - 1e-12).sum())
-    return Permuted(observed, float(known.mean()), float(low), float(high), (1 + at_least) / (1 + permutations))
+    at_least = int((drawn >= observed - 1e-12).sum())
+    return Permuted(observed, float(drawn.mean()), float(low), float(high), (1 + at_least) / (1 + permutations))
+
+
+def _orders(found: Matched, permutations: int, seed: int) -> Integers:
+    """For each permutation whose outcome stands in the place of each state's."""
+    generator = np.random.default_rng(seed)
+    orders = np.tile(np.arange(len(found.examples)), (permutations, 1))
+    for group in found.groups:
+        drawn = generator.permuted(np.tile(np.arange(len(group)), (permutations, 1)), axis=1)
+        orders[:, group] = group[drawn]
+    return orders
 
 
 def _groups(examples: Examples, rows: dict[str, list[int]], *, retained: bool) -> tuple[Integers, ...]:

@@ -175,7 +175,8 @@ def _findings(
     where = "On the mean over datasets" if place == MEAN else f"On {place}"
     front = [m for m in found.methods if fronts[place][m]]
     cheap = sorted(front, key=lambda m: found.estimate(m, place, "tokens").mean)
-    yield f"{where} the Pareto front is {', '.join(TITLES[m] for m in cheap)}, from the cheapest to the best."
+    names = ", ".join(TITLES[m] for m in cheap)
+    yield f"{where} the Pareto front is {names}{', from the cheapest to the best' if len(cheap) > 1 else ' alone'}."
     for other in found.methods:
         if other == asked.of:
             continue

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from beliefrag.studies.drawing import MARKERS, plain
 from beliefrag.studies.result import Number
 from beliefrag.studies.thresholds.gates import GATES
 from beliefrag.studies.thresholds.reached import Reached
-from beliefrag.studies.thresholds.scales import Scale
+from beliefrag.studies.thresholds.scales import Placed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw_thresholds"]
+
+Scales = Mapping[str | None, Placed]
 
 _APART = 0.17
 _RAW: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markeredgecolor": "black", "color": "0.45"}
@@ -24,7 +26,7 @@ _CALIBRATED: dict[str, Any] = {"marker": "s", "markerfacecolor": "0.55", "marker
 
 def draw_thresholds(
     datasets: Sequence[str],
-    scales: tuple[Scale, Scale],
+    scales: tuple[Scales, Scales],
     threshold: float,
     gates: Sequence[Reached],
     figure: Figure,
@@ -40,10 +42,10 @@ def draw_thresholds(
         axes.grid(axis="x", color="0.92")
         axes.set_axisbelow(True)
     for place, name in enumerate(datasets):
-        _box(scale, place - _APART, raw.middle_half(name), filled=False)
-        _box(scale, place + _APART, calibrated.middle_half(name), filled=True)
-        _dot(cut, place - _APART, raw.below(name), filled=False)
-        _dot(cut, place + _APART, calibrated.below(name), filled=True)
+        _box(scale, place - _APART, raw[name].middle_half, filled=False)
+        _box(scale, place + _APART, calibrated[name].middle_half, filled=True)
+        _dot(cut, place - _APART, raw[name].below, filled=False)
+        _dot(cut, place + _APART, calibrated[name].below, filled=True)
     scale.axvline(threshold, color="black", linestyle=":", linewidth=1.2)
     scale.set_title("Where the score lies", fontsize=11)
     scale.set_xlabel(f"score at visited states (dots: answer from {threshold:g} on)\nbox: middle half; line: median")

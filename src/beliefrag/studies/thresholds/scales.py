@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,18 @@ from beliefrag.calibration.quality import Floats
 from beliefrag.studies.result import Number
 from beliefrag.studies.visited import Visited
 
-__all__ = ["Scale", "quantile"]
+__all__ = ["Placed", "Scale", "quantile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a score lies in one dataset, or in all."""
+
+    median: Number
+    middle_half: tuple[float, float, float]
+    """First quartile, median and third quartile."""
+    below: Number
+    """The quantile at which the threshold falls: the share of states below it."""
 
 
 def quantile(values: Floats, weights: Floats, q: float) -> Floats:
@@ -45,19 +57,15 @@ class Scale:
         self._values = values
         self._threshold = threshold
 
-    def median(self, dataset: str | None = None) -> Number:
-        """The median of a dataset's states."""
-        return self._visited.number(lambda weights: self._quantiles(weights, dataset), dataset)
-
-    def middle_half(self, dataset: str) -> tuple[float, float, float]:
-        """First quartile, median and third quartile."""
+    def placed(self, dataset: str | None = None) -> Placed:
+        """Where the score lies in a dataset, or in all."""
         ones = np.ones((1, len(self._values)))
         low, middle, high = (float(self._quantiles(ones, dataset, q)[0]) for q in (0.25, 0.5, 0.75))
-        return low, middle, high
-
-    def below(self, dataset: str | None = None) -> Number:
-        """The quantile at which the threshold falls: the share of states below it."""
-        return self._visited.number(lambda weights: self._below(weights, dataset), dataset)
+        return Placed(
+            median=self._visited.number(lambda weights: self._quantiles(weights, dataset), dataset),
+            middle_half=(low, middle, high),
+            below=self._visited.number(lambda weights: self._below(weights, dataset), dataset),
+        )
 
     def median_spread(self, datasets: Sequence[str]) -> Number:
         """The distance between the largest and the smallest median."""

@@ -15,7 +15,7 @@ from beliefrag.studies.study import Asked, Study
 from beliefrag.studies.thresholds.figure import draw_thresholds
 from beliefrag.studies.thresholds.gates import GATES
 from beliefrag.studies.thresholds.reached import Reached, reached
-from beliefrag.studies.thresholds.scales import Scale
+from beliefrag.studies.thresholds.scales import Placed, Scale
 from beliefrag.studies.visited import Visited
 
 __all__ = ["THRESHOLDS"]
@@ -30,12 +30,13 @@ ALL = "all"
 class _Found:
     visited: Visited
     datasets: tuple[str, ...]
-    raw: Scale
-    calibrated: Scale
+    raw: Mapping[str | None, Placed]
+    calibrated: Mapping[str | None, Placed]
+    """By dataset, and for all under None."""
     spreads: Mapping[str, Number]
     """Of raw and calibrated medians, of their difference, and of the quantiles; empty with a single dataset."""
     gates: tuple[Reached, ...]
-    """Pooled first, then by dataset."""
+    """By dataset, and pooled."""
 
     @property
     def pooled(self) -> list[Reached]:
@@ -101,9 +102,10 @@ def _found(visited: Visited, datasets: tuple[str, ...], thresholds: Thresholds) 
             "raw_below_threshold": raw.below_spread(datasets),
             "calibrated_below_threshold": calibrated.below_spread(datasets),
         }
-    places: Sequence[str | None] = (None, *datasets)
+    places: Sequence[str | None] = (*datasets, None)
     gates = tuple(reached(visited, gate, thresholds, place) for place in places for gate in GATES.values())
-    return _Found(visited, datasets, raw, calibrated, spreads, gates)
+    rows = [{place: scale.placed(place) for place in places} for scale in (raw, calibrated)]
+    return _Found(visited, datasets, rows[0], rows[1], spreads, gates)
 
 
 def _notes(recording: Recording, visited: Visited, counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -160,10 +162,10 @@ def _scales_table(found: _Found) -> Table:
             name or ALL,
             found.visited.count(name),
             int(found.visited.inside(name).sum()),
-            found.raw.median(name),
-            found.calibrated.median(name),
-            found.raw.below(name),
-            found.calibrated.below(name),
+            found.raw[name].median,
+            found.calibrated[name].median,
+            found.raw[name].below,
+            found.calibrated[name].below,
         )
         for name in (*found.datasets, None)
     )
@@ -236,10 +238,10 @@ def _numbers(found: _Found) -> dict[str, object]:
             name or ALL: {
                 "questions": found.visited.count(name),
                 "states": int(found.visited.inside(name).sum()),
-                "raw_median": found.raw.median(name),
-                "calibrated_median": found.calibrated.median(name),
-                "raw_below_threshold": found.raw.below(name),
-                "calibrated_below_threshold": found.calibrated.below(name),
+                "raw_median": found.raw[name].median,
+                "calibrated_median": found.calibrated[name].median,
+                "raw_below_threshold": found.raw[name].below,
+                "calibrated_below_threshold": found.calibrated[name].below,
             }
             for name in (*found.datasets, None)
         },

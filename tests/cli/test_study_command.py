@@ -1,0 +1,162 @@
+"""`beliefrag study`: makes what it needs, takes what there is, gives the same numbers again, and refuses clearly."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.studies.catalogue import STUDIES
+from tests.cli.shell import Ran
+from tests.support.bench_runs import BORROWED, records
+from tests.support.studied import numbers_of, write_study_data
+
+Command = Callable[..., Ran]
+RECORDED = ("thresholds", "belief", "frontier")
+"""The studies that two datasets of short answers are enough for."""
+
+
+def line_of(home: Path, name: str, *more: str, out: str = "studies") -> list[str]:
+    """A study on both made-up datasets with the scripted model."""
+    if not (home / "north").exists():
+        write_study_data(home)
+    model = f"scripted:{home / 'bench.jsonl'}"
+    return ["study", name, "--data", "north", "south", "--model", model, *BORROWED, "--out", out, *more]
+
+
+def test_all_studies_run_end_to_end_within_a_minute_and_again_with_the_same_numbers(
+    beliefrag: Command, home: Path
+) -> None:
+    began = time.process_time()
+    ran = beliefrag(*line_of(home, "all"))
+    assert ran.code == 0, ran.err
+    assert time.process_time() - began < 60
+    index = (home / "studies" / "index.md").read_text()
+    for name, study in STUDIES.items():
+        made = (home / "studies" / name / "numbers.json").exists()
+        assert made or f"{name} is left out: " in ran.err, name
+        assert study.title in index
+        if made:
+            assert not (
+                {path.suffix for path in (home / "studies" / name).iterdir()}
+                ^ {".json", ".csv", ".md", ".html", ".png", ".pdf"}
+            )
+    assert all((home / "studies" / name / "figure.png").exists() for name in RECORDED)
+    _as_planted(home / "studies")
+    before = {path: path.read_bytes() for path in (home / "studies").rglob("*") if path.is_file()}
+    again = beliefrag(*line_of(home, "all"))
+    assert again.code == 0
+    assert "288 are done already" in again.err
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag"))
+    ran = beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag", "--replay", out="again"))
+    assert "0 keys are missing from the cache" in ran.err
+    assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
+
+
+def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "thresholds"))
+    assert {r["method"] for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
+    ran = beliefrag(*line_of(home, "frontier", "--methods", "static"))
+    assert "48 are done already" in ran.err
+    assert {r["method"] for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag", "static"}
+    assert (home / "studies" / "index.html").read_text().count("<h2>") == 2
+
+
+def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag(*line_of(home, "all", "--dry-run"))
+    assert (ran.code, ran.out) == (0, "")
+    assert "ahead, an estimate" in ran.err
+    assert not (home / "studies").exists()
+
+
+def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "frontier"))
+    made = numbers_of(home / "studies" / "frontier")
+    ran = beliefrag("study", "frontier", "--from", "studies/runs/comparison", "--out", "from")
+    assert ran.code == 0, ran.err
+    assert "studies/runs/comparison stands in for the run comparison" in ran.err
+    assert numbers_of(home / "from" / "frontier") == made
+    assert not (home / "from" / "runs").exists()
+
+
+def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) -> None:
+    beliefrag(*line_of(home, "frontier", "--of", "static", "--methods", "static,no_rag"))
+    ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
+    assert ran.code == 1
+    assert "The run studies/runs/comparison has not what is needed: it has no episodes of beliefrag" in ran.err
+    assert not (home / "from").exists()
+
+
+def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -> None:
+    (home / "empty").mkdir()
+    ran = beliefrag("study", "belief", "--from", "empty", "--out", "from")
+    assert ran.code == 1
+    assert "empty holds no run" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("study", "nothing", "--data", "north", "--out", "o"), "No study is called 'nothing'"),
+        (("study", "belief", "--out", "o"), "A study needs episodes"),
+        (("study", "belief", "--data", "north", "--label", "judge", "--out", "o"), "nothing is to be judged"),
+        (("study", "belief", "--data", "north", "--judge-model", "m", "--out", "o"), "Give --judge too"),
+        (("study", "frontier", "--data", "north", "--of", "best", "--out", "o"), "No method is called 'best'"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused(beliefrag: Command, home: Path, line: tuple[str, ...], words: str) -> None:
+    write_study_data(home)
+    ran = beliefrag(*line)
+    assert ran.code == 2
+    assert words in ran.err
+    assert not (home / "o").exists()
+
+
+def test_a_dataset_of_another_kind_is_left_to_other_studies(beliefrag: Command, home: Path) -> None:
+    write_study_data(home)
+    folder = home / "rows"
+    folder.mkdir()
+    question = {
+        "id": "r0",
+        "question": "Which ships?",
+        "answers": ["Ship a", "Ship b"],
+        "answer_form": "set",
+        "supporting": [],
+    }
+    (folder / "questions.jsonl").write_text(json.dumps(question) + "\n")
+    (folder / "corpus.jsonl").write_text(json.dumps({"id": "p", "title": "T", "text": "Ship a"}) + "\n")
+    model = f"scripted:{home / 'bench.jsonl'}"
+    ran = beliefrag("study", "thresholds", "--data", "rows", "--model", model, *BORROWED, "--out", "o")
+    assert ran.code == 1
+    assert "it needs datasets of questions with short answers, and none of the 1 datasets given is of them" in ran.err
+
+
+def test_too_little_is_said_in_a_sentence(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag(*line_of(home, "belief", "--n", "1"))
+    assert ran.code == 0
+    assert "It needs at least 5 questions with a state whose answer is right by f1" in ran.out
+    assert "too_little" in numbers_of(home / "studies" / "belief")["numbers"]
+
+
+def test_the_help_names_every_study(beliefrag: Command) -> None:
+    said = beliefrag("study", "--help").out
+    assert all(name in said for name in STUDIES)
+
+
+def _as_planted(studies: Path) -> None:
+    """The scripted model's answers come out as they were planted."""
+    thresholds = numbers_of(studies / "thresholds")["numbers"]
+    shares = {(g["dataset"], g["gate"]): g["holds"]["value"] for g in thresholds["gates"]}
+    assert shares["all", "answer"] == 0.5, "it is sure of every other question"
+    belief = numbers_of(studies / "belief")["numbers"]
+    # Sure and right 8, sure and wrong 4, unsure and right 6, unsure and wrong 6, in each dataset: with the ties,
+    # (8 x 6 + half of 8 x 4 + half of 6 x 6) of 14 x 10 pairs.
+    assert belief["auc"]["sufficiency"]["value"] == pytest.approx((48 + 16 + 18) / 140, abs=0.02)
+    assert "answerability" not in belief["auc"], "a survey has none"
