@@ -35,7 +35,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     own = recording.states_of(_METHOD)
     method, examples, left_out = _labelled(recording, asked)
     n = _n(recording, examples)
-    notes = _notes(recording, method, left_out, asked)
+    notes = _notes(recording, method, bool(len(examples)), left_out, asked)
     count = examples.count
     if not own or min(count.questions_positive, count.questions_negative) < _LEAST:
         why = (
@@ -85,7 +85,7 @@ def _n(recording: Recording, examples: Examples) -> str:
     return f"{count.states:,} states with an answer on trial, {count.positive:,} of them right, of {many}."
 
 
-def _notes(recording: Recording, method: str, left_out: LeftOut, asked: Asked) -> tuple[str, ...]:
+def _notes(recording: Recording, method: str, found: bool, left_out: LeftOut, asked: Asked) -> tuple[str, ...]:
     right = "a token F1 of at least one half" if asked.label == "f1" else asked.label.replace("_", " ")
     notes = [f"A state is right if answering there gives a right answer: {right}."]
     if method == _SURVEY:
@@ -94,6 +94,9 @@ def _notes(recording: Recording, method: str, left_out: LeftOut, asked: Asked) -
         f"Left out: {left_out.without_evidence:,} states without evidence and {left_out.unlabelled:,} without a known "
         "outcome."
     )
+    if not found:
+        form = recording.run.verifier
+        notes.append(f"No state has a known outcome: the verifier form {form} leaves none, and no survey does.")
     if sentence := recording.lacking(method):
         notes.append(sentence)
     return tuple(notes)
