@@ -1,0 +1,91 @@
+"""`beliefrag study` mechanism, robustness and holobench: end to end on the scripted model, and again from the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beliefrag.bench.record import RunRecord
+from tests.cli.shell import Ran
+from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
+from tests.support.studied import numbers_of
+from tests.support.study_data import COLOURS, write_rows, write_snippets
+
+Command = Callable[..., Ran]
+QUESTIONS = 3
+WEAK = {"unhelpful_doc_ids": [1], "support": 0.1, "conflict": 0.0, "gap": 0.9, "uncertainty": 0.9}
+
+
+@pytest.fixture
+def data(home: Path) -> list[str]:
+    """Datasets of all kinds, and a model that believes a snippet where it sees one, and a lie before the truth."""
+    for name in ("north", "south"):
+        write_dataset(home, name, QUESTIONS)
+    write_snippets(home, questions=QUESTIONS)
+    write_rows(home, questions=QUESTIONS)
+    lines = [{"purpose": "verifier", "match": "ship north1 born", "reply": WEAK, "repeat": True}]
+    for k in range(QUESTIONS):
+        false, true = COLOURS[(k + 3) % 8], COLOURS[k]
+        for split, colour in (("fact", false), ("fact", true), ("noise", true)):
+            seen = [f"flag of {split}town{k}?", f"{split}town{k} is {colour}"]
+            lines.append({"purpose": "answer", "match": seen, "reply": colour, "repeat": True})
+    model = write_script(home, *lines)
+    return ["--data", "north", "south", "rgb", "holobench", "--model", model, *BORROWED, "--yes"]
+
+
+def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_same_numbers(
+    beliefrag: Command, home: Path, data: list[str]
+) -> None:
+    for name in ("mechanism", "robustness", "holobench"):
+        ran = beliefrag("study", name, *data, "--out", "studies")
+        assert ran.code == 0, ran.err
+        made = {path.suffix for path in (home / "studies" / name).iterdir()}
+        assert made == {".json", ".csv", ".md", ".html", ".png", ".pdf"}
+        replayed = beliefrag("study", name, *data, "--out", "again", "--replay")
+        assert replayed.code == 0, replayed.err
+        assert numbers_of(home / "again" / name) == numbers_of(home / "studies" / name)
+    robustness = numbers_of(home / "studies" / "robustness")["numbers"]
+    # Two of five passages lie, and the model believes a lie wherever it sees one.
+    assert robustness["counterfactual"]["static"]["follows_false"]["value"] == 1.0
+    assert robustness["noise"]["static"]["0"]["f1"]["value"] == 1.0
+    holobench = numbers_of(home / "studies" / "holobench")["numbers"]
+    # Question k needs k + 1 rows, and five are read.
+    assert holobench["rows_needed"]["value"] == 2.0
+    assert holobench["methods"]["static"]["row_recall_read"]["value"] == 1.0
+    runs = {path.name: RunRecord.read(path) for path in (home / "studies" / "runs").iterdir()}
+    assert runs["no_verification"].thresholds["correction_prunes"] is False
+    assert runs["answerability_frozen"].interventions == {"north": "frozen", "south": "frozen"}
+    assert runs["answerability_permuted"].interventions["north"].startswith("permuted, seed 0, states ")
+    injection = runs["noise_80"].injection
+    assert injection is not None
+    assert injection.noise == 0.8
+    ways = {
+        r["question_id"]: [s["action"] for s in r["steps"]]
+        for r in records(home / "studies/runs/comparison")
+        if r["method"] == "beliefrag"
+    }
+    assert "VERIFY" in ways["north-q1"]
+
+
+def test_a_study_that_was_stopped_goes_on(beliefrag: Command, home: Path, data: list[str]) -> None:
+    whole = beliefrag("study", "mechanism", *data, "--out", "whole")
+    assert whole.code == 0
+    beliefrag("study", "mechanism", *data, "--out", "part")
+    permuted = home / "part" / "runs" / "answerability_permuted" / "episodes.jsonl"
+    permuted.write_bytes(b"".join(permuted.read_bytes().splitlines(keepends=True)[:2]))
+    again = beliefrag("study", "mechanism", *data, "--out", "part")
+    assert again.code == 0, again.err
+    assert "2 are done already" in again.err
+    assert numbers_of(home / "part" / "mechanism") == numbers_of(home / "whole" / "mechanism")
+
+
+def test_a_study_without_its_kind_of_dataset_says_which_it_needs(
+    beliefrag: Command, home: Path, data: list[str]
+) -> None:
+    north = ["--data", "north", *data[5:], "--out", "o"]
+    for name, words in (("robustness", "a split 'noise'"), ("holobench", "sets of rows")):
+        ran = beliefrag("study", name, *north)
+        assert ran.code != 0
+        assert words in ran.err
