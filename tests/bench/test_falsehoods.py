@@ -44,6 +44,7 @@ MADE = FalseAnswers(QUESTIONS, (), seed=0)
         ("Colin Archer", "name"),
         ("May", "name"),
         ("the Fram", "name"),
+        ("It is not possible to go there by sea.", "words"),
         ("medical", "words"),
         ("Yes", None),
         ("...", None),
@@ -120,6 +121,7 @@ def test_a_dataset_that_brings_false_passages_has_its_own_used() -> None:
     assert falsehood is not None
     assert falsehood.answer == "Skien"
     assert [falsehood.version(passage) for passage in passages] == [passages[2], passages[3], None, None, None]
+    assert falsehood.passages == (passages[2], passages[3])
     assert own_false_ids([question]) == {"w1", "w2"}
 
 

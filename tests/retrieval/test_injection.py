@@ -117,6 +117,15 @@ def test_no_more_can_be_falsified_than_has_a_false_version() -> None:
     assert sorted(retriever.false_ids) == ["not-ship0", "not-ship1", "not-ship2"]
 
 
+def test_further_false_passages_fill_the_places_that_are_left() -> None:
+    more = [Passage(f"lie{k}", "", "the ship sank") for k in range(3)]
+    retriever = injected(counterfactual=0.625, false_version=false, false_passages=[*more, false(SHIPS[0])])
+    after = ids(retriever.search(QUERY, 8))
+    assert {each for each in after if each.startswith("not-")} == {"not-ship0", "not-ship1", "not-ship2"}
+    assert sum(each.startswith("lie") for each in after) == 2
+    assert len(set(after)) == 8
+
+
 def test_a_source_that_lied_in_one_search_lies_in_the_next() -> None:
     retriever = injected(counterfactual=0.125, false_version=false)
     for query in (QUERY, "a ship with its crew", "the crew that sailed a ship"):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from beliefrag.bench.datasets.entry import passage_id
-from beliefrag.bench.normalise import normalise, tokens
+from beliefrag.bench.normalise import normalise
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.types import Passage
 
@@ -44,6 +44,8 @@ class Falsehood:
     answer: str
     version: Callable[[Passage], Passage | None]
     """The false version of a passage; None where it has none."""
+    passages: tuple[Passage, ...] = ()
+    """The false passages that the dataset brings, whatever they are versions of."""
 
 
 class FalseAnswers:
@@ -65,7 +67,7 @@ class FalseAnswers:
             if not question.gold.is_set and (kind := kind_of(question.gold.answers[0])):
                 by_kind[kind].setdefault(normalise(question.gold.answers[0]), question.gold.answers[0])
         # Sorted, so that the order of the file plays no part.
-        self._answers = {kind: [found[key] for key in sorted(found)] for kind, found in by_kind.items()}
+        self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
 
     def of(self, labelled: LabelledQuestion) -> Falsehood | None:
         """The question's falsehood; None where there is none to be had."""
@@ -76,7 +78,9 @@ class FalseAnswers:
         if gold.fake_answer and wrong and len(wrong) == len(right):
             # RGB lists the false passages in the order of those that they were made from.
             versions = {own: self._own[other] for own, other in zip(right, wrong, strict=True) if other in self._own}
-            return Falsehood(gold.fake_answer, lambda passage: versions.get(passage.id))
+            return Falsehood(
+                gold.fake_answer, lambda passage: versions.get(passage.id), tuple(dict.fromkeys(versions.values()))
+            )
         kind = kind_of(gold.answers[0])
         answer = gold.fake_answer or self._drawn(labelled, kind or "")
         if kind is None or answer is None:
@@ -86,10 +90,10 @@ class FalseAnswers:
 
     def _drawn(self, labelled: LabelledQuestion, kind: str) -> str | None:
         right = labelled.gold.answers
-        others = [other for other in self._answers.get(kind, ()) if not _alike(other, right)]
+        own = [normalise(answer) for answer in right]
+        others = [answer for key, answer in self._answers.get(kind, {}).items() if not _alike(key, own)]
         # A full name is more often a person's and one word a place's: the like-sized ones come first.
-        size = min(len(right[0].split()), _LONG_NUMBER)
-        close = [other for other in others if min(len(other.split()), _LONG_NUMBER) == size]
+        close = [other for other in others if _size(other) == _size(right[0])]
         draw = random.Random(f"{self._seed}/false/{labelled.id}")  # noqa: S311
         return draw.choice(close or others) if others else None
 
@@ -110,7 +114,14 @@ def kind_of(answer: str) -> str | None:
         return "year"
     if len(words) <= _LONG_NUMBER and (answer.strip(" $€£+-~")[:1].isdigit() or _COUNTED.match(answer.strip())):
         return "number"
-    return "name" if any(word[:1].isupper() for word in answer.split()) else "words"
+    capitals = sum(word.strip("\"'(")[:1].isupper() for word in answer.split())
+    return "name" if 2 * capitals >= len(answer.split()) else "words"
+
+
+def _size(answer: str) -> int:
+    """Answers of about the same length: one word, two, three, some, a sentence."""
+    words = len(answer.split())
+    return words if words <= 3 else 4 if words <= 6 else 5
 
 
 def _wrong_ids(gold: Gold) -> Sequence[str]:
@@ -120,8 +131,7 @@ def _wrong_ids(gold: Gold) -> Sequence[str]:
 
 def _alike(other: str, right: Sequence[str]) -> bool:
     """Whether one of both is in the other: then the one is no falsehood about the other."""
-    own = f" {' '.join(tokens(other))} "
-    return any(own in (gold := f" {' '.join(tokens(each))} ") or gold in own for each in right)
+    return any(f" {other} " in f" {each} " or f" {each} " in f" {other} " for each in right)
 
 
 def _anywhere(answers: Sequence[str]) -> re.Pattern[str]:

@@ -27,7 +27,7 @@ class Injection:
     noise: float = 0.0
     """The share of hits that irrelevant passages take the place of."""
     counterfactual: float = 0.0
-    """The share of hits, at most, that say something false about the question."""
+    """The share of hits, as far as there are false passages, that say something false about the question."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -77,6 +77,7 @@ class Injector:
             unfit=lambda passage: _helps(passage, labelled.gold),
             counterfactual=self._injection.counterfactual,
             false_version=falsehood.version if falsehood else lambda _: None,
+            false_passages=falsehood.passages if falsehood else (),
             seed=f"{self._injection.seed}/{labelled.id}",
         )
 

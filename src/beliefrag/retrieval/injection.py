@@ -10,6 +10,7 @@ smaller one does, and more.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import random
 from collections.abc import Callable, Collection, Sequence
@@ -45,9 +46,11 @@ class InjectedRetriever:
             or with `about`, and `unfit` does not object.
         about: What the search is for, in words: the question.
         unfit: Passages that are no noise whatever their words, such as those that hold the answer.
-        counterfactual: The share of hits, at most, that false versions of them take the place of. Only hits that
-            have a false version can, and they go before noise.
-        false_version: The passage that says something else than a given one, or None where there is none.
+        counterfactual: The share of hits that false passages take the place of, as far as there are any. They go
+            before noise.
+        false_version: The passage that says something else than a given one, or None where there is none. A false
+            version takes the place of the hit that it is of.
+        false_passages: Further ones, for places that false versions leave over.
         seed: Of all draws, and whatever else they are to depend on.
 
     Raises:
@@ -64,6 +67,7 @@ class InjectedRetriever:
         unfit: Callable[[Passage], bool] = lambda _: False,
         counterfactual: float = 0.0,
         false_version: Callable[[Passage], Passage | None] = lambda _: None,
+        false_passages: Sequence[Passage] = (),
         seed: str = "0",
     ) -> None:
         check_shares(noise, counterfactual)
@@ -74,6 +78,7 @@ class InjectedRetriever:
         self._unfit = unfit
         self._counterfactual = counterfactual
         self._false_version = false_version
+        self._false_passages = sorted(false_passages, key=lambda passage: _digest(seed, passage.id))
         self._seed = seed
         self.noise_ids: dict[str, None] = {}
         """Irrelevant passages that were injected so far, in order."""
@@ -108,8 +113,13 @@ class InjectedRetriever:
         versions = {place: version for place, hit in enumerate(hits) if (version := self._false_version(hit.passage))}
         # By the passage, not by the query: a source that lied in one search still lies in the next.
         order = sorted(versions, key=lambda place: _digest(self._seed, hits[place].passage.id))
-        most = _count(self._counterfactual, len(hits), self._draw("counterfactual", query))
-        return {place: versions[place] for place in order[:most]}
+        draw = self._draw("counterfactual", query)
+        most = _count(self._counterfactual, len(hits), draw)
+        false = {place: versions[place] for place in order[:most]}
+        used = {passage.id for passage in versions.values()}
+        further = [passage for passage in self._false_passages if passage.id not in used][: most - len(false)]
+        free = [place for place in draw.sample(range(len(hits)), len(hits)) if place not in false]
+        return false | dict(zip(free, further, strict=False))
 
     def _irrelevant(self, hits: Sequence[Hit], query: str, taken: Collection[int]) -> dict[int, Passage]:
         if not self._noise:
@@ -121,10 +131,11 @@ class InjectedRetriever:
         known = {hit.passage.id for hit in hits}
         found: list[Passage] = []
         for most in (min(_FEW, len(self._pool)), len(self._pool)):
-            drawn = self._draw("pool", query).sample(range(len(self._pool)), most)
-            found = [p for p in map(self._pool.__getitem__, drawn) if p.id not in known and self._fits(p, words)]
-            if len(found) >= len(places):
-                return dict(zip(places, found, strict=False))
+            drawn = map(self._pool.__getitem__, self._draw("pool", query).sample(range(len(self._pool)), most))
+            fitting = (passage for passage in drawn if passage.id not in known and self._fits(passage, words))
+            found = list(itertools.islice(fitting, len(places)))
+            if len(found) == len(places):
+                return dict(zip(places, found, strict=True))
         raise RetrievalError(
             f"Only {len(found)} of {len(self._pool):,} passages share no word with the search, and noise "
             f"{self._noise:g} needs {len(places)}.",
