@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from beliefrag.settings import load_settings
@@ -20,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 VERDICT = {"unhelpful_doc_ids": [], "support": 0.95, "conflict": 0.0, "gap": 0.0, "uncertainty": 0.0}
 ADDRESS = "http://localhost:8000/v1"
+SERVED = "http://localhost:8080"
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -50,6 +54,7 @@ def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (work / "handbook" / "travel.md").write_text(
         "# Travel\n\nTravel above the limit is approved by the head of finance.\n", encoding="utf-8"
     )
+    (work / "token.txt").write_text("a-token-for-the-documents\n", encoding="utf-8")
     script = tmp_path / "script.jsonl"
     lines = [
         {"purpose": "verifier", "reply": VERDICT, "repeat": True},
@@ -65,6 +70,21 @@ def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return work
 
 
+@contextlib.contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[str]:
+    """The server of the documents, at a free port; gives its address. It must end well when it is told to."""
+    words = [sys.executable, "-m", "beliefrag", "serve", "http", *arguments, "--port", "0"]
+    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        try:
+            yield json.loads(first)["address"].replace("0.0.0.0", "127.0.0.1")
+        finally:
+            process.terminate()
+            said = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, f"{first}{said}"
+
+
 def test_there_are_commands_to_run() -> None:
     assert len(commands()) > 5
 
@@ -74,6 +94,18 @@ def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServe
     chat_server.play(
         lambda request: completion(json.dumps(VERDICT) if "response_format" in request.body else "the head of finance")
     )
+    if command.startswith("beliefrag serve http"):
+        with serving(practice, *shlex.split(command)[3:]) as address:
+            assert httpx2.get(f"{address}/v1/readyz").json()["status"] == "ready"
+        return
+    if command.startswith("curl "):
+        if shutil.which("curl") is None:
+            pytest.skip("needs curl")
+        with serving(practice, "--docs", "handbook/") as address:
+            words = shlex.split(command.replace(SERVED, address))
+            done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120)
+        assert "the head of finance" in done.stdout
+        return
     words = shlex.split(command.replace(ADDRESS, chat_server.url))
     runners: dict[str, Callable[[list[str]], list[str]]] = {
         # A dry run: `make test` would run this test again. What it would run is run by CI and by other tests.
@@ -103,11 +135,13 @@ def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServe
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
 def test_a_python_example_in_the_documents_works(practice: Path, page: str, code: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60, cwd=practice
-    )
+    with serving(practice, "--docs", "handbook/") if SERVED in code else contextlib.nullcontext(SERVED) as address:
+        code = code.replace(SERVED, address)
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60, cwd=practice
+        )
     assert done.returncode == 0, f"{page}\n{done.stderr}"
-    if "rag.ask" in code:
+    if "rag.ask" in code or "openai" in code:
         assert "the head of finance" in done.stdout
 
 

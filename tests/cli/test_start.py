@@ -17,13 +17,14 @@ Command = Callable[..., Ran]
 
 COMMANDS = ["ask", "demo", "index", "doctor", "config show", "prompt list", "prompt show"]
 COMMANDS += ["calibrate collect", "calibrate fit", "calibrate show", "calibrate compare", "calibrate risk"]
+COMMANDS += ["serve http"]
 
 
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
     code = (
         "import sys, beliefrag.cli;"
         "heavy = {'openai', 'tantivy', 'xllamacpp', 'numpy', 'pydantic', 'httpx2', 'lxml', 'genai_prices', 'scipy',"
-        "'sklearn', 'matplotlib'};"
+        "'sklearn', 'matplotlib', 'fastapi', 'uvicorn', 'prometheus_client', 'opentelemetry'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -47,6 +47,7 @@ class EpisodeSpans:
         self._chain: Span | None = None
         self._call: Span | None = None
         self._zero = 0
+        self._latest = 0
         self._free_since = 0.0
         """When the last decision was made or the last call ended: a search begins no earlier."""
         self._model = ""
@@ -79,13 +80,13 @@ class EpisodeSpans:
         """Closes what is open. Without it, an episode that was cancelled would leave no trace."""
         if self._call is not None:
             self._call.set_status(Status(StatusCode.ERROR, how))
-            self._call.end()
+            self._call.end(self._end())
             self._call = None
         if self._chain is not None:
             if not self._told:
                 self._chain.set_status(Status(StatusCode.ERROR, how))
                 self._chain.set_attribute("beliefrag.outcome", how)
-            self._chain.end()
+            self._chain.end(self._end())
             self._chain = None
 
     def _start(self, event: events.Started) -> None:
@@ -187,7 +188,14 @@ class EpisodeSpans:
             self._chain.add_event(name, {"step": event.step, **attributes}, timestamp=self._time(event.at))
 
     def _time(self, at: float) -> int:
-        return self._zero + int(at * 1e9)
+        moment = self._zero + int(at * 1e9)
+        self._latest = max(self._latest, moment)
+        return moment
+
+    def _end(self) -> int:
+        """Now, but not before anything that events have told of: their times are rounded."""
+        self._latest = max(self._latest, time.time_ns())
+        return self._latest
 
 
 def _decision(event: events.Decided) -> _Attributes:

@@ -67,7 +67,7 @@ def open_tracing(*, text: bool = False) -> Tracing:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor
 
-        from beliefrag.telemetry import spans  # noqa: F401 - needs the names of OpenInference
+        from beliefrag.telemetry.spans import EpisodeSpans  # noqa: F401 - needs the names of OpenInference
     except ImportError as error:
         raise _missing(error) from None
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")

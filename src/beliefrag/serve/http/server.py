@@ -77,6 +77,12 @@ class Server(uvicorn.Server):
         )
         self._service = service
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to listen, and says so only then: whoever waits for the line may connect at once."""
+        await super().startup(sockets)
+        for bound in sockets or ():
+            _log.info("listening", extra={"fields": {"address": address_of(bound)}})
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops listening, drains, and closes the connections."""
         _log.info("shutting down", extra={"fields": {"episodes": self._service.gate.in_flight}})
@@ -104,9 +110,4 @@ class Server(uvicorn.Server):
 
 def serve(app: ASGIApp, service: Service, bound: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM."""
-
-    async def run() -> None:
-        _log.info("listening", extra={"fields": {"address": address_of(bound)}})
-        await Server(app, service).serve(sockets=[bound])
-
-    asyncio.run(run())
+    asyncio.run(Server(app, service).serve(sockets=[bound]))

@@ -1,0 +1,211 @@
+"""`beliefrag serve http` as a process: starting, refusing to start, and ending cleanly."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
+from tests.support.http_server import ChatServer, completion
+
+Command = Callable[..., Ran]
+SURE_REPLY = json.dumps(SURE["reply"])
+
+
+class Process:
+    """A server in a process of its own, with what it has logged so far."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        words = command("serve", "http", "--port", "0", *arguments)
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.log: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.url = ""
+
+    def wait_until_it_listens(self) -> None:
+        give_up = time.monotonic() + 60
+        while not any('"listening"' in line for line in self.log):
+            assert self.process.poll() is None and time.monotonic() < give_up, self.log
+            time.sleep(0.02)
+        self.url = json.loads(self.log[-1])["address"]
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.log.extend(iter(self.process.stderr.readline, ""))
+
+    def ask(self, **headers: str) -> httpx2.Response:
+        return httpx2.post(f"{self.url}/v1/ask", json={"question": QUESTION}, headers=headers, timeout=60)
+
+    def end(self) -> tuple[int, str]:
+        """Waits for the end; gives the exit code and standard output."""
+        code = self.process.wait(timeout=60)
+        self._reader.join(timeout=10)
+        assert self.process.stdout is not None and self.process.stderr is not None
+        out = "" if self.process.stdout.closed else self.process.stdout.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code, out
+
+
+@pytest.fixture
+def start(home: Path) -> Iterator[Callable[..., Process]]:
+    running: list[Process] = []
+
+    def begin(*arguments: str | Path) -> Process:
+        process = Process("--docs", write_docs(home), *BORROWED, *arguments)
+        running.append(process)
+        process.wait_until_it_listens()
+        return process
+
+    yield begin
+    for each in running:
+        each.process.kill()
+        each.end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_documents_are_served_until_it_is_told_to_end(
+    home: Path, start: Callable[..., Process], number: signal.Signals
+) -> None:
+    model = write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True})
+    server = start("--model", model, "--metrics")
+    assert server.ask().json()["answer"] == "Larvik"
+    assert "beliefrag_episodes_total" in httpx2.get(f"{server.url}/metrics").text
+    server.process.send_signal(number)
+    assert server.end() == (0, "")
+    assert [json.loads(line)["event"] for line in server.log] == ["listening", "request", "request", "shutting down"]
+
+
+def test_a_token_from_the_environment_is_asked_for_and_never_shown(
+    home: Path, start: Callable[..., Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "t0ken-that-nobody-guesses"
+    monkeypatch.setenv("BELIEFRAG_TOKEN", token)
+    server = start("--model", write_script(home, SURE, ANSWER), "--host", "0.0.0.0")
+    server.url = server.url.replace("0.0.0.0", "127.0.0.1")
+    assert server.ask().status_code == 401
+    assert server.ask(Authorization=f"Bearer {token}").json()["answer"] == "Larvik"
+    server.process.terminate()
+    assert server.end()[0] == 0
+    assert token not in "".join(server.log)
+    assert all(json.loads(line)["level"] == "info" for line in server.log), "the variable is no unknown setting"
+
+
+def later(work: Callable[[], httpx2.Response]) -> tuple[threading.Thread, list[httpx2.Response]]:
+    replies: list[httpx2.Response] = []
+    thread = threading.Thread(target=lambda: replies.append(work()), daemon=True)
+    thread.start()
+    return thread, replies
+
+
+def wait_until_asked(model: ChatServer) -> None:
+    give_up = time.monotonic() + 60
+    while not model.requests:
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def test_a_question_under_way_is_finished_and_new_ones_are_not_taken(
+    start: Callable[..., Process], chat_server: ChatServer
+) -> None:
+    chat_server.play(completion(SURE_REPLY, delay=1.5), completion("Larvik"))
+    server = start("--model", "m", "--base-url", chat_server.url)
+    thread, replies = later(server.ask)
+    wait_until_asked(chat_server)
+    server.process.terminate()
+    while "shutting down" not in "".join(server.log):
+        time.sleep(0.02)
+    with pytest.raises(httpx2.TransportError):
+        server.ask()
+    thread.join(timeout=60)
+    assert replies[0].json()["answer"] == "Larvik"
+    assert server.end()[0] == 0
+
+
+def test_a_question_that_outlasts_the_grace_is_told_so(start: Callable[..., Process], chat_server: ChatServer) -> None:
+    chat_server.play(completion(SURE_REPLY, delay=300))
+    server = start("--model", "m", "--base-url", chat_server.url, "--grace", "0.5")
+    thread, replies = later(server.ask)
+    wait_until_asked(chat_server)
+    server.process.terminate()
+    thread.join(timeout=60)
+    assert replies[0].status_code == 503
+    assert replies[0].json()["detail"] == "The server is shutting down."
+    assert server.end()[0] == 0
+    assert '"outcome": "shut_down"' in "".join(server.log)
+    assert len(chat_server.requests) == 1
+
+
+def test_the_address_of_the_model_is_not_told_to_clients(
+    start: Callable[..., Process], chat_server: ChatServer
+) -> None:
+    server = start("--model", "m", "--base-url", chat_server.url)
+    chat_server.stop()
+    response = server.ask()
+    assert response.status_code == 502
+    assert response.json()["detail"] == "the model server refused the connection."
+    assert chat_server.host not in response.text + "".join(server.log)
+
+
+def test_it_refuses_to_be_reached_by_others_without_a_token(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("serve", "http", "--docs", write_docs(home), "--host", "0.0.0.0")
+    assert ran == Ran(
+        2,
+        "",
+        "error: At 0.0.0.0 others can reach the server, and there is no token. Set BELIEFRAG_TOKEN or give "
+        "--token-file, or listen at 127.0.0.1.\n",
+    )
+
+
+def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = beliefrag("serve", "http", "--docs", "nowhere", "--port", str(port))
+    assert ran.code == 2
+    assert ran.err == (
+        f"error: Cannot listen at 127.0.0.1, port {port}: Address already in use. Choose another --host or --port.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Needs one source of passages"),
+        (("--docs", "nowhere"), "nowhere"),
+        (("--docs", ".", "--otel-text"), "--otel is missing"),
+        (("--docs", ".", "--token-file", "none"), "token file none cannot be read"),
+        (("--docs", ".", "--earlier-turns", "guess"), "--earlier-turns"),
+        (("--docs", ".", "--timeout", "0"), "--timeout"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(
+    beliefrag: Command, home: Path, arguments: tuple[Any, ...], words: str
+) -> None:
+    model = write_script(home, SURE, ANSWER)
+    ran = beliefrag("serve", "http", "--port", "0", "--model", model, *BORROWED, *arguments)
+    assert ran.code in (1, 2) and ran.out == ""
+    assert words in ran.err and ran.err.count("\n") == 1
+
+
+def test_a_question_can_be_traced_from_the_command_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    words = command("ask", QUESTION, "--docs", write_docs(home), "--model", write_script(home, SURE, ANSWER))
+    done = subprocess.run(
+        [*words, *BORROWED, "--quiet", "--otel"], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stdout == "Larvik\n"
+    assert done.stderr.count('"openinference.span.kind": "LLM"') == 2
+    assert '"beliefrag.outcome": "answered"' in done.stderr
+    assert QUESTION not in done.stderr
