@@ -248,7 +248,7 @@ async def test_only_so_many_questions_are_answered_at_a_time_and_searches_go_on(
         first.cancel()
         await all_cancelled(endless, 1)
     assert second.is_error
-    assert text(second).startswith("1 questions are being answered and 0 wait. Ask again in ")
+    assert text(second).startswith("1 questions are being answered and 0 wait")
     assert found.structured_content["passages"]
 
 
