@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench lock clean
+BROWSER := $(VENV)/.browser
+
+.PHONY: demo test check bench viewer lock clean
 
 demo: $(READY)
 	$(BIN)/beliefrag demo --yes
 
-test: check
+test: check $(BROWSER)
 	$(BIN)/pytest
 
 check: $(READY)
@@ -22,6 +24,16 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.overhead_retrieval
 	$(BIN)/python -m benchmarks.harness
+	$(BIN)/python -m benchmarks.view_index
+
+# The viewer's pages are committed as built: node is needed only to change them.
+viewer:
+	cd viewer && npm ci --silent && npm run --silent build && npm test --silent
+
+# The viewer is tested in a real browser where one can be had; it is tried once.
+$(BROWSER): $(READY)
+	.ci/get-chromium
+	touch $(BROWSER)
 
 # The environment is made of pinned, hashed packages; it is made again when a pin changes.
 $(READY): requirements.txt pyproject.toml

@@ -4,7 +4,7 @@ import { get } from "./api.ts";
 import { onKey } from "./chrome.ts";
 import { h, replace } from "./dom.ts";
 import { episodeView, question } from "./episode.ts";
-import { promptsOf } from "./episode_page.ts";
+import { promptsOf, rivalLinks } from "./episode_page.ts";
 import type { Episode, Row } from "./shape.ts";
 
 export async function comparePage(main: HTMLElement, first: number, second: number): Promise<void> {
@@ -16,13 +16,10 @@ export async function comparePage(main: HTMLElement, first: number, second: numb
   const choosable = same && others.length > 2;
   const most = Math.max(left.steps.length, right.steps.length);
   const side = (episode: Episode, place: number): HTMLElement => {
-    const select = h("select", { "aria-label": place ? "Method on the right" : "Method on the left", change: () => {
-      location.href = `/compare/${place ? first : select.value}/${place ? select.value : second}`;
-    } }, others.map((other) => h("option", { value: other.id, selected: other.id === episode.id }, other.method_title)));
     return h("section", { class: "side", "aria-label": episode.method_title },
       h("header", { class: "sidehead" },
-        h("h2", { class: choosable ? "aside" : undefined }, episode.method_title),
-        choosable && select,
+        h("h2", {}, episode.method_title),
+        choosable && rivalLinks(place ? "On the right" : "On the left", others, episode.id, (id) => (place ? `/compare/${first}/${id}` : `/compare/${id}/${second}`)),
         h("a", { class: "button", href: `/episode/${episode.id}` }, "alone")),
       h("div", {}, !same && question(episode)),
       episodeView(episode, promptsOf(episode.id), most),

@@ -8,6 +8,7 @@ import { episodeView, question } from "./episode.ts";
 import { listed } from "./episodes_page.ts";
 import { share, whole } from "./format.ts";
 import type { About, Episode, Neighbours, Prompts, Row } from "./shape.ts";
+import { correctness } from "./signs.ts";
 import { line, plain } from "./text.ts";
 
 /** Loads the prompts once, when the first call is opened. */
@@ -33,20 +34,20 @@ export async function episodePage(main: HTMLElement, about: About, id: number): 
 
 function tools(episode: Episode, beside: Neighbours | null, others: readonly Row[]): HTMLElement {
   const rivals = others.filter((other) => other.id !== episode.id);
-  const select = h(
-    "select",
-    { "aria-label": "Set beside another method", change: () => { if (select.value) location.href = `/compare/${episode.id}/${select.value}`; } },
-    h("option", { value: "" }, "set beside \u2026"),
-    rivals.map((other) => h("option", { value: other.id }, `${other.method_title}: ${other.outcome}, F1 ${share(other.f1)}, ${whole(other.tokens)} tokens`)),
-  );
   return h(
     "div",
     { class: "tools" },
     h("span", { class: "muted" }, [episode.method_title, episode.dataset].filter(Boolean).map((name, place) => [place > 0 && " on ", line(name, 40)])),
     beside && place(beside),
-    rivals.length > 0 && select,
     h("a", { class: "button", href: `/episode/${episode.id}/export`, download: true }, "export as one file"),
+    rivals.length > 0 && rivalLinks("Set beside", rivals, null, (other) => `/compare/${episode.id}/${other}`),
   );
+}
+
+/** The other methods on the same question, each with how it fared, as links. */
+export function rivalLinks(label: string, rivals: readonly Row[], here: number | null, href: (id: number) => string): HTMLElement {
+  return h("nav", { class: "rivals", "aria-label": label }, h("span", { class: "muted" }, label), rivals.map((other) =>
+    h("a", { href: href(other.id), "aria-current": other.id === here ? "true" : undefined, title: `${other.outcome}, F1 ${share(other.f1)}, ${whole(other.tokens)} tokens` }, line(other.method_title, 40), " ", correctness(other.correctness))));
 }
 
 function place({ place: at, total, previous, next }: Neighbours): Child {
@@ -91,7 +92,8 @@ function live(main: HTMLElement): Promise<void> {
   });
   stream.addEventListener("end", () => { stream.close(); say("The episode has ended."); });
   stream.addEventListener("error", () => {
-    if (stream.readyState === EventSource.CLOSED) main.prepend(problem("The viewer has ended, or the episode was interrupted."));
+    // The browser goes on trying; the next frame takes this line away.
+    if (!main.querySelector("[role=alert]")) main.prepend(problem("The connection is lost: the command has ended, or was interrupted."));
   });
   return Promise.resolve();
 }

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ class Replayer:
     def __init__(self, run: RunRecord) -> None:
         self._run = run
         self._setups: dict[str, Setup | NotHere] = {}
-        self._lock = threading.Lock()
+        # One at a time, and in a thread without an event loop: whoever asks may have one.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="play-again")
 
     def prompts(self, record: Mapping[str, Any], folder: Path) -> PromptsView:
         """The prompts of the episode with this line.
@@ -50,18 +51,25 @@ class Replayer:
         Raises:
             NotHere: They cannot be had here; the message says why.
         """
-        with self._lock:
-            course = self._course(record["dataset"], folder)
-            labelled = course.questions.get(record["question_id"])
-            if labelled is None or record["method"] not in course.methods:
-                raise NotHere("The dataset here does not hold the question of this episode.")
-            try:
-                seen = asyncio.run(_played(course, record["method"], record["question_id"]))
-            except BeliefRAGError as error:
-                raise NotHere(f"The episode cannot be played again: {error.message}", remedy=error.remedy) from error
-            played = episode_record(
-                Result.of(seen), labelled, dataset=record["dataset"], method=record["method"], seed=record["seed"]
-            )
+        return self._thread.submit(self._prompts, record, folder).result()
+
+    def close(self) -> None:
+        """Lets go of the cache."""
+        self._thread.submit(self._let_go).result()
+        self._thread.shutdown()
+
+    def _prompts(self, record: Mapping[str, Any], folder: Path) -> PromptsView:
+        course = self._course(record["dataset"], folder)
+        labelled = course.questions.get(record["question_id"])
+        if labelled is None or record["method"] not in course.methods:
+            raise NotHere("The dataset here does not hold the question of this episode.")
+        try:
+            seen = asyncio.run(_played(course, record["method"], record["question_id"]))
+        except BeliefRAGError as error:
+            raise NotHere(f"The episode cannot be played again: {error.message}", remedy=error.remedy) from error
+        played = episode_record(
+            Result.of(seen), labelled, dataset=record["dataset"], method=record["method"], seed=record["seed"]
+        )
         again = json.loads(json.dumps(played))
         if missed := (again.get("error") or {}).get("message", "") if again["outcome"] != record["outcome"] else "":
             raise NotHere(
@@ -76,13 +84,11 @@ class Replayer:
             source="made again from the reply cache: every step and every reply came out as recorded",
         )
 
-    def close(self) -> None:
-        """Lets go of the cache."""
-        with self._lock:
-            for setup in self._setups.values():
-                if isinstance(setup, Setup):
-                    asyncio.run(setup.aclose())
-            self._setups.clear()
+    def _let_go(self) -> None:
+        for setup in self._setups.values():
+            if isinstance(setup, Setup):
+                asyncio.run(setup.aclose())
+        self._setups.clear()
 
     def _course(self, dataset: str, folder: Path) -> Course:
         if dataset not in self._setups:

@@ -1,0 +1,210 @@
+"""What the viewer's index costs on a large run: made-up episodes, times beside parsing the file once.
+
+    python -m benchmarks.view_index --out view_index.json
+
+Ratios say more than seconds: parsing is what a viewer without an index would do for every page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from beliefrag.bench.record import DatasetRecord, RunRecord
+from beliefrag.bench.results import EPISODES_FILE, episode_line
+from beliefrag.method import Thresholds
+from beliefrag.types import Budget
+from beliefrag.view.index import RunIndex
+from beliefrag.view.listing import ORDERS, Wanted, list_episodes, neighbours
+from beliefrag.view.sources import RunSource
+
+METHODS = ("static", "iterative", "crag", "beliefrag")
+DATASETS = ("first", "second")
+WORDS = "ship river builder harbour island engine valley bridge museum painter actor composer".split()
+PATTERNS = (
+    ("RETRIEVE", "ANSWER"),
+    ("RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"),
+    ("RETRIEVE", "RETRIEVE", "RETRIEVE", "ANSWER"),
+)
+
+
+def episodes(count: int) -> Iterator[dict[str, Any]]:
+    """Episodes with the size and the fields of real ones."""
+    draw = random.Random(0)
+    questions = count // (len(METHODS) * len(DATASETS))
+    for number in range(questions):
+        for dataset in DATASETS:
+            for method in METHODS:
+                yield episode(draw, dataset, method, f"{dataset}-{number}")
+
+
+def episode(draw: random.Random, dataset: str, method: str, question_id: str) -> dict[str, Any]:
+    """One episode."""
+    actions = draw.choice(PATTERNS)
+    f1 = draw.choice((0.0, 0.0, 0.4, 1.0))
+    tokens = draw.randrange(500, 15_000)
+    ids = [f"p{draw.randrange(16**14):014x}" for _ in range(5)]
+    belief = dict.fromkeys(("sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost"), draw.random())
+    step = {
+        "branch": "retrieve",
+        "reason": "not answerable yet, and another search is worth it",
+        "comparisons": [
+            {"name": "answerability", "value": draw.random(), "relation": "below", "threshold": 0.5, "holds": True}
+        ],
+        "legal": ["RETRIEVE", "REWRITE", "VERIFY", "ANSWER", "STOP", "ABSTAIN"],
+        "diagnostics": {**belief, "novelty": draw.random()},
+        "belief": belief,
+        "answerability": draw.random(),
+        "retrieval_value": draw.random(),
+        "tokens": tokens,
+        "flagged": [],
+        "attempt": None,
+        "added": ids,
+        "known": [],
+        "refused": [],
+        "evidence": ids,
+        "hits": [[each, draw.random() * 40] for each in ids],
+        "query": " ".join(draw.choices(WORDS, k=8)),
+    }
+    call = {"step": 1, "purpose": "verifier", "reply": "yes", "tokens_in": 700, "tokens_out": 1, "counted_by": "server"}
+    usage = {"tokens": tokens, "calls": 12, "tokens_in": tokens, "tokens_out": 0, "retries": 0, "searches": 2}
+    return {
+        "method": method,
+        "dataset": dataset,
+        "question_id": question_id,
+        "seed": 0,
+        "outcome": "stopped" if actions[-1] == "STOP" else "answered",
+        "answer": " ".join(draw.choices(WORDS, k=2)),
+        "metrics": {"exact_match": float(f1 == 1), "f1": f1, "cover": float(f1 > 0), "evidence_recall": 0.5},
+        "judge": None,
+        "usage": {**usage, "wasted_tokens": 0, "by_purpose": {"verifier": usage}},
+        "reason": step["reason"],
+        "answerability": draw.random(),
+        "sources": ids,
+        "steps": [{**step, "step": place, "action": action} for place, action in enumerate(actions)],
+        "calls": [{**call, "retries": 0, "repairs": {}} for _ in range(12)],
+        "timing": {"finished": "", "seconds": 9.0, "model_seconds": 8.0, "cached_calls": 0, "calls": [0.7] * 12},
+    }
+
+
+def write_run(folder: Path, count: int) -> int:
+    """Writes a run, and gives the bytes of its episodes."""
+    with (folder / EPISODES_FILE).open("wb") as file:
+        file.writelines(episode_line(each) for each in episodes(count))
+    questions = count // (len(METHODS) * len(DATASETS))
+    RunRecord(
+        made="",
+        versions={},
+        model="made up",
+        verifier="structured",
+        retriever="none",
+        prompts={},
+        budget=asdict(Budget()),
+        thresholds=asdict(Thresholds()),
+        calibration=None,
+        judge=None,
+        seed=0,
+        methods=METHODS,
+        datasets={
+            name: DatasetRecord(
+                fingerprint="", gold="", passages=0, question_ids=tuple(f"{name}-{k}" for k in range(questions))
+            )
+            for name in DATASETS
+        },
+        settings={},
+    ).write(folder)
+    return (folder / EPISODES_FILE).stat().st_size
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def parse(folder: Path) -> None:
+    """Reads every line, as a viewer without an index would."""
+    with (folder / EPISODES_FILE).open("rb") as file:
+        for line in file:
+            json.loads(line)
+
+
+def page_times(index: RunIndex, pages: int) -> list[float]:
+    """Times of pages of a hundred with drawn filters, orders and places."""
+    draw = random.Random(1)
+    times = []
+    for _ in range(pages):
+        wanted = Wanted(
+            text=draw.choice(("", "", draw.choice(WORDS), f"{draw.choice(WORDS)} {draw.choice(WORDS)}")),
+            method=draw.choice(("", *METHODS)),
+            dataset=draw.choice(("", *DATASETS)),
+            correctness=draw.choice(("", "right", "wrong")),
+            actions=draw.choice(("", "VERIFY REWRITE")),
+            least_tokens=draw.choice((None, 5_000)),
+            order=draw.choice(list(ORDERS)),
+            descending=draw.random() < 0.5,
+        )
+        offset = draw.choice((0, 0, 100, 1_000))
+        times.append(seconds(lambda w=wanted, o=offset: list_episodes(index, w, offset=o)))  # type: ignore[misc]
+    return times
+
+
+def measure(count: int, pages: int) -> dict[str, Any]:
+    """All numbers, for so many episodes and pages."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        size = write_run(folder, count)
+        database = folder / "index.sqlite"
+        parsing = min(seconds(lambda: parse(folder)) for _ in range(3))
+        index = RunIndex(folder, database)
+        building = seconds(index.refresh)
+        times = sorted(page_times(index, pages))
+        beside = seconds(lambda: neighbours(index, Wanted(order="tokens"), count // 2))
+        line = statistics.median(seconds(lambda: index.record(count // 2)) for _ in range(20))
+        index.close()
+        again = seconds(lambda: RunIndex(folder, database).refresh())
+        source = RunSource(folder)
+        overview = seconds(source.overview)
+        source.close()
+    p95 = times[int(0.95 * len(times))]
+    return {
+        "episodes": count,
+        "megabytes": round(size / 1e6, 1),
+        "seconds": {
+            "parse the file": round(parsing, 3),
+            "index it": round(building, 3),
+            "open the index again": round(again, 4),
+            "page, median": round(statistics.median(times), 4),
+            "page, p95": round(p95, 4),
+            "neighbours of an episode": round(beside, 4),
+            "line of an episode": round(line, 5),
+            "overview with its intervals": round(overview, 3),
+        },
+        "beside parsing": {"index it": round(building / parsing, 2), "page, p95": round(p95 / parsing, 4)},
+    }
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--episodes", type=int, default=20_000)
+    parser.add_argument("--pages", type=int, default=300)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    text = json.dumps(measure(given.episodes, given.pages), indent=1)
+    print(text)
+    if given.out:
+        given.out.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

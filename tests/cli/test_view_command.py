@@ -1,0 +1,126 @@
+"""`beliefrag view` and `ask --view`: an address, a page behind it, and Ctrl-C as the way out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from beliefrag.cli import viewing
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def asking(home: Path) -> tuple[str | Path, ...]:
+    return ("ask", QUESTION, "--docs", write_docs(home), "--model", write_script(home, SURE, ANSWER), *BORROWED)
+
+
+@pytest.fixture
+def trace(beliefrag: Command, asking: tuple[str | Path, ...], home: Path) -> Path:
+    assert beliefrag(*asking, "--trace", "trace.jsonl").code == 0
+    return home / "trace.jsonl"
+
+
+@contextlib.contextmanager
+def serving(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
+    """A command that serves a page, and a browser that has opened it."""
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if line.startswith("view: "))
+        found = re.fullmatch(r"view: (http://127\.0\.0\.1:\d+)(/\?token=\S+)\n", line)
+        assert found, line
+        with httpx2.Client(base_url=found[1], trust_env=False, timeout=60) as browser:
+            assert browser.get(found[2]).status_code == 303
+            yield process, browser
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def wait_for(process: subprocess.Popen[str], words: str) -> None:
+    assert process.stderr is not None
+    assert any(words in line for line in process.stderr)
+
+
+def test_a_trace_is_served_until_ctrl_c_which_is_no_failure(trace: Path) -> None:
+    with serving("view", trace, "--no-open") as (process, browser):
+        assert browser.get("/api/about").json() == {"kind": "trace", "name": "trace.jsonl"}
+        assert browser.get("/api/episode/0").json()["answer"] == "Larvik"
+        wait_for(process, "the page stays until Ctrl-C")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        with pytest.raises(httpx2.ConnectError):
+            browser.get("/api/about")
+
+
+def test_ask_shows_its_episode_and_keeps_the_page_and_its_exit_code(asking: tuple[str | Path, ...]) -> None:
+    with serving(*asking, "--view", "--no-open", "--quiet") as (process, browser):
+        wait_for(process, "the page stays until Ctrl-C")
+        with browser.stream("GET", "/api/live") as stream:
+            frames = stream.read().decode()
+        assert '"answer":"Larvik"' in frames
+        assert frames.endswith("event: end\ndata: {}\n\n")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == "Larvik\n"
+
+
+def test_one_episode_is_exported_and_a_file_that_is_there_is_kept(beliefrag: Command, trace: Path, home: Path) -> None:
+    assert beliefrag("view", trace, "--export", "episode.html") == Ran(0, "", "")
+    page = (home / "episode.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "Larvik" in page
+    again = beliefrag("view", trace, "--export", "episode.html")
+    assert again.code == 2
+    assert "is there already" in again.err
+    assert (home / "episode.html").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nowhere",), "nowhere is not there"),
+        (("docs",), "docs holds no run"),
+        (("docs/fram.md",), "docs/fram.md is no trace"),
+        (("trace.jsonl", "--episode", "3"), "goes with --export"),
+        (("trace.jsonl", "--export", "x.html", "--episode", "3"), "no episode 3"),
+        (("trace.jsonl", "docs"), "'docs' is one argument too many"),
+    ],
+)
+def test_what_cannot_be_viewed_is_told_in_one_line(
+    beliefrag: Command, trace: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    ran = beliefrag("view", *arguments)
+    assert ran.code in (1, 2)
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_no_open_goes_with_view(beliefrag: Command, asking: tuple[str | Path, ...]) -> None:
+    ran = beliefrag(*asking, "--no-open")
+    assert ran.code == 2
+    assert "--view" in ran.err
+
+
+def test_a_browser_is_opened_where_there_is_a_screen_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(viewing.webbrowser, "open", lambda address: opened.append(address) or True)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(viewing.sys, "platform", "linux")
+    assert not viewing._opened("http://here")
+    monkeypatch.setitem(os.environ, "DISPLAY", ":0")
+    assert viewing._opened("http://here")
+    assert opened == ["http://here"]
