@@ -49,5 +49,6 @@ def test_an_id_made_from_the_words_stays_when_the_file_grows(tmp_path: Path) -> 
 def test_a_bad_line_is_named(tmp_path: Path, content: str, reason: str) -> None:
     file = tmp_path / "asked.csv"
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=reason):
+    with pytest.raises(DataError, match=reason) as told:
         own_dataset(file, PASSAGES)
+    assert told.value.remedy == "Give CSV, TSV or JSON Lines with 'question' and 'answers', each question once."

@@ -12,6 +12,7 @@ from beliefrag.bench.datasets.entry import BadRecord, Entry, labelled, needed, s
 from beliefrag.bench.datasets.format import Format, per_record
 from beliefrag.bench.datasets.importing import read_published
 from beliefrag.bench.datasets.records import Problem, Record, plain_name, read_records, read_table
+from beliefrag.bench.errors import DataError
 from beliefrag.bench.questions import Dataset
 from beliefrag.types import Passage
 
@@ -33,7 +34,11 @@ def own_dataset(questions: Path, passages: Sequence[Passage]) -> Dataset:
     Raises:
         DataError: The file cannot be used; the message names the first bad line.
     """
-    read = read_published(_OWN, [questions])
+    try:
+        read = read_published(_OWN, [questions])
+    except DataError as error:
+        # A published file can be downloaded again; one's own can only be mended.
+        raise DataError(error.message, remedy=f"Give {_OWN.expects}, each question once.") from None
     name = Path(plain_name(questions)).stem
     card = Card(name=name, questions=len(read.questions), passages=len(passages), splits=read.splits())
     return Dataset(name, read.questions, tuple(passages), card)
