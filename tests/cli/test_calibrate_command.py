@@ -127,6 +127,7 @@ def test_two_calibrations_are_compared_on_states_that_neither_has_seen(beliefrag
         first, second, difference = (float(cell) for cell in measured[name][:3])
         assert difference == pytest.approx(first - second, abs=2e-4)
     assert measured["Brier"][4] == "clear"
+    assert measured["ECE"][3:] == ["-", "no interval: resampling would bias it"]
 
 
 def test_a_calibration_compared_with_itself_does_not_differ(beliefrag: Command, states: Path) -> None:

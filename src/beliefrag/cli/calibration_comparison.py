@@ -8,7 +8,7 @@ from beliefrag.calibration import Artifact
 from beliefrag.cli.calibration_view import between, facts
 from beliefrag.cli.notices import say
 from beliefrag.cli.terminal import print_table
-from beliefrag.fitting.comparison import Comparison
+from beliefrag.fitting.comparison import BIASED, Comparison
 
 __all__ = ["print_comparison", "print_side_by_side"]
 
@@ -39,7 +39,9 @@ def print_comparison(found: Comparison, first: Artifact, second: Artifact, label
             f"{each.second:.4f}",
             f"{each.difference.value:+.4f}",
             between(each.difference, 4),
-            _reading(each.difference.low, each.difference.high),
+            "no interval: resampling would bias it"
+            if name in BIASED
+            else _reading(each.difference.low, each.difference.high),
         )
         for name, each in found.measures.items()
     ]

@@ -18,18 +18,21 @@ from beliefrag.fitting.resampling import interval, resampled
 from beliefrag.fitting.states import Label
 from beliefrag.fitting.unseen import unseen_states
 
-__all__ = ["Compared", "Comparison", "compare_artifacts"]
+__all__ = ["BIASED", "Compared", "Comparison", "compare_artifacts"]
 
 _MEASURES: Mapping[str, Callable[[Floats, Floats, Floats], Floats]] = {
     "Brier": brier,
     "AUC": auc,
     "ECE": expected_calibration_error,
 }
+BIASED = frozenset({"ECE"})
+"""Without an interval: resampling raises a calibration error, the more the smaller it is, so that the bias of two does
+not cancel out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One measure of both, and the first minus the second on the same resampled questions."""
+    """One measure of both, and the first minus the second, on the same resampled questions where it has an interval."""
 
     first: float
     second: float
@@ -55,14 +58,24 @@ def compare_artifacts(first: Artifact, second: Artifact, collection: Collection,
     """
     examples, seen = unseen_states(collection, label, first, second)
     ours, theirs = (answerabilities(examples, artifact.answerability.function()) for artifact in (first, second))
-    measures = {name: _compared(measure, ours, theirs, examples) for name, measure in _MEASURES.items()}
+    measures = {
+        name: _compared(measure, ours, theirs, examples, bounded=name not in BIASED)
+        for name, measure in _MEASURES.items()
+    }
     return Comparison(len(examples), len(set(examples.questions)), seen, measures)
 
 
 def _compared(
-    measure: Callable[[Floats, Floats, Floats], Floats], ours: Floats, theirs: Floats, examples: Examples
+    measure: Callable[[Floats, Floats, Floats], Floats],
+    ours: Floats,
+    theirs: Floats,
+    examples: Examples,
+    *,
+    bounded: bool,
 ) -> Compared:
     one, other = (float(measure(p, examples.outcomes, examples.weights)) for p in (ours, theirs))
+    if not bounded:
+        return Compared(one, other, Interval(value=round(one - other, 6)))
     # The same draws for both: a hard question is hard for both.
     drawn = [resampled(examples, partial(measure, p, examples.outcomes)) for p in (ours, theirs)]
     return Compared(one, other, interval(one - other, np.subtract(*drawn)))
