@@ -311,6 +311,20 @@ def test_a_method_that_the_run_lacks_is_told(beliefrag: Command, home: Path) -> 
     assert "has no method 'crag'" in beliefrag("bench", "compare", run, "static", "crag").err
 
 
+def test_recorded_states_are_neither_reported_nor_compared_as_methods(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, methods="static")
+    before = beliefrag("bench", "report", run).out
+    model = write_script(home)
+    collect = ("calibrate", "collect", "--data", "north", "--model", model, "--verifier", "structured", "--no-judge")
+    assert beliefrag(*collect, "--out", "states").code == 0
+    ran = beliefrag("bench", "report", "states")
+    assert (ran.code, "holds recorded states, and no method to report on" in ran.err) == (1, True)
+    ran = beliefrag("bench", "compare", "states", "survey", "survey")
+    assert (ran.code, "has no method 'survey' to compare" in ran.err) == (1, True)
+    beliefrag(*collect, "--out", run)
+    assert beliefrag("bench", "report", run).out == before
+
+
 def test_a_terminal_shows_a_table_and_progress(home: Path) -> None:
     write_dataset(home, "north", 4)
     line = ("bench", "run", "--data", "north", "--methods", "static", "--model", write_script(home), "--out", "run")

@@ -11,6 +11,7 @@ from beliefrag.bench.errors import RunError, UnequalQuestions
 from beliefrag.bench.record import RunRecord
 from beliefrag.bench.results import Episode, read_episodes
 from beliefrag.bench.statistics import PairedComparison, compare
+from beliefrag.methods import METHODS
 
 __all__ = ["DatasetComparison", "compare_methods"]
 
@@ -40,15 +41,19 @@ def compare_methods(folder: Path, first: str, second: str, *, allow_unequal: boo
         UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
     run = RunRecord.read(folder)
+    own = [method for method in METHODS if method in run.methods]
     for method in (first, second):
-        if method not in run.methods:
-            raise RunError(f"The run has no method {method!r}.", remedy=f"It has {', '.join(run.methods)}.")
+        if method not in own:
+            raise RunError(
+                f"The run has no method {method!r} to compare.",
+                remedy=f"It has {', '.join(own) or 'none: only states'}.",
+            )
     found: list[DatasetComparison] = []
     episodes = list(read_episodes(folder).values())
     for dataset, record in run.datasets.items():
         asked = set(record.question_ids)
-        own = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
-        sides = [[episode for episode in own if episode.key.method == method] for method in (first, second)]
+        here = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
+        sides = [[episode for episode in here if episode.key.method == method] for method in (first, second)]
         quality = "f1" if any(values_of(side, "f1") for side in sides) else "answer_row_recall"
         one, other = (_measures(side, quality) for side in sides)
         if set(one["tokens"]) & set(other["tokens"]):

@@ -91,11 +91,6 @@ class RunRecord(_Strict):
     judge_price: Price | None = None
 
     @property
-    def expected(self) -> int:
-        """How many episodes make the run complete."""
-        return len(self.methods) * sum(len(dataset.question_ids) for dataset in self.datasets.values())
-
-    @property
     def seen_by_calibration(self) -> int:
         """How many of the questions the calibration was fitted or chosen on."""
         return sum(len(dataset.seen_by_calibration) for dataset in self.datasets.values())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.cells import MEAN, Cell, cell_of, mean_of
+from beliefrag.bench.errors import RunError
 from beliefrag.bench.record import RunRecord
 from beliefrag.bench.results import Episode, EpisodeKey, read_episodes
 from beliefrag.methods import METHODS, TITLES
@@ -33,6 +34,8 @@ class Summary:
     run: RunRecord
     cells: tuple[Cell, ...]
     failures: tuple[Failures, ...]
+    expected: int
+    """How many episodes would be in the numbers if none were missing."""
     missing: int
     failed: int
     unjudged: int
@@ -79,10 +82,10 @@ class Summary:
     @property
     def _presence(self) -> str:
         if self.complete:
-            return f"Complete: all {self.run.expected:,} episodes are in these numbers."
+            return f"Complete: all {self.expected:,} episodes are in these numbers."
         parts = []
         if self.missing:
-            parts.append(f"{self.missing:,} of {self.run.expected:,} episodes are missing")
+            parts.append(f"{self.missing:,} of {self.expected:,} episodes are missing")
         if self.failed:
             causes = ", ".join(f"{cause} {count:,}" for cause, count in sorted(self.causes.items()))
             parts.append(f"{self.failed:,} failed and are not scored ({causes})")
@@ -96,23 +99,35 @@ class Summary:
 
 
 def summarise(folder: Path) -> Summary:
-    """The numbers of the run in a folder. Nothing is written and no model is asked."""
-    return summary_of(RunRecord.read(folder), read_episodes(folder))
+    """The numbers of the run in a folder. Nothing is written and no model is asked.
+
+    Surveys are no methods to compare, and are in no number.
+
+    Raises:
+        RunError: The folder holds no run, it cannot be read, or it has no method to report on.
+    """
+    run = RunRecord.read(folder)
+    if not any(method in run.methods for method in METHODS):
+        raise RunError(
+            f"{folder} holds recorded states, and no method to report on.",
+            remedy="Use them with 'beliefrag calibrate fit' or 'beliefrag tune'.",
+        )
+    return summary_of(run, read_episodes(folder))
 
 
 def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, Episode]) -> Summary:
     """The numbers of a run from its record and its episodes, wherever these were read from."""
+    methods = [method for method in METHODS if method in run.methods]
     found: dict[tuple[str, str], list[Episode]] = defaultdict(list)
     asked = {
         EpisodeKey(dataset, method, question_id, run.seed)
         for dataset, record in run.datasets.items()
-        for method in run.methods
+        for method in methods
         for question_id in record.question_ids
     }
     for key, episode in episodes.items():
         if key in asked:
             found[key.dataset, key.method].append(episode)
-    methods = [method for method in METHODS if method in run.methods]
     cells = [cell_of(run, dataset, method, found[dataset, method]) for dataset in run.datasets for method in methods]
     means: list[Cell] = []
     if len(run.datasets) > 1:
@@ -122,6 +137,7 @@ def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, Episode]) -> Summar
         run=run,
         cells=(*cells, *means),
         failures=tuple(_failures(found)),
+        expected=len(asked),
         missing=sum(cell.missing for cell in cells),
         failed=sum(cell.failed for cell in cells),
         unjudged=sum(cell.unjudged for cell in cells),
