@@ -85,6 +85,7 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     ran = beliefrag(*line)
     assert ran.code == 1
     assert "8 episodes finished, 0 failed, 8 could not be judged" in ran.err
+    assert "the latest trouble: " in ran.err
     first = records(home / "run")[0]
     assert first["metrics"]["judge"] is None
     assert first["metrics"]["f1"] is not None
@@ -250,6 +251,7 @@ def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command,
     ran = beliefrag(*line)
     assert ran.code == 1
     assert "8 episodes finished, 8 failed" in ran.err
+    assert "the latest trouble: This model reports no token probabilities" in ran.err
     failed = [r for r in records(home / "run") if r["method"] == "flare"]
     assert {r["error"]["cause"] for r in failed} == {"ModelError"}
     assert "token probabilities" in failed[0]["error"]["message"]

@@ -50,6 +50,8 @@ class Tally:
     failed: int = 0
     unjudged: int = 0
     """Of the finished ones, those for which the judge failed."""
+    trouble: str = ""
+    """Why the latest episode failed, or could not be judged."""
     stopped: bool = False
     """Whether it was asked to stop before everything was done."""
 
@@ -105,7 +107,9 @@ class Runner:
             labelled = self._setup.courses[key.dataset].questions[key.question_id]
             if self._setup.judge is not None and Judge.is_due(record, labelled):
                 record = await self._setup.judge.judged(record, labelled)
-                self._tally.unjudged += record["metrics"]["judge"] is None
+                if record["metrics"]["judge"] is None:
+                    self._tally.unjudged += 1
+                    self._tally.trouble = record["judge"]["error"]["message"]
             await self._log.append(record)
             episode = Episode.of(record)
             if self._watcher is not None:
@@ -131,8 +135,9 @@ class Runner:
             return
         self._tally.failed += 1
         self._in_a_row += 1
+        error = record["error"]
+        self._tally.trouble = f"{error['message']} {error['remedy']}".rstrip()
         if self._in_a_row >= GIVE_UP_AFTER and not self._patient:
-            error = record["error"]
             raise RunError(
                 f"The last {self._in_a_row} episodes failed, the latest one so: {error['message']}",
                 remedy=f"{error['remedy']} Then give the same command again; what is done is kept.".lstrip(),

@@ -190,6 +190,8 @@ def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: Wanted) -> int:
     words = f"{tally.finished:,} episodes finished, {tally.failed:,} failed"
     if tally.unjudged:
         words += f", {tally.unjudged:,} could not be judged"
+    if tally.trouble:
+        say(f"the latest trouble: {tally.trouble}")
     if tally.stopped:
         left = len(plan.to_play) + len(plan.to_judge) - tally.finished - tally.failed
         say(f"{words}, {left:,} left; {resume}")
