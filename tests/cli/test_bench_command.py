@@ -292,6 +292,27 @@ def test_a_dry_run_needs_no_weights(beliefrag: Command, home: Path, monkeypatch:
     assert "no-such-model" in ran.err
 
 
+def test_a_replay_needs_no_weights_in_a_new_folder_either(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 2)
+    # Somebody's exported replies would be here; any will do to have a cache.
+    beliefrag(*line_of(home, "--methods", "no_rag", out="other"))
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", "local:qwen2.5-coder-1.5b"]
+    ran = beliefrag(*line, "--out", "run", "--no-judge", "--replay")
+    assert ran.code == 1
+    assert "2 keys are missing from the cache" in ran.err
+    assert {r["error"]["cause"] for r in records(home / "run")} == {"ReplayMiss"}
+
+
+def test_a_dataset_without_passages_is_for_closed_books_alone(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 2, supporting=None)
+    write_dataset(home, "south", 2)
+    (home / "north" / "corpus.jsonl").write_text("")
+    ran = beliefrag(*line_of(home, "--methods", "static"))
+    assert ran.code == 1
+    assert "north has no passages to search. Import it again with --corpus, or run no_rag alone." in ran.err
+    assert beliefrag(*line_of(home, "--methods", "no_rag")).code == 0
+
+
 def test_the_estimate_uses_what_the_run_has_measured(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "--methods", "static", "--n", "2", "--no-judge"))
     ran = beliefrag(*line_of(home, "--methods", "static", "--no-judge", "--dry-run"))

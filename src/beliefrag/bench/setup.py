@@ -63,7 +63,7 @@ class Wanted:
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     """By dataset, the answerability that the calibrated methods decide with in place of their own."""
     replay: bool = False
-    """Answer from the cache alone, and ask no model."""
+    """Answer from the cache alone, and ask no model: weights that are known by name need not be on this machine."""
     preview: bool = False
     """Nothing will be asked: weights that are known by name need not be on this machine."""
 
@@ -167,6 +167,12 @@ def set_up(
     for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
         if dataset.name in courses:
             raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
+        if not dataset.passages and set(wanted.methods) != {"no_rag"}:
+            # Every method would be a closed book there, and its number would say nothing about it.
+            raise DataError(
+                f"{dataset.name} has no passages to search.",
+                remedy="Import it again with --corpus, or run no_rag alone.",
+            )
         index = Bm25Index.in_memory(searched_passages(dataset, wanted.injection))
         scale = score_scale(index)
         questions = _chosen(dataset, wanted)
@@ -255,7 +261,7 @@ def _open(settings: Settings, wanted: Wanted, before: str | None) -> ChatModel:
     provider: ChatModel
     if wanted.replay and before is not None:
         provider = _Absent(before)
-    elif wanted.preview and (expected := missing_identity(settings.model)):
+    elif (wanted.preview or wanted.replay) and (expected := missing_identity(settings.model)):
         provider = _Absent(expected)
     else:
         provider = open_provider(
