@@ -112,6 +112,16 @@ def test_the_published_calibration_is_shown_with_what_is_known_of_it(beliefrag: 
     assert rows(ran.out, "Coefficients")["support"] == ["+0.5330"]
 
 
+def test_a_fit_writes_over_a_calibration_and_over_nothing_else(beliefrag: Command, home: Path, states: Path) -> None:
+    (home / "notes.txt").write_text("mine")
+    ran = beliefrag("calibrate", "fit", states, "--out", "notes.txt")
+    assert (ran.code, "notes.txt is there already, and is no calibration" in ran.err) == (2, True)
+    assert (home / "notes.txt").read_text() == "mine"
+    assert beliefrag("calibrate", "fit", states, "--out", "mine.json", "--name", "one").code == 0
+    assert beliefrag("calibrate", "fit", states, "--out", "mine.json", "--name", "two").code == 0
+    assert load_artifact("mine.json").name == "two"
+
+
 def test_two_calibrations_are_compared_on_states_that_neither_has_seen(beliefrag: Command, states: Path) -> None:
     beliefrag("calibrate", "fit", states, "--out", "mine.json")
     ran = beliefrag("calibrate", "compare", "mine.json", "published", "--states", states)

@@ -60,12 +60,28 @@ def fit(
     from beliefrag.fitting.writing import write_artifact
 
     wanted = label_named(label) if label else None
+    path = out or runs[0] / "calibration.json"
+    _replaceable(path)
     collection = collect(runs)
     artifact = fit_artifact(collection, wanted or collection.default_label(), name=name, everything=everything)
-    path = out or runs[0] / "calibration.json"
     write_artifact(artifact, path)
     print_artifact(artifact)
     say(f"written: {path}; use it with --calibration {path}")
+
+
+def _replaceable(path: Path) -> None:
+    """Refuses to write over a file that is no calibration."""
+    from beliefrag.calibration import load_artifact
+    from beliefrag.errors import CalibrationError, SettingsError
+
+    if not path.is_file():
+        return
+    try:
+        load_artifact(str(path))
+    except CalibrationError:
+        raise SettingsError(
+            f"{path} is there already, and is no calibration.", remedy="Name another file with --out."
+        ) from None
 
 
 @app.command()
