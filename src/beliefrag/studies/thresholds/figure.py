@@ -96,7 +96,7 @@ def _gates(axes: Axes, datasets: Sequence[str], gates: Sequence[Reached]) -> Non
     axes.set_xlim(0, 1.24)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
     axes.set_title("Which gates' conditions hold", fontsize=11)
-    axes.set_xlabel("share of visited states on which it does\n(bar: all datasets; line: 95 % interval)")
+    axes.set_xlabel("share of visited states where it holds\n(bar: all datasets; line: 95 % interval)")
     axes.grid(axis="x", color="0.92")
     axes.set_axisbelow(True)
     if several:
