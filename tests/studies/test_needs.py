@@ -13,7 +13,6 @@ from beliefrag.studies.need import changed, refuse_idle, shared, stand_ins, unfi
 from tests.support.studied import run_record
 
 ROWS = Kind("datasets of rows", lambda dataset: False, lambda name: name == "rows")
-VARIED = NeededRun("r", ("static",), vary=lambda method, *_: method)
 RUN = run_record({"d": ["q0"]}, ("static", "beliefrag"))
 
 
