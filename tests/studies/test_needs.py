@@ -75,10 +75,6 @@ def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
         (NeededRun("r", ("static",), kind=ROWS), "it has no datasets of rows"),
         (NeededRun("r", ("static",), changes={"thresholds.answer": 0.55}), "its thresholds.answer is 0.5, not 0.55"),
         (NeededRun("r", ("static",), changes={"thresholds.answer": 0.5}), ""),
-        (
-            NeededRun("r", ("static",), vary=lambda method, *_: method),
-            "its methods or datasets are those of no ordinary run",
-        ),
     ],
 )
 def test_a_run_stands_in_where_it_has_what_is_needed(need: NeededRun, reason: str) -> None:

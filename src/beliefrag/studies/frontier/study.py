@@ -3,79 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from beliefrag.bench.cells import MEAN
-from beliefrag.bench.published import published_tables
-from beliefrag.bench.statistics import (
-    Estimate,
-    PairedComparison,
-    compare,
-    compare_over_datasets,
-    mean_estimate,
-    mean_over_datasets,
-)
-from beliefrag.methods import METHODS, TITLES
+from beliefrag.bench.statistics import Estimate, PairedComparison
+from beliefrag.methods import TITLES
+from beliefrag.studies.frontier.compared import LEAST, Compared, compared
 from beliefrag.studies.frontier.figure import Point, draw_frontier
-from beliefrag.studies.frontier.pareto import on_front, share_on_front
+from beliefrag.studies.frontier.tables import numbers, pairs_table, points_table, published
 from beliefrag.studies.need import NeededRun
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Beside, Column, Number, Result, Table
+from beliefrag.studies.result import Number, Result
 from beliefrag.studies.study import Asked, Study
 
 __all__ = ["FRONTIER"]
 
 COMPARED = ("no_rag", "static", "iterative", "crag", "beliefrag")
 """By default: the paper's closest comparisons that ask for nothing but text."""
-
-_LEAST = 2
-"""Questions of a dataset: one says nothing about others."""
-
-Values = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
-"""By method, dataset, measure and question."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """What the methods came to on the questions that all of them finished."""
-
-    methods: tuple[str, ...]
-    datasets: tuple[str, ...]
-    values: Values
-    left_out: Mapping[str, int]
-    """Questions of each dataset that some method did not finish."""
-
-    def estimate(self, method: str, dataset: str, measure: str) -> Estimate:
-        own = self.values[method]
-        if dataset == MEAN:
-            return mean_over_datasets({name: own[name][measure] for name in self.datasets})
-        return mean_estimate(own[dataset][measure])
-
-    def places(self) -> tuple[str, ...]:
-        return (MEAN, *self.datasets) if len(self.datasets) > 1 else self.datasets
-
-    def front(self, dataset: str) -> dict[str, bool]:
-        cost, quality = (
-            np.array([self.estimate(m, dataset, name).mean for m in self.methods]) for name in ("tokens", "f1")
-        )
-        return dict(zip(self.methods, map(bool, on_front(cost, quality)), strict=True))
-
-    def share_on_front(self, dataset: str) -> dict[str, float]:
-        names = self.datasets if dataset == MEAN else (dataset,)
-        tables = {name: (self._table(name, "tokens"), self._table(name, "f1")) for name in names}
-        return dict(zip(self.methods, share_on_front(tables), strict=True))
-
-    def against(self, method: str, other: str, dataset: str) -> PairedComparison:
-        if dataset == MEAN:
-            return compare_over_datasets(*({d: self.values[m][d] for d in self.datasets} for m in (method, other)))
-        return compare(self.values[method][dataset], self.values[other][dataset])
-
-    def _table(self, dataset: str, measure: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        ids = sorted(self.values[self.methods[0]][dataset][measure])
-        return np.array([[self.values[m][dataset][measure][key] for m in self.methods] for key in ids])
 
 
 def _needs(asked: Asked) -> tuple[NeededRun, ...]:
@@ -86,7 +30,7 @@ def _needs(asked: Asked) -> tuple[NeededRun, ...]:
 
 def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     recording = recordings["comparison"]
-    found = _compared(recording, asked)
+    found = compared(recording, asked)
     n = _n(recording, found)
     if len(found.methods) < 2:
         return Result.too_little(
@@ -94,7 +38,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
         )
     if not found.datasets:
         return Result.too_little(
-            f"A comparison needs a dataset of which every method finished at least {_LEAST} questions.", n=n
+            f"A comparison needs a dataset of which every method finished at least {LEAST} questions.", n=n
         )
     fronts = {place: found.front(place) for place in found.places()}
     shares = {place: found.share_on_front(place) for place in found.places()}
@@ -117,10 +61,10 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     return Result(
         n=n,
         findings=tuple(_findings(found, fronts, pairs, asked)),
-        numbers=_numbers(points, shares, pairs, asked),
-        tables=(_points_table(points, shares), _pairs_table(pairs, asked)),
+        numbers=numbers(points, shares, pairs, asked),
+        tables=(points_table(points, shares), pairs_table(pairs, asked)),
         notes=tuple(notes),
-        published=tuple(_published(found)),
+        published=tuple(published(found)),
         published_note="Their means are over six datasets of 100 questions with gpt-oss-120b; ours are over the "
         "datasets named below with another model. Compare the order of the methods, not the values.",
         draw=partial(draw_frontier, points),
@@ -130,28 +74,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     )
 
 
-def _compared(recording: Recording, asked: Asked) -> _Compared:
-    run = recording.run.methods
-    methods = tuple(m for m in METHODS if m in run and (not asked.methods or m in (*asked.methods, asked.of)))
-    values: dict[str, dict[str, dict[str, dict[str, float]]]] = {method: {} for method in methods}
-    datasets, left_out = [], {}
-    for dataset in recording.datasets:
-        f1 = {method: recording.values(method, dataset, "f1") for method in methods}
-        shared = set.intersection(*(set(by_id) for by_id in f1.values())) if f1 else set()
-        if len(shared) < _LEAST:
-            continue
-        datasets.append(dataset)
-        left_out[dataset] = len(recording.run.datasets[dataset].question_ids) - len(shared)
-        for method in methods:
-            tokens = recording.values(method, dataset, "tokens")
-            values[method][dataset] = {
-                "f1": {key: f1[method][key] for key in sorted(shared)},
-                "tokens": {key: tokens[key] for key in sorted(shared)},
-            }
-    return _Compared(methods, tuple(datasets), values, left_out)
-
-
-def _n(recording: Recording, found: _Compared) -> str:
+def _n(recording: Recording, found: Compared) -> str:
     if not found.datasets or not found.methods:
         return f"{len(recording.episodes):,} episodes of {', '.join(recording.datasets) or 'no dataset'}."
     counts = {name: len(found.values[found.methods[0]][name]["f1"]) for name in found.datasets}
@@ -160,13 +83,13 @@ def _n(recording: Recording, found: _Compared) -> str:
     return f"{many}, each by {len(found.methods)} methods; seed {recording.run.seed}."
 
 
-def _point(found: _Compared, method: str, place: str, front: bool) -> Point:
+def _point(found: Compared, method: str, place: str, front: bool) -> Point:
     f1, tokens = (Number.of(found.estimate(method, place, name)) for name in ("f1", "tokens"))
     return Point(method, tokens, f1, front)
 
 
 def _findings(
-    found: _Compared,
+    found: Compared,
     fronts: Mapping[str, Mapping[str, bool]],
     pairs: Mapping[tuple[str, str], PairedComparison],
     asked: Asked,
@@ -192,104 +115,6 @@ def _gap(estimate: Estimate, form: str) -> str:
     if estimate.low is None or estimate.high is None:
         return f"{estimate.mean:{form}}"
     return f"{estimate.mean:{form}} ({estimate.low:{form}} to {estimate.high:{form}})"
-
-
-def _points_table(points: Mapping[str, list[Point]], shares: Mapping[str, Mapping[str, float]]) -> Table:
-    columns = (
-        Column("dataset"),
-        Column("method"),
-        Column("F1", bounded=True),
-        Column("tokens", "per question", digits=0, bounded=True),
-        Column("on the front"),
-        Column("resamples on the front", "share", digits=2),
-    )
-    rows = tuple(
-        (place, TITLES[p.method], p.f1, p.tokens, "yes" if p.front else "no", shares[place][p.method])
-        for place, each in points.items()
-        for p in each
-    )
-    note = "On the front: no other method is as cheap and as good, and cheaper or better."
-    return Table("points", "F1 and tokens of each method", columns, rows, note)
-
-
-def _pairs_table(pairs: Mapping[tuple[str, str], PairedComparison], asked: Asked) -> Table:
-    columns = (
-        Column("dataset"),
-        Column("against"),
-        Column("F1 difference", bounded=True),
-        Column("tokens difference", "per question", digits=0, bounded=True),
-        Column("better and cheaper", "share of resamples", digits=3),
-        Column("n", "questions"),
-    )
-    rows = tuple(
-        (
-            place,
-            TITLES[other],
-            Number.of(pair.measures["f1"].difference),
-            Number.of(pair.measures["tokens"].difference),
-            pair.better_and_cheaper,
-            pair.n,
-        )
-        for (place, other), pair in pairs.items()
-    )
-    title = f"{TITLES[asked.of]} minus each other method, on the same questions"
-    return Table("differences", title, columns, rows, "10,000 paired resamples.")
-
-
-def _numbers(
-    points: Mapping[str, list[Point]],
-    shares: Mapping[str, Mapping[str, float]],
-    pairs: Mapping[tuple[str, str], PairedComparison],
-    asked: Asked,
-) -> dict[str, object]:
-    return {
-        "of": asked.of,
-        "points": {
-            place: {
-                p.method: {
-                    "f1": p.f1,
-                    "tokens": p.tokens,
-                    "on_front": p.front,
-                    "share_on_front": shares[place][p.method],
-                }
-                for p in each
-            }
-            for place, each in points.items()
-        },
-        "differences": [
-            {
-                "dataset": place,
-                "against": other,
-                "f1": Number.of(pair.measures["f1"].difference),
-                "tokens": Number.of(pair.measures["tokens"].difference),
-                "better_and_cheaper": pair.better_and_cheaper,
-                "n": pair.n,
-            }
-            for (place, other), pair in pairs.items()
-        ],
-    }
-
-
-def _published(found: _Compared) -> Iterator[Beside]:
-    tables = published_tables()
-    f1, tokens = tables["gpt_oss_f1"], tables["gpt_oss_main_tokens"]
-    place = found.places()[0]
-    for method in found.methods:
-        if method not in f1.rows:
-            continue
-        ours = {name: found.estimate(method, place, name) for name in ("f1", "tokens")}
-        if (theirs := f1.rows[method].mean) is not None:
-            yield Beside(f"{TITLES[method]}, mean F1", theirs, Number.of(ours["f1"]))
-        if (theirs := tokens.rows[method].mean) is not None:
-            t = ours["tokens"]
-            low, high = (None if side is None else side / 1000 for side in (t.low, t.high))
-            number = Number(t.mean / 1000, low, high, t.few)
-            yield Beside(f"{TITLES[method]}, thousand tokens per question", theirs, number, digits=2)
-    for dataset in found.datasets:
-        for method in found.methods:
-            if (theirs := f1.value(method, dataset)) is not None:
-                ours_here = Number.of(found.estimate(method, dataset, "f1"))
-                yield Beside(f"{TITLES[method]}, F1 on {dataset}", theirs, ours_here)
 
 
 FRONTIER = Study(

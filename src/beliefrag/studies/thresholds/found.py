@@ -1,0 +1,56 @@
+"""All numbers of the thresholds study, worked out from visited states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from beliefrag.method import Thresholds
+from beliefrag.studies.result import Number
+from beliefrag.studies.thresholds.gates import GATES
+from beliefrag.studies.thresholds.reached import Reached, reached
+from beliefrag.studies.thresholds.scales import Placed, Scale
+from beliefrag.studies.visited import Visited
+
+__all__ = ["Found", "find"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the study found."""
+
+    visited: Visited
+    datasets: tuple[str, ...]
+    raw: Mapping[str | None, Placed]
+    calibrated: Mapping[str | None, Placed]
+    """By dataset, and for all under None."""
+    spreads: Mapping[str, Number]
+    """Of raw and calibrated medians, of their difference, and of the quantiles; empty with a single dataset."""
+    gates: tuple[Reached, ...]
+    """By dataset, and pooled."""
+
+    @property
+    def pooled(self) -> list[Reached]:
+        """The gates on the states of all datasets."""
+        return [each for each in self.gates if each.dataset is None]
+
+
+def find(visited: Visited, datasets: tuple[str, ...], thresholds: Thresholds) -> Found:
+    """Works everything out for the states of these datasets."""
+    raw = Scale(visited, visited.column(lambda s: s.belief.sufficiency), thresholds.answer)
+    calibrated = Scale(visited, visited.column(lambda s: s.answerability or 0.0), thresholds.answer)
+    spreads: dict[str, Number] = {}
+    if len(datasets) > 1:
+        spreads = {
+            "raw": raw.median_spread(datasets),
+            "calibrated": calibrated.median_spread(datasets),
+            "difference": visited.number(
+                lambda w: calibrated.median_spreads(w, datasets) - raw.median_spreads(w, datasets)
+            ),
+            "raw_below_threshold": raw.below_spread(datasets),
+            "calibrated_below_threshold": calibrated.below_spread(datasets),
+        }
+    places: Sequence[str | None] = (*datasets, None)
+    gates = tuple(reached(visited, gate, thresholds, place) for place in places for gate in GATES.values())
+    rows = [{place: scale.placed(place) for place in places} for scale in (raw, calibrated)]
+    return Found(visited, datasets, rows[0], rows[1], spreads, gates)
