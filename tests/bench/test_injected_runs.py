@@ -61,7 +61,7 @@ def test_noise_comes_from_the_corpus_and_the_record_names_it(tmp_path: Path) -> 
 
 def test_all_methods_and_every_rerun_face_the_same_noise(tmp_path: Path) -> None:
     data = write_snippets(tmp_path)
-    how = {"injection": Injection(noise=0.4), "splits": ("noise",)}
+    how: dict[str, Any] = {"injection": Injection(noise=0.4), "splits": ("noise",)}
     static, again = run(tmp_path, data, **how), run(tmp_path, data, "again", **how)
     crag = run(tmp_path, data, "crag", methods=("adaptive_rag",), **how)
     assert comparable(static) == comparable(again)

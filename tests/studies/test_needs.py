@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from beliefrag.bench.injection import Injection
+from beliefrag.methods.intervention import Frozen
 from beliefrag.settings import Settings
 from beliefrag.studies import Asked, Kind, NeededRun, StudyError
 from beliefrag.studies.catalogue import STUDIES, studies_named
@@ -75,11 +78,31 @@ def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
         (NeededRun("r", ("static",), kind=ROWS), "it has no datasets of rows"),
         (NeededRun("r", ("static",), changes={"thresholds.answer": 0.55}), "its thresholds.answer is 0.5, not 0.55"),
         (NeededRun("r", ("static",), changes={"thresholds.answer": 0.5}), ""),
+        (NeededRun("r", ("static",), intervene=lambda *_: Frozen()), "its episodes rest on those of another run"),
+        (NeededRun("r", ("static",), injection=Injection(noise=0.4)), "its searches had nothing injected"),
     ],
 )
 def test_a_run_stands_in_where_it_has_what_is_needed(need: NeededRun, reason: str) -> None:
     assert unfit(need, RUN) == reason
     assert stand_ins([need], {"mine": RUN}) == ({} if reason else {"r": "mine"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"injection": Injection(noise=0.4)}, "its searches had 40 % irrelevant passages, drawn by seed 0"),
+        ({"interventions": {"d": "frozen"}}, "its episodes do not decide with their own answerability"),
+    ],
+)
+def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_ordinary_one(
+    changes: dict[str, Any], reason: str
+) -> None:
+    assert unfit(NeededRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes)) == reason
+
+
+def test_an_injected_run_stands_in_where_just_that_is_needed() -> None:
+    run = run_record({"d": ["q0"]}, ("static",), injection=Injection(noise=0.4, seed=3))
+    assert unfit(NeededRun("r", ("static",), injection=Injection(noise=0.4)), run) == ""
 
 
 def test_a_run_that_is_of_no_use_is_refused_with_the_reason() -> None:
