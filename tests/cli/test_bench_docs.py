@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset, write_script
+from tests.support.study_data import write_snippets
 
 PAGE = Path(__file__).parents[2] / "docs" / "bench.md"
 
@@ -20,6 +21,12 @@ def test_the_commands_of_the_page_work(
 ) -> None:
     for name in ("hotpotqa", "musique"):
         write_dataset(home / "data", name, 5)
+    write_snippets(home / "data", questions=3)
+    (home / "notes").mkdir()
+    for k in range(30):
+        text = "The Fram was launched in Larvik." if k == 0 else f"Rye dough number {k} rests."
+        (home / "notes" / f"{k}.txt").write_text(text, encoding="utf-8")
+    (home / "asked.csv").write_text("question,answers\nWhich town launched the Fram?,Larvik\n", encoding="utf-8")
     monkeypatch.setenv("BELIEFRAG_MODEL", write_script(home))
     monkeypatch.setenv("BELIEFRAG_BORROW", "published")
     monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")

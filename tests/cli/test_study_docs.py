@@ -12,6 +12,7 @@ import pytest
 from beliefrag.studies.catalogue import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset, write_script
+from tests.support.study_data import write_rows, write_snippets
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
 
@@ -21,6 +22,8 @@ def test_the_commands_of_the_page_work(
 ) -> None:
     for name in ("hotpotqa", "musique"):
         write_dataset(home / "data", name, 5)
+    write_snippets(home / "data", questions=2)
+    write_rows(home / "data", questions=2)
     monkeypatch.setenv("BELIEFRAG_MODEL", write_script(home))
     monkeypatch.setenv("BELIEFRAG_BORROW", "published")
     monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")

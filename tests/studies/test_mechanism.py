@@ -103,6 +103,8 @@ def test_only_questions_that_every_variant_finished_are_compared() -> None:
         ({"seed": 1}, "seed"),
         ({"thresholds": {**asdict(Thresholds()), "answer": 0.6}}, "threshold answer"),
         ({"interventions": {}}, ""),
+        ({"prompts": {"a prompt of later": "0"}}, ""),
+        ({"thresholds": {"answer": 0.5}}, ""),
     ],
 )
 def test_runs_that_differ_in_more_than_what_is_studied_are_told_apart(changes: dict[str, Any], what: str) -> None:

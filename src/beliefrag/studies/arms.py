@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from beliefrag.bench.cells import MEAN
 from beliefrag.bench.record import RunRecord
 from beliefrag.bench.statistics import PairedComparison, compare_over_datasets, mean_over_datasets
 from beliefrag.fitting.states import Label
+from beliefrag.method import Thresholds
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number
 
@@ -95,11 +96,15 @@ def unlike(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozen
         other: Another.
         studied: Thresholds in which they are meant to differ.
     """
-    for name in ("model", "verifier", "searched_with", "seed", "budget", "prompts", "calibration"):
+    for name in ("model", "verifier", "retriever", "seed", "budget", "calibration"):
         if getattr(one, name) != getattr(other, name):
-            return name.replace("searched_with", "retriever")
-    names = (one.thresholds.keys() | other.thresholds.keys()) - studied
-    return next((f"threshold {n}" for n in sorted(names) if one.thresholds.get(n) != other.thresholds.get(n)), "")
+            return name
+    # A prompt that one of them did not have yet shaped nothing in it; a threshold stood at its default.
+    for name in sorted(one.prompts.keys() & other.prompts.keys()):
+        if one.prompts[name] != other.prompts[name]:
+            return f"prompt {name}"
+    first, second = ({**asdict(Thresholds()), **run.thresholds} for run in (one, other))
+    return next((f"threshold {n}" for n in sorted(first.keys() - studied) if first[n] != second.get(n)), "")
 
 
 def _values(recording: Recording, method: str, dataset: str, label: Label) -> dict[str, dict[str, float]]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from beliefrag.methods import TITLES
+from beliefrag.studies.arms import unlike
 from beliefrag.studies.need import NeededRun
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
@@ -19,6 +20,7 @@ from beliefrag.studies.robustness.runs import (
     LEVELS,
     METHOD,
     ORDINARY_RUN,
+    noise_run,
     runs,
 )
 from beliefrag.studies.study import Asked, Study
@@ -158,6 +160,9 @@ def _numbers(found: Found) -> dict[str, Any]:
 
 def _notes(found: Found, recordings: Mapping[str, Recording], asked: Asked) -> Iterator[str]:
     yield f"An answer is right by {asked.label}; an abstention is not."
+    ordinary, web = (recordings[name].run for name in (ORDINARY_RUN, noise_run(0.0)))
+    if what := unlike(ordinary, web):
+        yield f"The runs of ordinary evidence and of web snippets differ in the {what} too, not in their source alone."
     if found.dropped:
         yield f"{found.dropped} questions are left out of the noise: not every method finished them at every level."
     for name, recording in recordings.items():
