@@ -86,7 +86,7 @@ def create_app(
 
 def _respond(request: Request, problem: Problem) -> Response:
     note, path = note_of(request.scope), request.url.path
-    if problem.status < 500:
+    if note.outcome is None:
         note.refused = problem.code
     if problem.status == 422 and speaks_openai(path):
         problem.status = 400  # what OpenAI's API answers for a value that it cannot use

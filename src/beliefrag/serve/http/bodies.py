@@ -53,7 +53,7 @@ class BodyLimit:
     async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
         """The body; None if the client left before it was there."""
         said = headers.get("content-length", "")
-        if said.isdigit() and int(said[:20]) > self._limits.request_bytes:
+        if said.isdecimal() and int(said[:20]) > self._limits.request_bytes:
             raise self._too_large()
         body = bytearray()
         try:

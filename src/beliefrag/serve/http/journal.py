@@ -99,7 +99,7 @@ class Journal:
             }
         if note.cause is not None:
             fields["cause"] = note.cause
-        _log.info("request", extra={"fields": fields})
+        _log.log(logging.WARNING if status >= 500 else logging.INFO, "request", extra={"fields": fields})
 
 
 def _broken(note: Note, error: Exception) -> dict[str, Any]:
