@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +114,10 @@ def test_the_document_names_every_route_and_says_where_the_token_is_needed(tmp_p
     assert {"401", "413", "422", "429", "502", "503", "504"} <= set(refusals)
     assert "Retry-After" in refusals["429"]["headers"]
     assert "security" not in str(app_of(tmp_path).openapi())
+
+
+def test_the_document_refers_to_nothing_that_it_does_not_hold(tmp_path: Path) -> None:
+    document = app_of(tmp_path).openapi()
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
+    assert named and named <= set(document["components"]["schemas"])
+    assert "422" not in document["paths"]["/v1/chat/completions"]["post"]["responses"], "OpenAI's API answers 400"

@@ -117,6 +117,16 @@ async def _http(request: Request, error: Exception) -> Response:
     return _respond(request, problem)
 
 
+def _forget_the_form_of_fastapi(document: dict[str, Any]) -> None:
+    """Takes out its own 422, which it adds wherever we did not give one: refusals have our forms here."""
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
+                del operation["responses"]["422"]
+
+
 def _document(app: FastAPI, *, secured: bool) -> None:
     """Completes the OpenAPI document with the forms of refusals and with the token."""
     document = app.openapi()
@@ -125,8 +135,7 @@ def _document(app: FastAPI, *, secured: bool) -> None:
         schema = form.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas |= schema.pop("$defs", {})
         schemas[form.__name__] = schema
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
+    _forget_the_form_of_fastapi(document)
     if secured:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         for path, methods in document["paths"].items():
