@@ -71,9 +71,9 @@ def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[str]:
+def serving(folder: Path, *arguments: str, kind: str = "http") -> Iterator[str]:
     """The server of the documents, at a free port; gives its address. It must end well when it is told to."""
-    words = [sys.executable, "-m", "beliefrag", "serve", "http", *arguments, "--port", "0"]
+    words = [sys.executable, "-m", "beliefrag", "serve", kind, *arguments, "--port", "0"]
     with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
@@ -94,8 +94,9 @@ def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServe
     chat_server.play(
         lambda request: completion(json.dumps(VERDICT) if "response_format" in request.body else "the head of finance")
     )
-    if command.startswith("beliefrag serve http"):
-        with serving(practice, *shlex.split(command)[3:]) as address:
+    if command.startswith("beliefrag serve http") or command.endswith(" --http"):
+        kind, *arguments = shlex.split(command)[2:]
+        with serving(practice, *arguments, kind=kind) as address:
             assert httpx2.get(f"{address}/v1/readyz").json()["status"] == "ready"
         return
     if command.startswith("curl "):

@@ -13,15 +13,13 @@ from collections.abc import Iterator, Sequence
 from mcp.server.stdio import stdio_server
 from starlette.types import ASGIApp
 
-from beliefrag.serve.http.server import Server, address_of
+from beliefrag.serve.http.server import Server
 from beliefrag.serve.http.service import Service
-from beliefrag.serve.mcp.app import PATH, create_mcp_app
+from beliefrag.serve.mcp.app import create_mcp_app
 from beliefrag.serve.mcp.leaving import Leaving
 from beliefrag.serve.mcp.server import create_server
 
 __all__ = ["McpServer", "serve_mcp_http", "serve_mcp_stdio"]
-
-_log = logging.getLogger(__name__)
 
 
 def serve_mcp_stdio(service: Service) -> None:
@@ -72,13 +70,8 @@ def serve_mcp_http(
 ) -> None:
     """Serves until SIGINT or SIGTERM, then lets calls under way finish within the grace."""
     app, leaving = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
-
-    async def run() -> None:
-        _log.info("listening", extra={"fields": {"address": address_of(bound) + PATH}})
-        await McpServer(app, service, leaving).serve(sockets=[bound])
-
     with _library_log():
-        asyncio.run(run())
+        asyncio.run(McpServer(app, service, leaving).serve(sockets=[bound]))
 
 
 class McpServer(Server):

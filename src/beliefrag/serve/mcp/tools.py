@@ -93,7 +93,9 @@ class Tools:
         try:
             return as_result(await tool(context, params, note))
         except Problem as problem:
-            note.refused = problem.code
+            # An episode that was played and failed has an outcome; it was not refused.
+            if note.outcome is None:
+                note.refused = problem.code
             return as_error(problem)
         except BeliefRAGError as error:
             note.refused = type(error).__name__
