@@ -11,10 +11,11 @@ export interface Series {
   readonly thresholds: readonly Threshold[];
 }
 
-const WIDTH = 240;
+const WIDTH = 272;
 const HEIGHT = 104;
 const LEFT = 24;
-const RIGHT = 10;
+const RIGHT = 84;
+const LINE = 11;
 const TOP = 8;
 const BOTTOM = 18;
 
@@ -22,16 +23,16 @@ const DRAWN: readonly { title: string; of: (step: Step) => number | null | undef
   {
     title: "answerability",
     of: (step) => step.answerability,
-    thresholds: [["answer", "answers from"], ["abstain_answerability", "may abstain below"], ["least_answerability", "holds back below"]],
+    thresholds: [["answer", "answer \u2265"], ["abstain_answerability", "abstain <"], ["least_answerability", "hold back <"]],
   },
-  { title: "retrieval value", of: (step) => step.retrieval_value, thresholds: [["retrieval_value", "searches from"]] },
-  { title: "sufficiency", of: (step) => step.belief?.["sufficiency"], thresholds: [["abstain_sufficiency", "may abstain below"]] },
-  { title: "reliability", of: (step) => step.belief?.["reliability"], thresholds: [["reliability", "corrects below"]] },
-  { title: "conflict", of: (step) => step.belief?.["conflict"], thresholds: [["conflict", "corrects from"]] },
-  { title: "uncertainty", of: (step) => step.belief?.["uncertainty"], thresholds: [["abstain_uncertainty", "may abstain above"]] },
+  { title: "retrieval value", of: (step) => step.retrieval_value, thresholds: [["retrieval_value", "search \u2265"]] },
+  { title: "sufficiency", of: (step) => step.belief?.["sufficiency"], thresholds: [["abstain_sufficiency", "abstain <"]] },
+  { title: "reliability", of: (step) => step.belief?.["reliability"], thresholds: [["reliability", "correct <"]] },
+  { title: "conflict", of: (step) => step.belief?.["conflict"], thresholds: [["conflict", "correct \u2265"]] },
+  { title: "uncertainty", of: (step) => step.belief?.["uncertainty"], thresholds: [["abstain_uncertainty", "abstain >"]] },
   { title: "gap", of: (step) => step.belief?.["gap"], thresholds: [] },
   { title: "cost", of: (step) => step.belief?.["cost"], thresholds: [] },
-  { title: "novelty", of: (step) => step.diagnostics?.["novelty"], thresholds: [["novelty", "rewrites below"]] },
+  { title: "novelty", of: (step) => step.diagnostics?.["novelty"], thresholds: [["novelty", "rewrite <"]] },
 ];
 
 /** The numbers of an episode over its steps; those that its method does not have are left out. */
@@ -73,9 +74,10 @@ function chart({ title, values, thresholds }: Series, steps: number): HTMLElemen
       { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spoken(title, values, thresholds) },
       [0, 0.5, 1].map((value) => grid(value, steps)),
       values.map((_, step) => s("text", { class: "axis", x: place(step, 0, steps).x, y: HEIGHT - 4, "text-anchor": "middle" }, step + 1)),
-      thresholds.map(({ value, label }) => threshold(value, label, steps)),
+      thresholds.map(({ value }) => bound(value, steps)),
       s("path", { class: "line", d: path }),
       points.map(({ x, y, value, step }) => s("circle", { class: "point", cx: x, cy: y, r: 3 }, s("title", {}, `step ${step + 1}: ${share(value)}`))),
+      labelled(thresholds).map(({ y, told }) => s("text", { class: "threshold", x: WIDTH - RIGHT + 6, y: y + 3 }, told)),
     ),
   );
 }
@@ -85,16 +87,20 @@ function grid(value: number, steps: number): SVGElement {
   return s("g", {}, s("line", { class: "grid", x1: x, y1: y, x2: WIDTH - RIGHT, y2: y }), s("text", { class: "axis", x: LEFT - 5, y: y + 3, "text-anchor": "end" }, value));
 }
 
-function threshold(value: number, label: string, steps: number): SVGElement {
+function bound(value: number, steps: number): SVGElement {
   const { x, y } = place(0, value, steps);
-  // The label stands on the side that it speaks of, unless there is no room.
-  const above = label.endsWith("below") ? value < 0.12 : value < 0.85;
-  return s(
-    "g",
-    { class: "threshold" },
-    s("line", { x1: x, y1: y, x2: WIDTH - RIGHT, y2: y }),
-    s("text", { x: WIDTH - RIGHT, y: above ? y - 3 : y + 10, "text-anchor": "end" }, `${label} ${share(value)}`),
-  );
+  return s("line", { class: "threshold", x1: x, y1: y, x2: WIDTH - RIGHT, y2: y });
+}
+
+/** Where the labels of thresholds stand, from the top: beside their lines, pushed apart where they would touch. */
+export function labelled(thresholds: readonly Threshold[]): { y: number; told: string }[] {
+  const sorted = [...thresholds].sort((a, b) => b.value - a.value);
+  let free = -Infinity;
+  return sorted.map(({ value, label }) => {
+    const y = Math.max(place(0, value, 2).y, free);
+    free = y + LINE;
+    return { y, told: `${label} ${share(value)}` };
+  });
 }
 
 function spoken(title: string, values: readonly (number | null)[], thresholds: readonly Threshold[]): string {

@@ -83,7 +83,7 @@ function live(main: HTMLElement): Promise<void> {
       h("div", { class: "top" }, question(episode), h("div", { class: "tools" },
         h("span", { class: episode.outcome === "running" ? "tag running" : "tag" }, episode.outcome === "running" ? "live" : "ended"),
         h("a", { class: "button", href: "/episode/0/export", download: true }, "export as one file"))),
-      episodeView(episode, promptsOf(0), Math.max(episode.steps.length, 2)),
+      episodeView(episode, promptsOf(0), episode.steps.length),
     );
     restore(main, open);
     const last = episode.steps.at(-1);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { place, series } from "../src/charts.ts";
+import { labelled, place, series } from "../src/charts.ts";
 import { tracks } from "../src/evidence.ts";
 import { roundUp, spots } from "../src/figure.ts";
 import { correctnessOf } from "../src/signs.ts";
@@ -39,7 +39,7 @@ test("charts show what the method has, with the thresholds that are in force", (
   const held = { sufficiency: 0.3, reliability: 0.5, conflict: 0, uncertainty: 0.6, gap: 0.9, cost: 0 };
   const drawn = series(episode([step(0, { belief: held, answerability: 0.2 })], { thresholds: { answer: 0.5, conflict: 0.4 } }));
   assert.deepEqual(drawn.map(({ title }) => title), ["answerability", "sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost"]);
-  assert.deepEqual(drawn[0]?.thresholds, [{ value: 0.5, label: "answers from" }]);
+  assert.deepEqual(drawn[0]?.thresholds, [{ value: 0.5, label: "answer \u2265" }]);
   assert.deepEqual(drawn[1]?.thresholds, []);
   assert.deepEqual(series(episode([step(0, {})])), []);
 });
@@ -47,6 +47,13 @@ test("charts show what the method has, with the thresholds that are in force", (
 test("a value outside 0 and 1 stays in the picture", () => {
   assert.equal(place(0, 7, 3).y, place(0, 1, 3).y);
   assert.equal(place(0, -1, 3).y, place(0, 0, 3).y);
+});
+
+test("labels of thresholds stand beside their lines and never touch", () => {
+  const [first, second] = labelled([{ value: 0.45, label: "abstain <" }, { value: 0.5, label: "answer \u2265" }]);
+  assert.equal(first?.told, "answer \u2265 0.50");
+  assert.equal(first?.y, place(0, 0.5, 2).y);
+  assert.ok((second?.y ?? 0) - (first?.y ?? 0) >= 11);
 });
 
 test("the judge's word goes before F1, and no score is not wrong", () => {

@@ -168,7 +168,7 @@ class LiveSource:
     """
 
     kind: Literal["live"] = "live"
-    name = "an episode under way"
+    name = "beliefrag ask"
 
     def __init__(self, thresholds: Mapping[str, float]) -> None:
         self._thresholds = thresholds
