@@ -28,7 +28,7 @@ from beliefrag.view.sources import RunSource
 
 METHODS = ("static", "iterative", "crag", "beliefrag")
 DATASETS = ("first", "second")
-WORDS = "ship river builder harbour island engine valley bridge museum painter actor composer".split()
+WORDS = ("ship", "river", "builder", "harbour", "island", "engine", "valley", "bridge", "museum", "painter", "actor")
 PATTERNS = (
     ("RETRIEVE", "ANSWER"),
     ("RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"),
@@ -125,10 +125,10 @@ def write_run(folder: Path, count: int) -> int:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it takes."""
-    start = time.perf_counter()
+    """How long a processor works on it: what else a machine does is not in it."""
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def parse(folder: Path) -> None:
@@ -179,7 +179,7 @@ def measure(count: int, pages: int) -> dict[str, Any]:
     return {
         "episodes": count,
         "megabytes": round(size / 1e6, 1),
-        "seconds": {
+        "processor seconds": {
             "parse the file": round(parsing, 3),
             "index it": round(building, 3),
             "open the index again": round(again, 4),

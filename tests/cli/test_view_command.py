@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import subprocess
@@ -116,11 +115,16 @@ def test_no_open_goes_with_view(beliefrag: Command, asking: tuple[str | Path, ..
 
 def test_a_browser_is_opened_where_there_is_a_screen_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(viewing.webbrowser, "open", lambda address: opened.append(address) or True)
+
+    def remember(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", remember)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(viewing.sys, "platform", "linux")
+    monkeypatch.setattr("sys.platform", "linux")
     assert not viewing._opened("http://here")
-    monkeypatch.setitem(os.environ, "DISPLAY", ":0")
+    monkeypatch.setenv("DISPLAY", ":0")
     assert viewing._opened("http://here")
     assert opened == ["http://here"]
