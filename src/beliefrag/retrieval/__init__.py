@@ -1,8 +1,8 @@
 """Finding passages: an embedded BM25 engine, readers for documents, and the protocol that any other engine can meet.
 
 `index_paths` turns files into an index, `Bm25Index` searches one, `IndexWriter` changes one passage by passage, and
-`docs_index` gives a ready index for documents that somebody points at. `InjectedRetriever` makes any retriever imperfect
-on purpose.
+`docs_index` gives a ready index for documents that somebody points at. `InjectedRetriever` makes any retriever
+imperfect on purpose.
 """
 
 from beliefrag.retrieval.docs_cache import docs_index, docs_index_path
