@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from beliefrag.errors import SettingsError
+from beliefrag.method import Thresholds
 from beliefrag.telemetry import Tracing, open_tracing
 from tests.support.collector import Collector
 from tests.support.serving import ANSWER, PASSAGES, QUERY, QUESTION, REPLY, SURE, UNSURE, opened, served, wait_for
@@ -112,12 +113,13 @@ def test_an_episode_that_was_cancelled_leaves_its_spans(tmp_path: Path) -> None:
     assert (chain.attributes or {})["beliefrag.outcome"] == "cancelled"
 
 
-def test_rewriting_and_nothing_missing_are_marked(tmp_path: Path) -> None:
+def test_a_search_that_was_not_made_is_marked_and_has_no_span(tmp_path: Path) -> None:
     recorded = Recorded()
-    with served(*opened(tmp_path, UNSURE, QUERY, REPLY), tracing=recorded.tracing) as server:
-        server.ask(thresholds={"answer": 0.9})
-    names = [event.name for event in recorded.spans[-1].events]
-    assert names.count("decided") >= 2
+    eager = Thresholds(answer=0.9, retrieval_value=0.0)
+    with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=eager), tracing=recorded.tracing) as server:
+        server.ask()
+    assert "nothing missing" in [event.name for event in recorded.spans[-1].events]
+    assert [kind(span) for span in recorded.spans].count("RETRIEVER") == 1
 
 
 def test_spans_go_to_the_collector_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
