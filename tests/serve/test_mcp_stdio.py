@@ -196,6 +196,19 @@ async def test_a_client_that_closes_the_pipe_stops_the_model_and_ends_the_server
         server.stdin = None
 
 
+def test_a_client_that_dies_ends_the_server_without_a_complaint(folder: Path) -> None:
+    with start(folder) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdout.close()
+        server.stdin.write(OPENING)
+        server.stdin.close()
+        assert server.wait(timeout=90) == 0
+        assert server.stderr.read() == ""
+        server.stdin = None
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_server_though_its_client_says_nothing(
     folder: Path, number: signal.Signals, code: int

@@ -39,7 +39,11 @@ def serve_mcp_stdio(service: Service) -> None:
             os._exit(128 + signalled.result())
         signalled.cancel()
         await service.aclose()
-        serving.result()
+        try:
+            serving.result()
+        except* ConnectionError:
+            # The client died without closing its end first: nobody is left to be told.
+            pass
 
     with _library_log():
         asyncio.run(run())
