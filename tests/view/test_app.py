@@ -179,3 +179,17 @@ def test_without_its_dataset_a_run_can_be_viewed_and_says_what_is_lacking(played
         assert episode["gold"] is None
         assert "--data" in episode["notes"][0]
         assert "not here" in known.get("/api/episode/1/prompts").json()["absent"]
+
+
+def test_an_error_of_our_own_is_told_in_the_page_and_on_the_terminal(
+    played: Played, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    with ViewServer(RunSource(played.run)) as running, client(running) as known:
+        monkeypatch.setattr("beliefrag.view.sources.RunSource.episode", broken)
+        answer = known.get("/api/episode/1")
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "Internal error, ZeroDivisionError: a mistake."}
+    assert [record.name for record in caplog.records] == ["beliefrag.view.app"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,8 @@ from beliefrag.view.export import asset, export_name, export_page
 from beliefrag.view.sources import LiveSource, RunSource, Source
 
 __all__ = ["make_app"]
+
+_log = logging.getLogger(__name__)
 
 _ASSETS = {"app.js": "text/javascript", "app.css": "text/css", "icon.svg": "image/svg+xml"}
 _GLANCE = 0.1
@@ -37,6 +40,12 @@ def make_app(source: Source, closing: Callable[[], bool] = lambda: False) -> Fas
     @app.exception_handler(BeliefRAGError)
     def failed(_: Request, error: BeliefRAGError) -> JSONResponse:
         return JSONResponse({"error": str(error)}, 404 if isinstance(error, NotHere) else 500)
+
+    @app.exception_handler(Exception)
+    def broke(request: Request, error: Exception) -> JSONResponse:
+        _log.warning("The page %s failed: %s: %s", request.url.path, type(error).__name__, error)
+        _log.debug("The error came from here:", exc_info=error)
+        return JSONResponse({"error": f"Internal error, {type(error).__name__}: {error}."}, 500)
 
     @app.get("/assets/{name}")
     def give_asset(name: str) -> Response:

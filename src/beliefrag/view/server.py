@@ -51,8 +51,15 @@ class ViewServer:
         """Where a browser finds it, with the key."""
         self._closing = False
         app = Guard(make_app(source, lambda: self._closing), token, self.port)
+        # What goes wrong is told by the application; the server's own lines would only repeat it.
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=2
+            app,
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
