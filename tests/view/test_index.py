@@ -63,6 +63,15 @@ def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_ear
     assert index.record(number)["answer"] == "Moss"  # type: ignore[index]
 
 
+def test_half_a_surrogate_pair_in_an_answer_stops_nothing(folder: Path, tmp_path: Path) -> None:
+    append(folder, records(folder)[0] | {"question_id": "half", "answer": "a\ud800b"})
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    found = index.rows("SELECT id, answer FROM episodes WHERE question_id = 'half'")[0]
+    assert found["answer"] == "a\N{REPLACEMENT CHARACTER}b"
+    assert index.record(found["id"])["answer"] == found["answer"]  # type: ignore[index]
+
+
 def test_a_line_that_is_being_written_waits_for_its_end(folder: Path, tmp_path: Path) -> None:
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()

@@ -83,6 +83,14 @@ def test_a_trace_with_a_value_of_another_type_is_refused(trace: Path, tmp_path: 
         TraceSource(file)
 
 
+def test_half_a_surrogate_pair_is_shown_as_a_replacement(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "halves.jsonl"
+    file.write_bytes(trace.read_bytes().replace(b'"answer":"Larvik"', b'"answer":"L\\ud800k \\ud83d\\ude80"'))
+    episode = TraceSource(file).episode(0)
+    assert episode.answer == "L\N{REPLACEMENT CHARACTER}k \N{ROCKET}"
+    assert json.loads(episode.model_dump_json())["answer"] == episode.answer
+
+
 def test_every_beginning_of_an_episode_can_be_shown(trace: Path) -> None:
     records = read_trace(trace)
     for known in range(len(records) + 1):

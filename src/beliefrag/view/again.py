@@ -25,6 +25,7 @@ from beliefrag.errors import BeliefRAGError
 from beliefrag.result import Result
 from beliefrag.settings import Settings
 from beliefrag.view.errors import NotHere
+from beliefrag.view.lines import mended
 from beliefrag.view.shape import MessageView, PromptsView
 
 __all__ = ["Replayer"]
@@ -70,7 +71,7 @@ class Replayer:
         played = episode_record(
             Result.of(seen), labelled, dataset=record["dataset"], method=record["method"], seed=record["seed"]
         )
-        again = json.loads(json.dumps(played))
+        again = mended(json.loads(json.dumps(played)))
         if missed := (again.get("error") or {}).get("message", "") if again["outcome"] != record["outcome"] else "":
             raise NotHere(
                 f"The prompts are not in the run, and the replies to make them again are not in the cache: {missed}",
@@ -80,7 +81,9 @@ class Replayer:
             raise NotHere("The prompts are not in the run, and playing the episode again took another way.")
         calls = (event for event in seen if isinstance(event, events.CallFinished))
         return PromptsView(
-            calls=tuple(tuple(MessageView(**message) for message in call.messages) for call in calls),
+            calls=tuple(
+                tuple(MessageView.model_validate(mended(dict(message))) for message in call.messages) for call in calls
+            ),
             source="made again from the reply cache: every step and every reply came out as recorded",
         )
 

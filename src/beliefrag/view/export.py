@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from importlib.resources import files
 
@@ -29,9 +28,7 @@ def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    data = json.dumps(
-        {"episode": episode.model_dump(mode="json"), "prompts": prompts.model_dump(mode="json")}, ensure_ascii=True
-    )
+    data = f'{{"episode":{episode.model_dump_json()},"prompts":{prompts.model_dump_json()}}}'
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

@@ -18,10 +18,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from beliefrag.bench.errors import RunError
 from beliefrag.bench.results import EPISODES_FILE, Episode, EpisodeKey
 from beliefrag.paths import cache_dir
 from beliefrag.view.errors import ViewError
+from beliefrag.view.lines import read_line
+from beliefrag.view.rows import UPSERT, episode_row
 
 __all__ = ["RunIndex"]
 
@@ -52,25 +53,6 @@ CREATE INDEX by_seconds ON episodes (seconds);
 CREATE INDEX by_answerability ON episodes (answerability);
 CREATE INDEX by_actions ON episodes (actions);
 """
-_KEY = ("dataset", "method", "question_id", "seed")
-_NUMBERS = (
-    "outcome",
-    "correctness",
-    "answer",
-    "f1",
-    "answerability",
-    "tokens",
-    "calls",
-    "rounds",
-    "seconds",
-    "actions",
-)
-_COLUMNS = (*_KEY, *_NUMBERS, "cause", "words", "offset", "numbers")
-# A line that comes later for the same episode takes its place and keeps its number.
-_UPSERT = (
-    f"INSERT INTO episodes ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - constants
-    f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {', '.join(f'{each} = excluded.{each}' for each in _COLUMNS[4:])}"
-)
 
 
 class RunIndex:
@@ -142,7 +124,7 @@ class RunIndex:
             return None
         with self.path.open("rb") as file:
             file.seek(found[0]["offset"])
-            record: dict[str, Any] = json.loads(file.readline())
+            record: dict[str, Any] = read_line(file.readline())
             return record
 
     def knows_questions(self, dataset: str, gold: str) -> bool:
@@ -211,49 +193,9 @@ class RunIndex:
             for line in file:
                 if not line.endswith(b"\n"):
                     break  # being written, or torn
-                cursor.execute(_UPSERT, self._row(line, end))
+                cursor.execute(UPSERT, episode_row(line, end, self.path))
                 end += len(line)
         db.execute("UPDATE state SET end = ?, edges = ?", (end, _edges(file, end)))
-
-    def _row(self, line: bytes, offset: int) -> tuple[Any, ...]:
-        try:
-            record = json.loads(line)
-            episode = Episode.of(record, offset)
-            answer, error = record["answer"], (record.get("error") or {}).get("message", "")
-            actions = " ".join(step["action"] for step in record["steps"])
-            words = f"{episode.key.question_id}\n{answer or ''}\n{episode.cause}\n{error}".casefold()
-            return (
-                *episode.key,
-                episode.outcome,
-                _correctness(episode),
-                answer,
-                episode.metrics.get("f1"),
-                record["answerability"],
-                episode.usage["tokens"],
-                episode.usage["calls"],
-                episode.usage["searches"],
-                episode.seconds,
-                actions,
-                episode.cause,
-                words,
-                offset,
-                json.dumps([episode.metrics, episode.usage, episode.judge], separators=(",", ":")),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise RunError(
-                f"The line at byte {offset:,} of {self.path} is no episode.",
-                remedy="Delete that line, and give the command of the run again to make up for it.",
-            ) from None
-
-
-def _correctness(episode: Episode) -> str:
-    """The judge's word where there is one, otherwise F1: all of it, some of it or none."""
-    judged, f1 = episode.metrics.get("judge"), episode.metrics.get("f1")
-    if judged is not None:
-        return "right" if judged >= 0.5 else "wrong"
-    if f1 is None:
-        return "unscored"
-    return "wrong" if f1 <= 0 else "right" if f1 >= 1 else "partly"
 
 
 def _edges(file: BinaryIO, end: int) -> str:

@@ -13,6 +13,7 @@ from beliefrag.events import Event, as_record
 from beliefrag.view.again import Replayer
 from beliefrag.view.errors import NotHere, ViewError
 from beliefrag.view.index import RunIndex
+from beliefrag.view.lines import mended
 from beliefrag.view.material import Material
 from beliefrag.view.overview import overview_record
 from beliefrag.view.recorded import episode_of_run
@@ -189,7 +190,7 @@ class LiveSource:
     def feed(self, event: Event) -> None:
         """Takes in one event."""
         with self._lock:
-            self._records.append(as_record(event))
+            self._records.append(mended(as_record(event)))
 
     def episode(self, number: int) -> EpisodeView:
         """The episode so far; its number is 0."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from beliefrag.method.policy import UNSURE
 from beliefrag.methods import TITLES
 from beliefrag.view.errors import ViewError
+from beliefrag.view.lines import read_line
 from beliefrag.view.shape import EpisodeView, MessageView, PromptsView
 
 __all__ = ["episode_of", "prompts_of", "read_trace"]
@@ -45,7 +45,7 @@ def read_trace(path: Path) -> list[Record]:
     records: list[Record] = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            record = json.loads(line)
+            record = read_line(line)
         except ValueError:
             record = None
         if not isinstance(record, dict) or "event" not in record:
