@@ -174,10 +174,25 @@ def test_a_prompt_that_is_new_does_not_stop_an_old_run() -> None:
 
 
 def test_a_threshold_that_did_not_exist_when_a_run_began_stood_at_its_default() -> None:
-    old = run_record(thresholds={"answer": 0.5})
-    assert merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": None})) == old
+    own = {"methods": ("beliefrag",)}
+    old = run_record(thresholds={"answer": 0.5}, **own)
+    assert merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": None}, **own)) == old
     with pytest.raises(RunChanged, match=r"least_answerability None, and is asked to go on with 0.6"):
-        merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": 0.6}))
+        merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": 0.6}, **own))
+
+
+@pytest.mark.parametrize("began", [None, 0.7])
+def test_what_only_a_calibrated_method_keeps_to_is_as_the_first_of_them_has_it(began: float | None) -> None:
+    static = run_record(thresholds={"answer": 0.5, "least_answerability": began})
+    settings = {"borrow": "published", "max_error": 0.1, "concurrency": 8}
+    held = {"methods": ("static", "beliefrag"), "thresholds": {"answer": 0.5, "least_answerability": 0.6}}
+    grown = merged(static, run_record(**held, settings=settings))
+    assert grown.thresholds == {"answer": 0.5, "least_answerability": 0.6}
+    assert grown.settings == {"borrow": "published", "max_error": 0.1}
+    # A method that cannot keep to it may join later, and changes nothing about it.
+    assert merged(grown, static) == grown
+    with pytest.raises(RunChanged, match=r"least_answerability 0.6, and is asked to go on with None"):
+        merged(grown, run_record(methods=("beliefrag",)))
 
 
 def test_a_judge_may_come_later_but_not_change() -> None:

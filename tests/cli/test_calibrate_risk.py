@@ -125,6 +125,23 @@ def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_
         assert outcomes["held"][question] == expected
 
 
+def test_a_run_that_keeps_to_it_grows_by_methods_and_can_be_audited(
+    beliefrag: Command, home: Path, guaranteed: Path
+) -> None:
+    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--verifier", "structured", "--calibration", guaranteed)
+    common = ("bench", "run", "--data", home / "north", "--no-judge", *model, *TARGET, "--out", home / "grown")
+    alone = beliefrag(*common, "--methods", "static")
+    assert alone.code == 0
+    assert "warning: a largest error of 0.5 has no effect here: of all methods only BeliefRAG keeps to it" in alone.err
+    both = beliefrag(*common, "--methods", "static,beliefrag")
+    assert both.code == 0 and "has no effect" not in both.err, both.err
+    assert "abstained" in outcomes_of(home / "grown").values()
+    later = beliefrag(*common, "--methods", "static,no_rag")
+    assert later.code == 0, later.err
+    audited = beliefrag("cache", "audit", home / "grown", "--data", home / "north")
+    assert audited.code == 0 and audited.out.startswith("0 of "), audited.err
+
+
 def outcomes_of(run: Path) -> dict[str, str]:
     lines: list[dict[str, Any]] = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     return {line["question_id"]: line["outcome"] for line in lines}

@@ -21,6 +21,7 @@ from beliefrag.bench.injection import Injection
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.calibration import Circumstances
 from beliefrag.method import ScoreScale, Thresholds
+from beliefrag.methods import CALIBRATED
 from beliefrag.models.prices import Price
 from beliefrag.types import Budget
 
@@ -30,6 +31,10 @@ RUN_FILE = "run.json"
 _FIXED = ("model", "verifier", "retriever", "budget", "thresholds", "seed", "injection")
 _DEFAULTS = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
 """A limit or threshold that did not exist when a run began stood where its default stands."""
+_HOLDS_BACK = "least_answerability"
+"""The threshold that only a method with a calibration can keep to: it shapes the numbers of no other one."""
+_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
+"""What a run's first calibrated method decides with."""
 
 
 class _Strict(BaseModel):
@@ -94,6 +99,11 @@ class RunRecord(_Strict):
     def seen_by_calibration(self) -> int:
         """How many of the questions the calibration was fitted or chosen on."""
         return sum(len(dataset.seen_by_calibration) for dataset in self.datasets.values())
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether one of its methods rests on a calibration."""
+        return not CALIBRATED.isdisjoint(self.methods)
 
     @property
     def circumstances(self) -> Circumstances:
@@ -172,8 +182,16 @@ def merged(before: RunRecord, now: RunRecord) -> RunRecord:
             # The newest word on prices counts: they shape no number, and a mended one should be taken.
             "price": now.price or before.price,
             "judge_price": now.judge_price or before.judge_price,
+            **(_first_calibrated(before, now) if now.calibrated and not before.calibrated else {}),
         }
     )
+
+
+def _first_calibrated(before: RunRecord, now: RunRecord) -> dict[str, Any]:
+    """What a run without a calibrated method left open, as its first one has it."""
+    thresholds = {name: value for name, value in now.thresholds.items() if name == _HOLDS_BACK}
+    settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
+    return {"thresholds": {**before.thresholds, **thresholds}, "settings": {**before.settings, **settings}}
 
 
 def _joined(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
@@ -185,6 +203,8 @@ def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, 
         old, new = getattr(before, name), getattr(now, name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             then, today = ({**_DEFAULTS[name], **values} for values in (old, new))
+            if not (before.calibrated and now.calibrated):
+                then.pop(_HOLDS_BACK, None)
             yield from ((f"{name} {key}", then[key], today.get(key)) for key in then if then[key] != today.get(key))
         elif old != new:
             yield name, old or "none", new or "none"

@@ -23,6 +23,7 @@ from beliefrag.cli.bench_progress import watching
 from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
 from beliefrag.cli.notices import say
 from beliefrag.cli.opening import busy
+from beliefrag.methods import CALIBRATED, SURVEYS, TITLES
 from beliefrag.settings import Settings
 from beliefrag.types import Usage
 
@@ -144,6 +145,10 @@ def tell(prepared: Prepared) -> None:
             f"warning: the calibration {setup.record.calibration.name} was fitted or chosen on {seen:,} of these "
             "questions: BeliefRAG's numbers will flatter it"
         )
+    largest = setup.record.settings.get("max_error")
+    if largest is not None and not {*CALIBRATED, *SURVEYS}.intersection(wanted.methods):
+        keeping = ", ".join(TITLES[name] for name in sorted(CALIBRATED))
+        say(f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it")
     if wanted.injection:
         say(f"injected into what searches find: {wanted.injection}")
     if wanted.injection.counterfactual:
