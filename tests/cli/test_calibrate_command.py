@@ -161,6 +161,17 @@ def test_a_calibration_is_measured_on_states_that_it_has_not_seen(beliefrag: Com
     assert float(told["gain over the base rate"][0]) == pytest.approx(own.quality["brier_gain"], abs=6e-5)
 
 
+def test_the_quality_can_be_told_by_another_run(beliefrag: Command, states: Path) -> None:
+    beliefrag("calibrate", "fit", states, "--out", "mine.json")
+    beliefrag("calibrate", "fit", states, "--out", "same.json", "--quality-on", states)
+    mine, same = load_artifact("mine.json"), load_artifact("same.json")
+    assert mine.fit is not None and same.fit is not None
+    # Of the same run, the questions that are neither fitted nor chosen on are those of xhold.
+    assert same.fit.answerability.held_out == mine.fit.answerability.held_out
+    assert "other questions of made-up for the quality" in same.partition
+    assert same.answerability == mine.answerability
+
+
 def test_a_calibration_that_tells_no_base_rate_is_held_to_that_of_the_states(beliefrag: Command, states: Path) -> None:
     ran = beliefrag("calibrate", "check", "published", "--states", states)
     assert "of these states: the calibration tells none" in ran.out

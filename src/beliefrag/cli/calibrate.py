@@ -47,6 +47,15 @@ def fit(
             help="Fit the chosen kind again on all questions, held-out ones included. It is then marked contaminated.",
         ),
     ] = False,
+    quality_on: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--quality-on",
+            metavar="RUN",
+            help="Tell its quality by the states of this run in place of xhold, on questions that are neither fitted nor "
+            "chosen on; can be given again.",
+        ),
+    ] = None,
     debug: options.Debug = False,
 ) -> None:
     """Fit answerability and retrieval value to the states of runs: on xfit, chosen on xsel, its quality from xhold.
@@ -63,7 +72,13 @@ def fit(
     path = out or runs[0] / "calibration.json"
     _replaceable(path)
     collection = collect(runs)
-    artifact = fit_artifact(collection, wanted or collection.default_label(), name=name, everything=everything)
+    elsewhere = None
+    if quality_on:
+        collect([*runs, *quality_on])  # refuses states that do not mean the same
+        elsewhere = collect(quality_on)
+    artifact = fit_artifact(
+        collection, wanted or collection.default_label(), name=name, everything=everything, elsewhere=elsewhere
+    )
     write_artifact(artifact, path)
     print_artifact(artifact)
     say(f"written: {path}; use it with --calibration {path}")

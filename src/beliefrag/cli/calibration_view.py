@@ -40,7 +40,7 @@ def print_artifact(artifact: Artifact) -> None:
         ("part", "states", "answerable", "questions", "with an answerable state", "with one that is not"),
         list(_counts(told.counts)),
     )
-    print_quality("Answerability on held-out questions (xhold)", told.held_out)
+    print_quality("Answerability on held-out questions", told.held_out)
     chosen = artifact.answerability.kind
     rows = [(kind, f"{score:.4f}", "chosen" if kind == chosen else "") for kind, score in told.selection.items()]
     _section("Brier score of each kind on the questions for choosing (xsel)", ("kind", "Brier", ""), rows)

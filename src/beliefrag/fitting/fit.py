@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from importlib.metadata import version
 
 from beliefrag.bench.partitions import SALT, Partition, partition
@@ -39,7 +39,12 @@ def contaminated(question_ids: Iterable[str]) -> bool:
 
 
 def fit_artifact(
-    collection: Collection, label: Label, *, name: str | None = None, everything: bool = False
+    collection: Collection,
+    label: Label,
+    *,
+    name: str | None = None,
+    everything: bool = False,
+    elsewhere: Collection | None = None,
 ) -> Artifact:
     """Fits answerability and retrieval value to recorded states.
 
@@ -49,6 +54,8 @@ def fit_artifact(
         name: Of the artifact; by default the model's.
         everything: Fit the chosen kind once more, on all questions. The quality that is reported stays that of the fit
             without the held-out ones, and the artifact is contaminated.
+        elsewhere: States that tell the quality in place of xhold, as far as their questions are not among those that
+            are fitted or chosen on.
 
     Raises:
         CalibrationError: There is nothing to fit on.
@@ -56,6 +63,8 @@ def fit_artifact(
     states, left_out = answerable_states(collection.trajectories, label)
     parts = {part: states.of(part) for part in Partition}
     own, choosing, held_out = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
+    if elsewhere is not None:
+        held_out = _others(elsewhere, label, {*own.question_ids, *choosing.question_ids})
     _both_outcomes(own, label)
     fits = fit_kinds(own)
     kind, selection = best(fits, choosing) if len(choosing) else (_FALLBACK, {})
@@ -96,7 +105,7 @@ def fit_artifact(
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; {_partition_words(everything=everything)}",
+        partition=f"{', '.join(corpora)}; {_partition_words(everything=everything, elsewhere=elsewhere)}",
         seed=collection.seed,
         contaminated=contaminated((*learnt, *choosing.question_ids)),
         made=now(),
@@ -148,9 +157,15 @@ def _judge(collection: Collection) -> str:
     return f"{collection.judge}, prompt {collection.runs[0].prompts.get('judge', 'unknown')}"
 
 
-def _partition_words(*, everything: bool) -> str:
+def _others(elsewhere: Collection, label: Label, seen: Set[str]) -> Examples:
+    states, _ = answerable_states(elsewhere.trajectories, label)
+    return Examples(example for example in states.each if example.question_id not in seen)
+
+
+def _partition_words(*, everything: bool, elsewhere: Collection | None) -> str:
     own = "all questions" if everything else "xfit"
-    return f"{own} to fit, xsel to choose, xhold for the quality (by salt {SALT})"
+    told_by = "xhold" if elsewhere is None else f"other questions of {', '.join(elsewhere.corpora())}"
+    return f"{own} to fit, xsel to choose, {told_by} for the quality (by salt {SALT})"
 
 
 def _headline(found: Quality | None) -> dict[str, float]:
