@@ -113,6 +113,14 @@ def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path:
     assert not again.knows_questions("north", "another hash")
 
 
+def test_an_overview_is_kept_for_the_state_that_it_was_made_of(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.keep_overview("one", {"first_line": "x"})
+    assert index.kept_overview("one") == {"first_line": "x"}
+    index.keep_overview("two", {"first_line": "y"})
+    assert index.kept_overview("one") is None
+
+
 def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_path: Path) -> None:
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()

@@ -24,6 +24,7 @@ async function start(): Promise<void> {
     : [];
   const main = frame(about.name, links);
   if (about.kind === "run") onKey(["r"], "the run", () => { location.href = "/"; });
+  replace(main, h("p", { class: "muted" }, "Reading \u2026"));
   const [, page, first, second] = path.split("/");
   try {
     if (page === "episodes") await episodesPage(main);

@@ -26,7 +26,7 @@ from beliefrag.view.rows import UPSERT, episode_row
 
 __all__ = ["RunIndex"]
 
-_VERSION = 1
+_VERSION = 2
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
 _SCHEMA = """
@@ -42,6 +42,7 @@ CREATE TABLE questions (
   dataset TEXT NOT NULL, question_id TEXT NOT NULL, text TEXT NOT NULL, words TEXT NOT NULL,
   PRIMARY KEY (dataset, question_id)
 ) WITHOUT ROWID;
+CREATE TABLE overview (state TEXT NOT NULL, record TEXT NOT NULL);
 CREATE TABLE known_datasets (dataset TEXT PRIMARY KEY, gold TEXT NOT NULL);
 CREATE INDEX by_question ON episodes (dataset, question_id);
 CREATE INDEX by_method ON episodes (method, dataset);
@@ -126,6 +127,17 @@ class RunIndex:
             file.seek(found[0]["offset"])
             record: dict[str, Any] = read_line(file.readline())
             return record
+
+    def kept_overview(self, state: str) -> Any:
+        """The overview that was kept for a state of the run; None where there is none."""
+        found = self.rows("SELECT record FROM overview WHERE state = ?", (state,))
+        return json.loads(found[0]["record"]) if found else None
+
+    def keep_overview(self, state: str, record: Any) -> None:
+        """Keeps an overview: its intervals take seconds on a large run. The one before is forgotten."""
+        with self._lock, self._writing() as db:
+            db.execute("DELETE FROM overview")
+            db.execute("INSERT INTO overview VALUES (?, ?)", (state, json.dumps(record)))
 
     def knows_questions(self, dataset: str, gold: str) -> bool:
         """Whether the texts of a dataset's questions are in the index, for the dataset with this hash."""

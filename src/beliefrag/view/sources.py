@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from beliefrag._version import __version__
 from beliefrag.bench.record import RUN_FILE, RunRecord
 from beliefrag.bench.summary import summary_of
 from beliefrag.events import Event, as_record
@@ -86,7 +88,6 @@ class RunSource:
         self._folder = folder
         self._material = Material(data, run.datasets)
         self._replayer = Replayer(run)
-        self._overview: tuple[object, dict[str, Any]] | None = None
         self._summarising = threading.Lock()
         self.index.refresh()
         for name, record in run.datasets.items():
@@ -101,10 +102,13 @@ class RunSource:
     def overview(self) -> dict[str, Any]:
         """The numbers of the run. They are reckoned again only when the run has grown."""
         with self._summarising:
-            state = (self.index.refresh(), (self._folder / RUN_FILE).stat().st_mtime_ns)
-            if self._overview is None or self._overview[0] != state:
-                self._overview = (state, overview_record(summary_of(self.record, self.index.episodes())))
-            return self._overview[1]
+            run = (self._folder / RUN_FILE).read_bytes()
+            state = f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
+            found: dict[str, Any] | None = self.index.kept_overview(state)
+            if found is None:
+                found = overview_record(summary_of(self.record, self.index.episodes()))
+                self.index.keep_overview(state, found)
+            return found
 
     def episode(self, number: int) -> EpisodeView:
         """One episode, with what its dataset adds."""
