@@ -37,7 +37,7 @@ def test_words_are_sought_in_question_answer_id_and_error(source: RunSource) -> 
     assert {row["question_id"] for row in found(source, text="SHIP north0")} == {"north-q0"}
     assert {row["answer"] for row in found(source, text="larvik")} == {"Larvik"}
     assert {row["question_id"] for row in found(source, text="../../etc")} == {"../../etc/passwd"}
-    assert {row["outcome"] for row in found(source, text="ModelError")} <= {"failed"}
+    assert [row["outcome"] for row in found(source, text="TransportError")] == ["failed"]
     assert found(source, text="%") == []
     assert found(source, text="'; DROP TABLE episodes; --") == []
 
