@@ -24,9 +24,18 @@ def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str
         "seed": 0,
         "outcome": outcome,
         "answer": "Larvik é\n|\u2028",
-        "metrics": {"f1": 1.0},
+        "metrics": {
+            "exact_match": 1.0,
+            "f1": 1.0,
+            "cover": 1.0,
+            "evidence_recall": None,
+            "answer_row_recall": None,
+            "judge": None,
+            "rounds": 1,
+            "actions": 2,
+        },
         "judge": None,
-        "usage": {"tokens": 7, "calls": 1},
+        "usage": {"tokens": 7, "calls": 1, "tokens_in": 5, "tokens_out": 2, "searches": 1},
         "timing": {"model_seconds": 0.5},
         **more,
     }
@@ -145,6 +154,56 @@ def test_the_later_line_wins(tmp_path: Path) -> None:
     assert len(comparable(tmp_path)) == 1
     with EpisodeLog(tmp_path) as log:
         assert log.record_of(log.episodes[EpisodeKey("north", "static", "q1", 0)]) == record("q1")
+
+
+METRICS = record("q1")["metrics"]
+USAGE = record("q1")["usage"]
+DAMAGE: list[tuple[dict[str, Any], str]] = [
+    ({"outcome": "weird"}, "its outcome is 'weird'"),
+    ({"outcome": []}, "unhashable type"),
+    ({"metrics": {}}, "it finished without the metric exact_match"),
+    ({"metrics": []}, "has no attribute 'items'"),
+    ({"metrics": METRICS | {"f1": "x"}}, "f1 is 'x', not a number from 0 to 1"),
+    ({"metrics": METRICS | {"f1": True}}, "f1 is True"),
+    ({"metrics": METRICS | {"f1": 7.5}}, "f1 is 7.5"),
+    ({"metrics": METRICS | {"f1": float("nan")}}, "NaN is no number"),
+    ({"metrics": METRICS | {"f1": None}}, "it finished without a score"),
+    ({"metrics": METRICS | {"exact_match": None, "f1": None, "cover": None}}, "it finished without a score"),
+    ({"metrics": METRICS | {"rounds": None}}, "rounds is None"),
+    ({"metrics": METRICS | {"actions": -1}}, "actions is -1"),
+    ({"usage": USAGE | {"calls": None}}, "usage.calls is None, not a count"),
+    ({"usage": USAGE | {"tokens": 1e999}}, "Infinity is no number"),
+    ({"usage": {"tokens": 7}}, "calls is missing"),
+    ({"usage": USAGE | {"by_purpose": {"answer": {}}}}, "calls is missing"),
+    ({"judge": {"correct": "maybe", "usage": USAGE}}, "judge.correct is 'maybe'"),
+    ({"judge": {"correct": True, "usage": {}}}, "calls is missing"),
+    ({"timing": {"model_seconds": "long"}}, "timing.model_seconds is 'long'"),
+    ({"question_id": 5}, "question_id is no text"),
+    ({"seed": None}, "seed is None"),
+    ({"outcome": "failed", "metrics": {}}, "error is missing"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), DAMAGE)
+def test_a_damaged_line_is_never_a_number(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    damaged = json.dumps(record("q2") | change).encode() + b"\n"
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1")) + damaged)
+    with pytest.raises(RunError, match=r"Line 2 of .*episodes.jsonl is no episode: ") as caught:
+        read_episodes(tmp_path)
+    assert words in caught.value.message
+
+
+def test_a_line_nested_beyond_measure_is_no_episode(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(b"[" * 200_000 + b"\n")
+    with pytest.raises(RunError, match="Line 1 of"):
+        read_episodes(tmp_path)
+
+
+def test_an_answer_that_is_a_set_of_rows_has_another_score(tmp_path: Path) -> None:
+    rows = METRICS | dict.fromkeys(("exact_match", "f1", "cover")) | {"answer_row_recall": 0.25, "rows_read": 40.0}
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1", metrics=rows)))
+    (episode,) = read_episodes(tmp_path).values()
+    assert episode.metrics == rows
 
 
 def test_timings_are_left_out_of_a_comparison(tmp_path: Path) -> None:

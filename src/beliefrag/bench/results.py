@@ -19,18 +19,23 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from beliefrag.bench.errors import RunError
+from beliefrag.bench.soundness import check_episode, why
 from beliefrag.errors import ModelError
 from beliefrag.models.weights.lock import exclusive
 
 __all__ = [
     "EPISODES_FILE",
     "LOCK_FILE",
+    "NOT_AN_EPISODE",
     "Episode",
     "EpisodeKey",
     "EpisodeLog",
+    "Line",
     "comparable",
     "episode_line",
+    "no_episode",
     "read_episodes",
+    "read_lines",
     "read_records",
 ]
 
@@ -39,6 +44,14 @@ LOCK_FILE = "running.lock"
 _BINARY = getattr(os, "O_BINARY", 0)
 """Keeps Windows from writing two bytes for the end of a line."""
 _BLOCK = 1 << 16
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+"""Python reads NaN and Infinity, which no run writes and no mean survives."""
 
 
 class EpisodeKey(NamedTuple):
@@ -74,7 +87,12 @@ class Episode:
 
     @classmethod
     def of(cls, record: Mapping[str, Any], offset: int = 0) -> Episode:
-        """The numbers of one line."""
+        """The numbers of one line.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: The line is no episode; `NOT_AN_EPISODE` names them all.
+        """
+        check_episode(record)
         return cls(
             key=EpisodeKey(record["dataset"], record["method"], record["question_id"], record["seed"]),
             outcome=record["outcome"],
@@ -85,6 +103,18 @@ class Episode:
             cause=record["error"]["cause"] if record.get("error") else "",
             offset=offset,
         )
+
+
+class Line(NamedTuple):
+    """One whole line of a run's file, and where it stands."""
+
+    number: int
+    record: dict[str, Any]
+    episode: Episode
+
+
+NOT_AN_EPISODE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading a damaged line can raise, whatever the damage."""
 
 
 class EpisodeLog:
@@ -201,7 +231,7 @@ def read_episodes(folder: Path) -> dict[EpisodeKey, Episode]:
     Raises:
         RunError: A line other than a torn last one cannot be read.
     """
-    return {episode.key: episode for episode in _episodes(folder / EPISODES_FILE)}
+    return {line.episode.key: line.episode for line in read_lines(folder)}
 
 
 def read_records(folder: Path) -> Iterator[dict[str, Any]]:
@@ -210,29 +240,16 @@ def read_records(folder: Path) -> Iterator[dict[str, Any]]:
     Raises:
         RunError: A line other than a torn last one cannot be read.
     """
-    return (record for _, record in _records(folder / EPISODES_FILE))
+    return (line.record for line in read_lines(folder))
 
 
-def comparable(folder: Path) -> list[str]:
-    """The latest line of each episode without its timings, in a fixed order: equal for equal runs."""
-    latest: dict[EpisodeKey, str] = {}
-    for _, record in _records(folder / EPISODES_FILE):
-        key = Episode.of(record).key
-        latest[key] = json.dumps({name: value for name, value in record.items() if name != "timing"})
-    return [latest[key] for key in sorted(latest)]
+def read_lines(folder: Path) -> Iterator[Line]:
+    """The whole lines of a run with their numbers, for whoever reads more of them than the numbers of an episode.
 
-
-def episode_line(record: Mapping[str, Any]) -> bytes:
-    """A record on one line, in ASCII: no text in it can break the line or act on a terminal."""
-    return json.dumps(record, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
-
-
-def _episodes(path: Path) -> Iterator[Episode]:
-    for offset, record in _records(path):
-        yield Episode.of(record, offset)
-
-
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    Raises:
+        RunError: A line other than a torn last one is no episode.
+    """
+    path = folder / EPISODES_FILE
     if not path.exists():
         return
     offset = 0
@@ -240,12 +257,31 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
                 try:
-                    record = json.loads(line)
-                    Episode.of(record)
-                except (ValueError, KeyError, TypeError):
-                    raise RunError(
-                        f"Line {number} of {path} is no episode.",
-                        remedy="Delete that line, and give the command of the run again to make up for it.",
-                    ) from None
-                yield offset, record
+                    record = _DECODER.decode(line.decode())
+                    episode = Episode.of(record, offset)
+                except NOT_AN_EPISODE as error:
+                    raise no_episode(folder, number, error) from None
+                yield Line(number, record, episode)
             offset += len(line)
+
+
+def no_episode(folder: Path, number: int, error: Exception) -> RunError:
+    """What to say of a line that is none."""
+    return RunError(
+        f"Line {number} of {folder / EPISODES_FILE} is no episode: {why(error)}.",
+        remedy="Delete that line, and give the command of the run again to make up for it.",
+    )
+
+
+def comparable(folder: Path) -> list[str]:
+    """The latest line of each episode without its timings, in a fixed order: equal for equal runs."""
+    latest: dict[EpisodeKey, str] = {}
+    for line in read_lines(folder):
+        plain = {name: value for name, value in line.record.items() if name != "timing"}
+        latest[line.episode.key] = json.dumps(plain)
+    return [latest[key] for key in sorted(latest)]
+
+
+def episode_line(record: Mapping[str, Any]) -> bytes:
+    """A record on one line, in ASCII: no text in it can break the line or act on a terminal."""
+    return json.dumps(record, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"

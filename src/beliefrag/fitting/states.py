@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from beliefrag.bench.partitions import Partition, partition
 from beliefrag.bench.record import RunRecord
-from beliefrag.bench.results import read_records
+from beliefrag.bench.results import NOT_AN_EPISODE, no_episode, read_lines
+from beliefrag.bench.soundness import amount, share
 from beliefrag.method import Spent, correction_fits
 from beliefrag.methods import SURVEYS
 from beliefrag.types import Action, Belief, Budget, Diagnostics
@@ -90,16 +91,25 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
     run = RunRecord.read(folder)
     budget = Budget(**run.budget)
     latest = {
-        (record["dataset"], record["method"], record["question_id"], record["seed"]): record
-        for record in read_records(folder)
-        if record["outcome"] != "failed" and (not methods or record["method"] in methods)
+        line.episode.key: line
+        for line in read_lines(folder)
+        if line.episode.finished and (not methods or line.episode.key.method in methods)
     }
-    found = (trajectory_of(record, budget) for record in latest.values())
+    found = []
+    for line in latest.values():
+        try:
+            found.append(trajectory_of(line.record, budget))
+        except NOT_AN_EPISODE as error:
+            raise no_episode(folder, line.number, error) from None
     return run, [trajectory for trajectory in found if trajectory.states]
 
 
 def trajectory_of(record: Mapping[str, Any], budget: Budget) -> Trajectory:
-    """The trajectory of one line of `episodes.jsonl`. It has no states where the method measures nothing."""
+    """The trajectory of one line of `episodes.jsonl`. It has no states where the method measures nothing.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: A step is not one, or a number is out of its range.
+    """
     return Trajectory(record["dataset"], record["method"], record["question_id"], tuple(_states(record, budget)))
 
 
@@ -114,28 +124,28 @@ def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
             return
         attempt = step.get("attempt") or {}
         action = Action(step["action"])
+        tokens = int(amount("tokens", step["tokens"]))
         yield State(
             step=step["step"],
-            diagnostics=Diagnostics(**step["diagnostics"]),
-            belief=Belief(**step["belief"]),
+            diagnostics=Diagnostics(**_shares("diagnostics", step["diagnostics"])),
+            belief=Belief(**_shares("belief", step["belief"])),
             rounds=rounds,
             retained=len(evidence),
             flagged=len(set(evidence).intersection(step.get("flagged", ()))),
             actions=actions,
             legal=tuple(Action(legal) for legal in step["legal"]),
-            correction_fits=correction_fits(budget, Spent(rounds, len(actions), step["tokens"]))
-            and not nothing_missing,
+            correction_fits=correction_fits(budget, Spent(rounds, len(actions), tokens)) and not nothing_missing,
             nothing_missing=nothing_missing,
-            tokens=step["tokens"],
+            tokens=tokens,
             action=action,
             reason=step["reason"],
-            answer=attempt.get("answer"),
-            answer_tokens=attempt.get("tokens", 0),
-            scores={name: float(attempt[name]) for name in LABELS if attempt.get(name) is not None},
+            answer=_text(attempt.get("answer")),
+            answer_tokens=int(amount("attempt.tokens", attempt.get("tokens", 0))),
+            scores=_shares("attempt", {name: attempt[name] for name in LABELS if attempt.get(name) is not None}),
             branch=step.get("branch", ""),
             # A survey goes on whatever its state: it writes down a number that stands for nothing.
-            answerability=None if surveyed else step.get("answerability"),
-            retrieval_value=None if surveyed else step.get("retrieval_value"),
+            answerability=None if surveyed else _told(step, "answerability"),
+            retrieval_value=None if surveyed else _told(step, "retrieval_value"),
         )
         if action is Action.RETRIEVE:
             searched = step["query"] is not None or step["query_is_the_question"]
@@ -143,3 +153,18 @@ def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
             nothing_missing = not searched
         actions = (*actions, action)
         evidence = step["evidence"]
+
+
+def _shares(where: str, values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: share(f"{where}.{name}", value) for name, value in values.items()}
+
+
+def _text(answer: Any) -> str | None:
+    if answer is not None and not isinstance(answer, str):
+        raise TypeError(f"attempt.answer is {answer!r:.40}, not text")
+    return answer
+
+
+def _told(step: Mapping[str, Any], name: str) -> float | None:
+    value = step.get(name)
+    return None if value is None else share(name, value)
