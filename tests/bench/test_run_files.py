@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beliefrag.bench.another_version import budget_of, settings_of, thresholds_of
 from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.record import DatasetRecord, RunRecord, merged
 from beliefrag.bench.results import EpisodeKey, EpisodeLog, comparable, episode_line, read_episodes
@@ -259,6 +261,44 @@ def test_a_judge_may_come_later_but_not_change() -> None:
     assert merged(run_record(judge="j"), run_record()).judge == "j"
     with pytest.raises(RunChanged, match="the judge j, and is asked to go on with k"):
         merged(run_record(judge="j"), run_record(judge="k"))
+
+
+OTHER = r"made by another version of beliefrag \(run.json names 9.9, this is "
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, r"it has the format 2\."),
+        ({"weather": "fine"}, r"it has weather, which is not known here\."),
+        ({"calibration": {"name": "n", "sha256": "s", "mood": 1}}, r"it has calibration.mood, which is not known here"),
+    ],
+)
+def test_a_record_of_another_version_is_told_as_that(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    record = run_record(versions={"beliefrag": "9.9"}).model_dump(mode="json") | change
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(RunError, match=OTHER) as caught:
+        RunRecord.read(tmp_path)
+    assert re.search(words, caught.value.message)
+    assert "with that version" in caught.value.remedy
+
+
+def test_what_another_version_decided_with_is_not_misread() -> None:
+    run = run_record(
+        versions={"beliefrag": "9.9"},
+        budget={"top_k": 5, "newfangled": 1},
+        thresholds={"answer": 0.5, "newfangled": 0.5},
+        settings={"model": "m", "newfangled": True},
+    )
+    for what, words in (
+        (budget_of, r"budget\.newfangled"),
+        (thresholds_of, r"thresholds\.newfangled"),
+        (settings_of, r"the setting 'newfangled'"),
+    ):
+        with pytest.raises(RunError, match=OTHER + rf".*{words}"):
+            what(run)
+    with pytest.raises(RunError, match="budget cannot be used: "):
+        budget_of(run_record(budget={"top_k": 0}))
 
 
 def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:

@@ -245,3 +245,23 @@ def test_the_commands_of_the_page_work(
     for line in commands:
         ran = beliefrag(*shlex.split(line))
         assert ran.code == 0, f"{line}: {ran.err}"
+
+
+@pytest.mark.parametrize(
+    ("where", "command"),
+    [
+        ("budget", ("calibrate", "fit", "RUN")),
+        ("thresholds", ("tune", "RUN", "--borrow", "published")),
+        ("settings", ("cache", "audit", "RUN", "--data", "north")),
+    ],
+)
+def test_a_run_of_another_version_is_told_in_one_line(
+    beliefrag: Command, states: Path, where: str, command: tuple[str, ...]
+) -> None:
+    record = json.loads((states / "run.json").read_text())
+    record[where]["newfangled"] = 1
+    (states / "run.json").write_text(json.dumps(record))
+    ran = beliefrag(*(str(states) if each == "RUN" else each for each in command))
+    assert (ran.code, ran.out) == (1, "")
+    assert "made by another version of beliefrag (run.json names 0, this is " in ran.err and "newfangled" in ran.err
+    assert ran.err.count("\n") == 1

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from beliefrag._version import __version__
+from beliefrag.bench.another_version import made_by_another_version
 from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.injection import Injection
 from beliefrag.bench.questions import LabelledQuestion
@@ -133,6 +135,8 @@ class RunRecord(_Strict):
             raise RunError(f"{path} cannot be read: {error.strerror}.") from error
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
+            if (told := _of_another_version(path, first)) is not None:
+                raise told from None
             where = ".".join(str(part) for part in first["loc"]) or "the file"
             raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.") from None
 
@@ -150,6 +154,16 @@ class RunRecord(_Strict):
             raise RunError(
                 f"{path} cannot be written: {error.strerror}.", remedy="Name another folder with --out."
             ) from error
+
+
+def _of_another_version(path: Path, found: ErrorDetails) -> RunError | None:
+    """What to say where the file is whole, and has another format or a field that is not known here."""
+    if found["type"] != "extra_forbidden" and found["loc"] != ("format",):
+        return None
+    versions = json.loads(path.read_bytes()).get("versions")
+    where = ".".join(str(part) for part in found["loc"])
+    what = f"the format {found['input']!r:.40}" if where == "format" else f"{where:.60}, which is not known here"
+    return made_by_another_version(versions, what)
 
 
 def merged(before: RunRecord, now: RunRecord) -> RunRecord:

@@ -69,17 +69,17 @@ def audit(
     """
     import asyncio
 
+    from beliefrag.bench.another_version import settings_of
     from beliefrag.bench.audit import audit_run
     from beliefrag.bench.record import RunRecord
     from beliefrag.cli.opening import busy
     from beliefrag.cli.terminal import print_table
     from beliefrag.models import compose, open_provider
     from beliefrag.models.retry import RetryPolicy
-    from beliefrag.settings import Settings
 
     typed = {"model": model, "base_url": base_url, "prompts": prompts}
     given = {name: value for name, value in typed.items() if value is not None}
-    settings = Settings.model_validate({**RunRecord.read(run).settings, **given})
+    settings = settings_of(RunRecord.read(run)).model_copy(update=given)
     provider = open_provider(
         settings.model,
         base_url=settings.base_url,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from beliefrag.bench.another_version import budget_of
 from beliefrag.bench.record import RunRecord, now
 from beliefrag.calibration import Artifact, Guarantee, doubts, load_artifact
 from beliefrag.calibration.risk import METHOD, choose_threshold
@@ -12,7 +13,6 @@ from beliefrag.errors import CalibrationError
 from beliefrag.fitting.risk_points import RiskPoints
 from beliefrag.fitting.states import Label
 from beliefrag.method import Thresholds
-from beliefrag.types import Budget
 from beliefrag.verifiers import verifier_form
 
 __all__ = ["artifact_of_run", "guarantees_from", "with_guarantees"]
@@ -62,7 +62,7 @@ def guarantees_from(
                 datasets={name: run.datasets[name].fingerprint for name in found.datasets},
                 method=METHOD,
                 thresholds=replace(thresholds, least_answerability=None),
-                budget=Budget(**run.budget),
+                budget=budget_of(run),
                 prompts={name: digest for name, digest in run.prompts.items() if name in names},
                 made=now(),
             )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from beliefrag.bench.another_version import budget_of
 from beliefrag.bench.partitions import Partition, partition
 from beliefrag.bench.record import RunRecord
 from beliefrag.bench.results import NOT_AN_EPISODE, no_episode, read_lines
@@ -89,7 +90,7 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
         RunError: The folder holds no run, or it cannot be read.
     """
     run = RunRecord.read(folder)
-    budget = Budget(**run.budget)
+    budget = budget_of(run)
     latest = {
         line.episode.key: line
         for line in read_lines(folder)

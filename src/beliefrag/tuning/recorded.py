@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from beliefrag.bench.another_version import thresholds_of
 from beliefrag.bench.cells import MEASURES
 from beliefrag.bench.partitions import Partition, partition
 from beliefrag.bench.record import RunRecord
@@ -39,7 +40,7 @@ class Recorded:
     @property
     def thresholds(self) -> Thresholds:
         """The run's own."""
-        return Thresholds(**self.run.thresholds)  # type: ignore[arg-type]
+        return thresholds_of(self.run)
 
     @property
     def found(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from beliefrag.bench.another_version import thresholds_of
 from beliefrag.fitting.examples import Examples, LeftOut, answerable_states
-from beliefrag.method import Thresholds
 from beliefrag.studies.belief.figure import draw_belief
 from beliefrag.studies.belief.found import ANSWERABILITY, JOINT, LEAST_JOINT, Found, find
 from beliefrag.studies.belief.tables import numbers, tables
@@ -43,7 +43,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
             f"with one whose answer is wrong; there are {count.questions_positive} and {count.questions_negative}."
         )
         return Result.too_little(why, n=n, notes=notes)
-    thresholds = Thresholds(**recording.run.thresholds)  # type: ignore[arg-type]
+    thresholds = thresholds_of(recording.run)
     found = find(examples, Visited(own), thresholds.answer)
     return Result(
         n=n,

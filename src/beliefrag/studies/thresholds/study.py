@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from beliefrag.bench.another_version import thresholds_of
 from beliefrag.method import Thresholds
 from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import in_words
@@ -30,7 +31,7 @@ def _needs(asked: Asked) -> tuple[NeededRun, ...]:
 
 def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     recording = recordings["comparison"]
-    thresholds = Thresholds(**recording.run.thresholds)  # type: ignore[arg-type]
+    thresholds = thresholds_of(recording.run)
     trajectories = [
         t for t in recording.states_of(_METHOD) if all(state.answerability is not None for state in t.states)
     ]
