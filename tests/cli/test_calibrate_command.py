@@ -154,7 +154,8 @@ def test_a_calibration_is_measured_on_states_that_it_has_not_seen(beliefrag: Com
     assert ran.code == 0, ran.err
     found = json.loads(ran.out)
     # The states it has not seen are those that it was held out on when it was fitted.
-    assert found["overall"] == json.loads(own.fit.answerability.held_out.model_dump_json())  # type: ignore[union-attr]
+    held_out = json.loads(own.fit.answerability.held_out.model_dump_json())  # type: ignore[union-attr]
+    assert {name: found["overall"][name] for name in held_out} == held_out
     assert found["own_base_rate"] is True
     ran = beliefrag("calibrate", "check", "mine.json", "--states", states)
     told = rows(ran.out, "Answerability on unseen questions: all datasets")
@@ -170,6 +171,28 @@ def test_the_quality_can_be_told_by_another_run(beliefrag: Command, states: Path
     assert same.fit.answerability.held_out == mine.fit.answerability.held_out
     assert "other questions of made-up for the quality" in same.partition
     assert same.answerability == mine.answerability
+
+
+def test_a_check_on_easier_states_gives_the_gain_over_their_own_share_too(
+    beliefrag: Command, home: Path, states: Path
+) -> None:
+    beliefrag("calibrate", "fit", states, "--out", "mine.json")
+    # Nearly all come true whatever was measured: only who expects fewer has much to gain there.
+    easy = write_run(home / "easy", questions=[f"other{k}" for k in range(60)], chance=lambda _: 0.95)
+    found = json.loads(beliefrag("calibrate", "check", "mine.json", "--states", easy, "--json").out)
+    overall = found["overall"]
+    share = overall["share"]
+    assert overall["brier_share"] == pytest.approx(share * (1 - share), abs=2e-6)
+    lost = (share - found["base_rate"]) ** 2
+    assert lost > 0.05
+    assert overall["brier_base_rate"] == pytest.approx(overall["brier_share"] + lost, abs=2e-6)
+    gain, stricter = overall["brier_gain"], overall["brier_gain_over_share"]
+    assert stricter["value"] == pytest.approx(gain["value"] - lost, abs=3e-6)
+    assert stricter["low"] < stricter["value"] < stricter["high"] < 0
+    told = rows(beliefrag("calibrate", "check", "mine.json", "--states", easy).out, "Answerability on unseen questions")
+    assert float(told["Brier of these states' share"][0]) == round(overall["brier_share"], 4)
+    assert told["gain over these states' share"][0] == f"{stricter['value']:+.4f}"
+    assert told["gain over these states' share"][2] == "not clear: the interval reaches 0"
 
 
 def test_a_calibration_that_tells_no_base_rate_is_held_to_that_of_the_states(beliefrag: Command, states: Path) -> None:

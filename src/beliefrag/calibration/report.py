@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from beliefrag.calibration.strict import Strict
 from beliefrag.method import ScoreScale
 
-__all__ = ["AnswerabilityReport", "Bin", "Corpus", "FitReport", "Interval", "PartCount", "Quality", "ValueReport"]
+__all__ = [
+    "AnswerabilityReport",
+    "Bin",
+    "CheckedQuality",
+    "Corpus",
+    "FitReport",
+    "Interval",
+    "PartCount",
+    "Quality",
+    "ValueReport",
+]
 
 
 class Interval(Strict):
@@ -49,6 +59,19 @@ class Quality(Strict):
     """None where all states came out alike."""
     ece: float
     curve: tuple[Bin, ...]
+
+
+class CheckedQuality(Quality):
+    """The same on states of any run, held against the share of these very states, too.
+
+    The share of the fitted questions is a soft mark where other datasets are easier or harder. Always saying the share of
+    these states is the best that one number can do here; nobody could know it beforehand.
+    """
+
+    brier_share: float
+    """Of always saying `share`."""
+    brier_gain_over_share: Interval
+    """That minus the fit's: above 0 the fit tells these states apart."""
 
 
 class PartCount(Strict):

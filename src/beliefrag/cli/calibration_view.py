@@ -9,7 +9,7 @@ import typer
 
 from beliefrag.calibration import Artifact
 from beliefrag.calibration.fits import IsotonicFit, LogisticFit, PlattFit
-from beliefrag.calibration.report import Bin, Interval, PartCount, Quality
+from beliefrag.calibration.report import Bin, CheckedQuality, Interval, PartCount, Quality
 from beliefrag.cli.terminal import print_table
 
 __all__ = ["between", "facts", "print_artifact", "print_list", "print_quality"]
@@ -127,23 +127,26 @@ def _counts(counts: Mapping[str, PartCount]) -> Iterator[tuple[str, ...]]:
 def _quality(found: Quality | None) -> list[tuple[str, str, str, str]]:
     if found is None:
         return []
-    gain = found.brier_gain
-    clear = gain.low is not None and gain.low > 0
     rows = [
         ("states, questions", f"{found.states:,}, {found.questions:,}", "", f"{found.share:.1%} came true"),
         ("Brier", f"{found.brier.value:.4f}", between(found.brier, 4), "lower is better"),
         ("Brier of the base rate", f"{found.brier_base_rate:.4f}", "", "of saying the same always"),
-        (
-            "gain over the base rate",
-            f"{gain.value:+.4f}",
-            between(gain, 4),
-            "clear" if clear else "not clear: the interval reaches 0",
-        ),
-        ("ECE", f"{found.ece:.3f}", "", "ten equal bins; 0 is perfect"),
+        _gain("gain over the base rate", found.brier_gain),
     ]
+    # Where the calibration tells no share of its own, that of these states is the base rate already.
+    if isinstance(found, CheckedQuality) and found.brier_share != found.brier_base_rate:
+        words = "of always saying what came true here, which nobody could know"
+        rows.append(("Brier of these states' share", f"{found.brier_share:.4f}", "", words))
+        rows.append(_gain("gain over these states' share", found.brier_gain_over_share))
     if found.auc:
-        rows.insert(4, ("AUC", f"{found.auc.value:.3f}", between(found.auc), "0.5 is no signal"))
-    return rows
+        rows.append(("AUC", f"{found.auc.value:.3f}", between(found.auc), "0.5 is no signal"))
+    return [*rows, ("ECE", f"{found.ece:.3f}", "", "ten equal bins; 0 is perfect")]
+
+
+def _gain(name: str, gain: Interval) -> tuple[str, str, str, str]:
+    clear = gain.low is not None and gain.low > 0
+    reading = "clear" if clear else "not clear: the interval reaches 0"
+    return name, f"{gain.value:+.4f}", between(gain, 4), reading
 
 
 def _plain_quality(artifact: Artifact) -> list[tuple[str, str]]:

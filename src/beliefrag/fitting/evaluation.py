@@ -10,12 +10,12 @@ import numpy as np
 
 from beliefrag.bench.statistics import Estimate, mean_estimate
 from beliefrag.calibration.quality import Floats, auc, brier, expected_calibration_error, reliability_curve
-from beliefrag.calibration.report import Interval, Quality
+from beliefrag.calibration.report import CheckedQuality, Interval, Quality
 from beliefrag.fitting.examples import Examples
 from beliefrag.fitting.resampling import interval, resampled
 from beliefrag.method import Answerability, RetrievalValue
 
-__all__ = ["answerabilities", "area", "by_question", "quality", "retrieval_values"]
+__all__ = ["answerabilities", "area", "by_question", "checked_quality", "quality", "retrieval_values"]
 
 
 def answerabilities(examples: Examples, fit: Answerability) -> Floats:
@@ -45,19 +45,27 @@ def quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
     """
     y, weights = examples.outcomes, examples.weights
     errors = by_question(examples, (p - y) ** 2)
-    base_errors = by_question(examples, (base_rate - y) ** 2)
-    gains = {question: base_errors[question] - error for question, error in errors.items()}
     count = examples.count
     return Quality(
         states=count.states,
         questions=count.questions,
         share=round(examples.rate, 6),
         brier=_interval(mean_estimate(errors)),
-        brier_base_rate=round(float(brier(np.full_like(y, base_rate), y, weights)), 6),
-        brier_gain=_interval(mean_estimate(gains)),
+        brier_base_rate=_constant_brier(base_rate, examples),
+        brier_gain=_gain(p, base_rate, examples),
         auc=area(p, examples),
         ece=round(float(expected_calibration_error(p, y, weights)), 6),
         curve=reliability_curve(p, y, weights),
+    )
+
+
+def checked_quality(p: Floats, examples: Examples, base_rate: float) -> CheckedQuality:
+    """The same, and the gain over the share of these very examples."""
+    share = examples.rate
+    return CheckedQuality(
+        **dict(quality(p, examples, base_rate)),
+        brier_share=_constant_brier(share, examples),
+        brier_gain_over_share=_gain(p, share, examples),
     )
 
 
@@ -75,6 +83,17 @@ def by_question(examples: Examples, values: Floats) -> dict[str, float]:
     for question, value in zip(examples.questions, values, strict=True):
         grouped[question].append(float(value))
     return {question: _mean(found) for question, found in grouped.items()}
+
+
+def _constant_brier(rate: float, examples: Examples) -> float:
+    y = examples.outcomes
+    return round(float(brier(np.full_like(y, rate), y, examples.weights)), 6)
+
+
+def _gain(p: Floats, rate: float, examples: Examples) -> Interval:
+    """By how much the probabilities are nearer to what came true than always saying one rate."""
+    y = examples.outcomes
+    return _interval(mean_estimate(by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beliefrag.calibration import Artifact
-from beliefrag.calibration.report import Quality
+from beliefrag.calibration.report import CheckedQuality
 from beliefrag.errors import CalibrationError
 from beliefrag.fitting.answerability import alone
 from beliefrag.fitting.collection import Collection
-from beliefrag.fitting.evaluation import answerabilities, quality
+from beliefrag.fitting.evaluation import answerabilities, checked_quality
 from beliefrag.fitting.examples import Examples, answerable_states
 from beliefrag.fitting.states import Label
 
@@ -23,11 +23,14 @@ class Unseen:
     seen: int
     """Questions that were left out, because it was fitted or chosen on them."""
     base_rate: float
-    """What somebody would always say who has no calibration: the share among the fitted states, where that is known."""
+    """What somebody would always say who has no calibration: the share among the fitted states, where that is known.
+
+    It is a soft mark where these states are of other datasets; their own share is in each quality beside it.
+    """
     own_base_rate: bool
     """False where the artifact does not tell the share, so that it is taken from these states themselves."""
-    overall: Quality
-    datasets: dict[str, Quality]
+    overall: CheckedQuality
+    datasets: dict[str, CheckedQuality]
     alone: dict[str, float]
     """AUC of each diagnostic by itself."""
 
@@ -42,8 +45,8 @@ def check_artifact(artifact: Artifact, collection: Collection, label: Label) -> 
     told = artifact.fit.answerability.base_rate if artifact.fit else None
     base_rate = examples.rate if told is None else told
 
-    def measured(some: Examples) -> Quality:
-        return quality(answerabilities(some, artifact.answerability.function()), some, base_rate)
+    def measured(some: Examples) -> CheckedQuality:
+        return checked_quality(answerabilities(some, artifact.answerability.function()), some, base_rate)
 
     names = sorted({example.dataset for example in examples.each})
     return Unseen(
