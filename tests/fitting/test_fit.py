@@ -9,7 +9,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from beliefrag.bench.partitions import Partition, partition
-from beliefrag.calibration import Artifact
+from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.calibration.fits import LogisticFit, PlattFit
 from beliefrag.errors import CalibrationError
 from beliefrag.fitting import logistic
@@ -158,6 +158,27 @@ def test_fitting_on_everything_marks_the_artifact_and_keeps_the_quality_of_the_c
     assert all_in.seen([held_out, "never asked"]) == (held_out,)
     assert clean.seen([held_out]) == ()
     assert contaminated([held_out]) and not contaminated(clean.seen(f"q{n}" for n in range(200)))
+
+
+def test_an_artifact_that_saw_held_out_questions_cannot_say_that_it_did_not(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=60)
+    held = sum(partition(f"q{n}") is Partition.XHOLD for n in range(60))
+    all_in = fit_artifact(collection, "f1", everything=True)
+    file = tmp_path / "mine.json"
+    file.write_text(all_in.model_copy(update={"contaminated": False}).model_dump_json())
+    words = rf"mine.json is not a calibration: contaminated is false, and {held} of the questions that it was fitted"
+    with pytest.raises(CalibrationError, match=words):
+        load_artifact(str(file))
+    file.write_text(all_in.model_dump_json())
+    assert load_artifact(str(file)) == all_in
+    # One held-out question among those that it was chosen on is enough.
+    clean = fit_artifact(collection, "f1")
+    assert clean.fit is not None
+    chosen = (*clean.fit.selection_questions, next(iter(ids_of(Partition.XHOLD))))
+    told = clean.fit.model_copy(update={"selection_questions": chosen})
+    file.write_text(clean.model_copy(update={"fit": told}).model_dump_json())
+    with pytest.raises(CalibrationError, match="1 of the questions"):
+        load_artifact(str(file))
 
 
 def test_with_nothing_to_choose_or_to_hold_out_it_says_so_and_reports_no_quality(tmp_path: Path) -> None:

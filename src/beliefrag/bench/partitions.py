@@ -6,15 +6,12 @@ keeps what it had.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import Protocol, TypeVar
 
-__all__ = ["SALT", "Partition", "partition", "sample", "split_by_partition"]
+from beliefrag.calibration.partitions import SALT, Partition, partition, place
 
-SALT = "beliefrag-1"
-"""Fixed for good: another salt would move questions between fitting and holdout."""
+__all__ = ["SALT", "Partition", "partition", "sample", "split_by_partition"]
 
 
 class _Identified(Protocol):
@@ -23,24 +20,6 @@ class _Identified(Protocol):
 
 
 _Q = TypeVar("_Q", bound=_Identified)
-
-
-class Partition(StrEnum):
-    """The three parts of a study (SPEC 9): fit on one, choose on the next, and report on the last."""
-
-    XFIT = "xfit"
-    XSEL = "xsel"
-    XHOLD = "xhold"
-
-
-def partition(question_id: str, *, salt: str = SALT) -> Partition:
-    """The part that a question belongs to: 40 % xfit, 30 % xsel, 30 % xhold, by a salted hash of its id."""
-    # Integers throughout: the border lies at the same id on every machine.
-    place = _place("partition", salt, question_id)
-    whole = 1 << 256
-    if place * 10 < whole * 4:
-        return Partition.XFIT
-    return Partition.XSEL if place * 10 < whole * 7 else Partition.XHOLD
 
 
 def split_by_partition(questions: Iterable[_Q], *, salt: str = SALT) -> dict[Partition, tuple[_Q, ...]]:
@@ -65,11 +44,5 @@ def sample(questions: Sequence[_Q], n: int, seed: int = 0) -> tuple[_Q, ...]:
     by_id = {question.id: question for question in questions}
     if len(by_id) < len(questions):
         raise ValueError("a sample needs unique question ids")
-    order = sorted(by_id, key=lambda question_id: (_place("sample", str(seed), question_id), question_id))
+    order = sorted(by_id, key=lambda question_id: (place("sample", str(seed), question_id), question_id))
     return tuple(by_id[question_id] for question_id in order[:n])
-
-
-def _place(purpose: str, salt: str, question_id: str) -> int:
-    # The lengths keep ("a", "bc") and ("ab", "c") apart.
-    text = f"{purpose}:{len(salt)}:{salt}:{question_id}"
-    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")

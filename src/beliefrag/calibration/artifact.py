@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from beliefrag.calibration.fits import AnswerabilityFit, ValueFit
 from beliefrag.calibration.guarantee import Guarantee
+from beliefrag.calibration.partitions import held_out
 from beliefrag.calibration.report import FitReport
 from beliefrag.calibration.strict import Strict
 from beliefrag.method import Answerability, RetrievalValue, ScheduledValue, ScoreScale
@@ -47,7 +49,10 @@ class Artifact(Strict):
     partition: str
     seed: int | None
     contaminated: bool
-    """Whether the fit or the choice saw questions that are held out: worked out by the fit, never given to it."""
+    """Whether the fit or the choice saw questions that are held out: worked out by the fit, never given to it.
+
+    Reading holds it against the questions that the artifact names: one that saw them cannot say that it did not.
+    """
     made: str
     counts: Mapping[str, int] = Field(default_factory=dict)
     quality: Mapping[str, float] = Field(default_factory=dict)
@@ -61,6 +66,19 @@ class Artifact(Strict):
     """How it was fitted, in full; None where that is not known."""
     guarantees: tuple[Guarantee, ...] = ()
     """Thresholds with a bound on the errors among answers, at most one for each target."""
+
+    @model_validator(mode="after")
+    def _owns_up(self) -> Artifact:
+        if self.fit is not None and not self.contaminated:
+            seen = held_out({*self.fit.fit_questions, *self.fit.selection_questions})
+            if seen:
+                raise PydanticCustomError(
+                    "contaminated",
+                    "contaminated is false, and {count} of the questions that it was fitted or chosen on are held out, "
+                    "such as {example}",
+                    {"count": len(seen), "example": repr(min(seen))[:60]},
+                )
+        return self
 
     @property
     def sha256(self) -> str:

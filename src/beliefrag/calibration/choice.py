@@ -43,8 +43,10 @@ def load_artifact(name_or_path: str) -> Artifact:
         raise CalibrationError(f"Cannot read the calibration {name_or_path}: {error}.") from error
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise CalibrationError(f"{name_or_path} is not a calibration: {where}: {first['msg']}.") from error
+        where = f"{'.'.join(str(part) for part in first['loc']) or 'the file'}: "
+        if first["type"] == "contaminated":
+            where = ""
+        raise CalibrationError(f"{name_or_path} is not a calibration: {where}{first['msg']}.") from error
 
 
 def artifact_for(here: Circumstances, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:

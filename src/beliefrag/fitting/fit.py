@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Set
 from importlib.metadata import version
 
-from beliefrag.bench.partitions import SALT, Partition, partition
+from beliefrag.bench.partitions import SALT, Partition
 from beliefrag.bench.record import now, versions
 from beliefrag.calibration import Artifact
 from beliefrag.calibration.fits import Kind, ValueFit
 from beliefrag.calibration.match import backbone
+from beliefrag.calibration.partitions import held_out
 from beliefrag.calibration.report import AnswerabilityReport, FitReport, Quality, ValueReport
 from beliefrag.errors import CalibrationError
 from beliefrag.fitting.answerability import alone, best, fit_kinds, fitted_coefficients
@@ -35,7 +36,7 @@ _FALLBACK: Kind = "logistic"
 
 def contaminated(question_ids: Iterable[str]) -> bool:
     """Whether any of these questions is one that is held out."""
-    return any(partition(question_id) is Partition.XHOLD for question_id in question_ids)
+    return bool(held_out(question_ids))
 
 
 def fit_artifact(
@@ -62,14 +63,14 @@ def fit_artifact(
     """
     states, left_out = answerable_states(collection.trajectories, label)
     parts = {part: states.of(part) for part in Partition}
-    own, choosing, held_out = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
+    own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     if elsewhere is not None:
-        held_out = _others(elsewhere, label, {*own.question_ids, *choosing.question_ids})
+        unseen = _others(elsewhere, label, {*own.question_ids, *choosing.question_ids})
     _both_outcomes(own, label)
     fits = fit_kinds(own)
     kind, selection = best(fits, choosing) if len(choosing) else (_FALLBACK, {})
     answerability = fits.kinds[kind]
-    found = quality(answerabilities(held_out, answerability.function()), held_out, own.rate) if len(held_out) else None
+    found = quality(answerabilities(unseen, answerability.function()), unseen, own.rate) if len(unseen) else None
     told = AnswerabilityReport(
         counts={part.value: parts[part].count for part in Partition},
         without_evidence=left_out.without_evidence,
