@@ -271,6 +271,29 @@ def test_a_run_that_only_fails_is_given_up(beliefrag: Command, home: Path) -> No
     assert len(records(home / "run")) == 24
 
 
+def test_a_run_whose_judge_only_fails_is_given_up_and_judged_later(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 40)
+    good = write_script(home)
+    (home / "broken.jsonl").write_text('{"purpose": "judge", "reply": "who knows", "repeat": true}\n')
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", good, "--out", "run"]
+    ran = beliefrag(*line, "--concurrency", "1", "--judge-model", "scripted:broken.jsonl")
+    assert ran.code == 1
+    assert "The judge failed on the last 24 answers" in ran.err and "--no-judge" in ran.err
+    assert len(records(home / "run")) == 24
+    # What was played is kept.
+    ran = beliefrag(*line, "--concurrency", "1", "--no-judge")
+    assert (ran.code, len(records(home / "run"))) == (0, 40), ran.err
+
+
+def test_a_judge_that_fails_now_and_then_is_borne_with(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 60)
+    broken = [{"purpose": "judge", "match": f"north{k} born", "reply": "who knows"} for k in range(60) if k % 2]
+    model = write_script(home, *({**each, "repeat": True} for each in broken))
+    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", model, "--out", "run"]
+    ran = beliefrag(*line, "--concurrency", "1")
+    assert "30 could not be judged" in ran.err, ran.err
+
+
 def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, home: Path) -> None:
     ran = beliefrag(*line_of(home, "--methods", "static,no_rag", "--dry-run"))
     assert ran.code == 0

@@ -76,6 +76,7 @@ class Runner:
         self._watcher = watcher
         self._patient = patient
         self._in_a_row = 0
+        self._unjudged_in_a_row = 0
         self._tally = Tally()
 
     def stop(self) -> None:
@@ -103,18 +104,21 @@ class Runner:
     async def _work(self, jobs: Iterator[tuple[EpisodeKey, bool]]) -> None:
         while not self._tally.stopped and (job := next(jobs, None)) is not None:
             key, only_judge = job
+            judged: dict[str, Any] | None = None
             record = self._log.record_of(self._log.episodes[key]) if only_judge else await self._played(key)
             labelled = self._setup.courses[key.dataset].questions[key.question_id]
             if self._setup.judge is not None and Judge.is_due(record, labelled):
                 record = await self._setup.judge.judged(record, labelled)
+                judged = record["judge"]
                 if record["metrics"]["judge"] is None:
                     self._tally.unjudged += 1
-                    self._tally.trouble = record["judge"]["error"]["message"]
+                    self._tally.trouble = judged["error"]["message"]
             await self._log.append(record)
             episode = Episode.of(record)
             if self._watcher is not None:
                 self._watcher.ended(episode)
             self._count(episode, record)
+            self._count_judge(judged)
 
     async def _played(self, key: EpisodeKey) -> dict[str, Any]:
         course = self._setup.courses[key.dataset]
@@ -141,4 +145,17 @@ class Runner:
             raise RunError(
                 f"The last {self._in_a_row} episodes failed, the latest one so: {error['message']}",
                 remedy=f"{error['remedy']} Then give the same command again; what is done is kept.".lstrip(),
+            )
+
+    def _count_judge(self, judged: dict[str, Any] | None) -> None:
+        # An abstention is wrong without asking: it says nothing about the judge.
+        if judged is None or not (judged["usage"]["calls"] or "error" in judged):
+            return
+        self._unjudged_in_a_row = self._unjudged_in_a_row + 1 if "error" in judged else 0
+        if self._unjudged_in_a_row >= GIVE_UP_AFTER and not self._patient:
+            raise RunError(
+                f"The judge failed on the last {self._unjudged_in_a_row} answers, the latest one so: "
+                f"{judged['error']['message']}",
+                remedy="Mend it, or leave it for later with --no-judge. Then give the same command again; what is done "
+                "is kept.",
             )
