@@ -64,8 +64,8 @@ class Quality(Strict):
 class CheckedQuality(Quality):
     """The same on states of any run, held against the share of these very states, too.
 
-    The share of the fitted questions is a soft mark where other datasets are easier or harder. Always saying the share of
-    these states is the best that one number can do here; nobody could know it beforehand.
+    The share of the fitted questions is a soft mark where other datasets are easier or harder. Always saying the share
+    of these states is the best that one number can do here; nobody could know it beforehand.
     """
 
     brier_share: float

@@ -52,8 +52,8 @@ def fit(
         typer.Option(
             "--quality-on",
             metavar="RUN",
-            help="Tell its quality by the states of this run in place of xhold, on questions that are neither fitted nor "
-            "chosen on; can be given again.",
+            help="Tell its quality by the states of this run in place of xhold, on questions that are neither fitted "
+            "nor chosen on; can be given again.",
         ),
     ] = None,
     debug: options.Debug = False,

@@ -11,6 +11,7 @@ from beliefrag.errors import SettingsError
 
 __all__ = [
     "HOW",
+    "JUDGE",
     "WHAT",
     "Concurrency",
     "Data",
@@ -29,7 +30,7 @@ __all__ = [
 
 WHAT = "What to run"
 HOW = "How to run it"
-_JUDGE = "Judge"
+JUDGE = "Judge"
 
 Data = Annotated[
     list[Path] | None,
@@ -85,14 +86,14 @@ NoJudge = Annotated[
         "--no-judge",
         metavar="",
         help="Leave the judge out; the same command without it judges later.",
-        rich_help_panel=_JUDGE,
+        rich_help_panel=JUDGE,
     ),
 ]
 JudgeModel = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The judge; by default the run's model.", rich_help_panel=_JUDGE)
+    str | None, typer.Option(metavar="NAME", help="The judge; by default the run's model.", rich_help_panel=JUDGE)
 ]
 JudgeBaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="The judge's server; by default the run's.", rich_help_panel=_JUDGE)
+    str | None, typer.Option(metavar="URL", help="The judge's server; by default the run's.", rich_help_panel=JUDGE)
 ]
 
 

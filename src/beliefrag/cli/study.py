@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli import options, run_options
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
@@ -18,10 +18,7 @@ __all__ = ["study"]
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-_WHAT = "What to run it on"
-_HOW = "How to run it"
 _ABOUT = "What is studied"
-_JUDGE = "Judge"
 
 
 def study(
@@ -44,37 +41,19 @@ def study(
             show_default=False,
         ),
     ],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data",
-            metavar="DIR...",
-            help="Datasets in the common form; each study takes those that it is about.",
-            rich_help_panel=_WHAT,
-        ),
-    ] = None,
+    data: run_options.Data = None,
     from_: Annotated[
         list[Path] | None,
         typer.Option(
             "--from",
             metavar="RUN",
             help="Take the episodes of this run in place of making one; can be given again.",
-            rich_help_panel=_WHAT,
+            rich_help_panel=run_options.WHAT,
         ),
     ] = None,
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "--n", metavar="N", min=1, help="Questions of each dataset; all by default.", rich_help_panel=_WHAT
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="S", help="Which questions are drawn; the same everywhere.", rich_help_panel=_WHAT)
-    ] = 0,
-    split: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Questions of this split only; can be given again.", rich_help_panel=_WHAT),
-    ] = None,
+    n: run_options.N = None,
+    seed: run_options.Seed = 0,
+    split: run_options.Split = None,
     label: Annotated[
         str,
         typer.Option(
@@ -96,34 +75,18 @@ def study(
         str,
         typer.Option(metavar="NAME", help="The method that frontier compares with the others.", rich_help_panel=_ABOUT),
     ] = "beliefrag",
-    concurrency: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Most calls at a time; 1 for an embedded model.", rich_help_panel=_HOW),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", metavar="", help="Do not ask before a large run.", rich_help_panel=_HOW)
-    ] = False,
-    replay: Annotated[
-        bool,
-        typer.Option(
-            "--replay", metavar="", help="Take every reply from the cache, and ask no model.", rich_help_panel=_HOW
-        ),
-    ] = False,
+    concurrency: run_options.Concurrency = None,
+    dry_run: run_options.DryRun = False,
+    yes: run_options.Yes = False,
+    replay: run_options.Replay = False,
     judge: Annotated[
         bool,
-        typer.Option("--judge", metavar="", help="Let a model judge the answers too.", rich_help_panel=_JUDGE),
+        typer.Option(
+            "--judge", metavar="", help="Let a model judge the answers too.", rich_help_panel=run_options.JUDGE
+        ),
     ] = False,
-    judge_model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The judge; by default the run's model.", rich_help_panel=_JUDGE),
-    ] = None,
-    judge_base_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The judge's server; by default the run's.", rich_help_panel=_JUDGE),
-    ] = None,
+    judge_model: run_options.JudgeModel = None,
+    judge_base_url: run_options.JudgeBaseUrl = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
@@ -182,6 +145,7 @@ def study(
         judge_model=judge_model,
         judge_base_url=judge_base_url,
         replay=replay,
+        preview=dry_run,
     )
     making = Making(settings, wanted, out, at_once=concurrency, dry_run=dry_run, yes=yes)
     raise typer.Exit(make_studies(chosen, asked, Sources.open(from_ or (), folders), making, one=len(chosen) == 1))

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from beliefrag.bench.another_version import thresholds_of
-from beliefrag.method import Thresholds
 from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import in_words
 from beliefrag.studies.recording import Recording
