@@ -10,7 +10,6 @@ import typer
 from beliefrag.errors import SettingsError
 
 __all__ = [
-    "HOW",
     "JUDGE",
     "WHAT",
     "Concurrency",
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 WHAT = "What to run"
-HOW = "How to run it"
+_HOW = "How to run it"
 JUDGE = "Judge"
 
 Data = Annotated[
@@ -69,15 +68,15 @@ Concurrency = Annotated[
         metavar="N",
         min=1,
         help="Most calls at a time; the server's own rate is found. 1 for an embedded model.",
-        rich_help_panel=HOW,
+        rich_help_panel=_HOW,
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=HOW)]
-Yes = Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before a large run.", rich_help_panel=HOW)]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)]
+Yes = Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before a large run.", rich_help_panel=_HOW)]
 Replay = Annotated[
     bool,
     typer.Option(
-        "--replay", metavar="", help="Take every reply from the cache, and ask no model.", rich_help_panel=HOW
+        "--replay", metavar="", help="Take every reply from the cache, and ask no model.", rich_help_panel=_HOW
     ),
 ]
 NoJudge = Annotated[
