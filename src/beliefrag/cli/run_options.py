@@ -71,7 +71,9 @@ Concurrency = Annotated[
         rich_help_panel=_HOW,
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)
+]
 Yes = Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before a large run.", rich_help_panel=_HOW)]
 Replay = Annotated[
     bool,
