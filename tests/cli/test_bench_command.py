@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench.results import comparable
+from beliefrag.bench.setup import chosen_methods
 from beliefrag.methods import METHODS
 from tests.cli.shell import Ran, command, on_terminal
 from tests.support.bench_runs import BORROWED, VERDICT, records, write_dataset, write_script
@@ -292,6 +293,20 @@ def test_a_judge_that_fails_now_and_then_is_borne_with(beliefrag: Command, home:
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", model, "--out", "run"]
     ran = beliefrag(*line, "--concurrency", "1")
     assert "30 could not be judged" in ran.err, ran.err
+
+
+def test_all_methods_can_be_named_beside_others(beliefrag: Command, home: Path) -> None:
+    assert chosen_methods("all,static") == chosen_methods("static, all") == tuple(METHODS)
+    ran = beliefrag(*line_of(home, "--methods", "all,poetry"))
+    assert ran.code == 2 and "No method is called 'poetry'" in ran.err
+
+
+def test_a_dataset_cannot_have_the_name_of_the_mean(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "mean", 2)
+    line = ["bench", "run", "--data", "mean", "--methods", "static", "--model", write_script(home), "--out", "run"]
+    ran = beliefrag(*line)
+    assert ran.code == 1 and "A dataset cannot be called mean" in ran.err
+    assert not (home / "run").exists()
 
 
 def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, home: Path) -> None:

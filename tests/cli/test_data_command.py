@@ -13,6 +13,7 @@ import pytest
 from beliefrag.bench.datasets import FORMATS, load_dataset
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, lines
 from tests.cli.shell import Ran
+from tests.support.bench_runs import write_dataset
 
 Command = Callable[..., Ran]
 
@@ -103,6 +104,14 @@ def test_check_finds_what_is_wrong_and_goes_on(beliefrag: Command, home: Path) -
     assert wrong[0] == "wrong" and "passages that the corpus lacks" in wrong[2]
     assert good[0] == "ok" and "1 questions, 1 of them with known support, 2 passages" in good[2]
     assert beliefrag("data", "check", home / "good").code == 0
+
+
+def test_check_warns_of_a_dataset_without_passages(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "bare", 2, supporting=[])
+    (home / "bare" / "corpus.jsonl").write_text("")
+    ran = beliefrag("data", "check", "bare")
+    assert ran.code == 0
+    assert "warning\tbare\t2 questions, 2 of them with known support, no passages: there is nothing" in ran.out
 
 
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:

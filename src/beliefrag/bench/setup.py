@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from beliefrag.assembly import guarantee_in_force
+from beliefrag.bench.cells import MEAN
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.errors import DataError
 from beliefrag.bench.injection import Injection, Injector, searched_passages
@@ -36,6 +37,7 @@ from beliefrag.verifiers import verifier_form
 
 __all__ = ["Course", "Setup", "Wanted", "chosen_methods", "set_up"]
 
+_ALL = "all"
 _PRIVATE_SETTINGS = {"base_url", "prompts"}
 """An address may hold a password and a folder a name; the model's identity and the prompts' hashes say what counts."""
 
@@ -114,19 +116,17 @@ class Setup:
 
 
 def chosen_methods(names: str) -> tuple[str, ...]:
-    """The methods that `all` or a list with commas stands for, in the order of the tables.
+    """The methods that a list with commas stands for, in the order of the tables; `all` in it stands for every one.
 
     Raises:
         SettingsError: One of them is not known.
     """
     given = [name.strip() for name in names.split(",") if name.strip()]
-    if given == ["all"]:
-        return tuple(METHODS)
-    if unknown := [name for name in given if name not in METHODS]:
+    if unknown := [name for name in given if name not in METHODS and name != _ALL]:
         raise SettingsError(f"No method is called {unknown[0]!r}.", remedy=f"Known: all, {', '.join(METHODS)}.")
     if not given:
         raise SettingsError("No method is named.", remedy=f"Known: all, {', '.join(METHODS)}.")
-    return tuple(name for name in METHODS if name in given)
+    return tuple(name for name in METHODS if name in given or _ALL in given)
 
 
 def set_up(
@@ -165,6 +165,11 @@ def set_up(
     courses: dict[str, Course] = {}
     records: dict[str, DatasetRecord] = {}
     for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
+        if dataset.name == MEAN:
+            raise DataError(
+                f"A dataset cannot be called {MEAN}: tables call the mean over datasets so.",
+                remedy="Rename its folder, or give it another name in its card.json.",
+            )
         if dataset.name in courses:
             raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
         if not dataset.passages and set(wanted.methods) != {"no_rag"}:

@@ -121,8 +121,12 @@ def check(
             rows.append(("wrong", str(folder), str(error)))
         else:
             found = f"{card.questions} questions, {card.with_supporting} of them with known support"
-            rows.append(("ok", str(folder), f"{found}, {card.passages} passages"))
-    print_table(("state", "dataset", "finding"), rows, style=lambda state: "green" if state == "ok" else "red")
+            if card.passages:
+                rows.append(("ok", str(folder), f"{found}, {card.passages} passages"))
+            else:
+                rows.append(("warning", str(folder), f"{found}, no passages: there is nothing to search"))
+    styles = {"ok": "green", "warning": "yellow"}
+    print_table(("state", "dataset", "finding"), rows, style=lambda state: styles.get(state, "red"))
     if any(state == "wrong" for state, _, _ in rows):
         raise typer.Exit(FAILED)
 

@@ -40,6 +40,8 @@ class Entry:
 
     question: LabelledQuestion
     passages: tuple[Passage, ...] = ()
+    place: str = ""
+    """Where it stands in which file, as far as its reader tells."""
 
 
 def passage_id(title: str, body: str) -> str:

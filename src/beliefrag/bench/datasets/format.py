@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def per_record(
                     yield record
                     continue
                 try:
-                    yield entry(record.data, path)
+                    yield replace(entry(record.data, path), place=record.place)
                 except BadRecord as error:
                     yield Problem(record.place, str(error))
 

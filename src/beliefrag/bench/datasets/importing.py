@@ -11,6 +11,7 @@ from beliefrag._version import __version__
 from beliefrag.bench.card import Card
 from beliefrag.bench.datasets.catalogue import FORMATS, format_named
 from beliefrag.bench.datasets.common_form import load_passages
+from beliefrag.bench.datasets.entry import Entry
 from beliefrag.bench.datasets.format import Format
 from beliefrag.bench.datasets.records import Problem
 from beliefrag.bench.datasets.writing import CARD, file_record, write_records
@@ -72,14 +73,16 @@ def read_published(
     questions: dict[str, LabelledQuestion] = {}
     passages: dict[str, Passage] = {}
     problems: list[Problem] = []
+    places: dict[str, str] = {}
     for found in published.read(files):
         if isinstance(found, Problem):
             problems.append(found)
             continue
         question = found.question
         if question.id in questions:
-            problems.append(Problem(f"question {question.id}", "occurs twice"))
+            problems.append(_again(found, places[question.id]))
             continue
+        places[question.id] = found.place
         questions[question.id] = question
         passages |= {passage.id: passage for passage in found.passages if passage.id not in passages}
     if not questions:
@@ -97,6 +100,13 @@ def read_published(
     return Dataset(
         dataset.name, dataset.questions, dataset.passages, _card(published, dataset, files, corpus, problems)
     )
+
+
+def _again(found: Entry, before: str) -> Problem:
+    words = f"question {found.question.id}"
+    if not found.place:
+        return Problem(words, "occurs twice")
+    return Problem(found.place, f"{words} occurs twice, first in {before}")
 
 
 def _card(

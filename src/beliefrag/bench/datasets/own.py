@@ -46,7 +46,7 @@ def own_dataset(questions: Path, passages: Sequence[Passage]) -> Dataset:
 
 def _records(path: Path) -> Iterator[Record | Problem]:
     delimiter = _TABLES.get(Path(plain_name(path)).suffix.lower())
-    return read_table(path, delimiter=delimiter) if delimiter else read_records(path)
+    return read_table(path, delimiter=delimiter, needs="question") if delimiter else read_records(path)
 
 
 def _entry(record: Mapping[str, Any], path: Path) -> Entry:
@@ -68,6 +68,6 @@ _OWN = Format(
     title="Own questions",
     licence="",
     source="",
-    expects="CSV, TSV or JSON Lines with 'question' and 'answers'",
+    expects="CSV with commas, TSV or JSON Lines with 'question' and 'answers'",
     read=per_record(_entry, _records),
 )

@@ -22,6 +22,8 @@ __all__ = ["Problem", "Record", "plain_name", "read_bytes", "read_json_lines", "
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
+_SHOWN = 60
+"""Characters of a column's name that are told."""
 _TOO_LONG = 100_000_000
 """Characters that one cell of a table may have."""
 
@@ -103,11 +105,16 @@ def read_json_lines(path: Path) -> Iterator[Record | Problem]:
     yield from _lines(read_bytes(path), path.name)
 
 
-def read_table(path: Path, *, delimiter: str) -> Iterator[Record | Problem]:
+def read_table(path: Path, *, delimiter: str, needs: str | None = None) -> Iterator[Record | Problem]:
     """The rows of a delimited table by the names in its first line.
 
+    Args:
+        path: The file.
+        delimiter: Stands between columns.
+        needs: A column without which no row can be used.
+
     Raises:
-        DataError: The file is not text in UTF-8, or has no first line.
+        DataError: The file is not text in UTF-8, or has no first line, or lacks that column.
     """
     content = read_bytes(path)
     try:
@@ -121,6 +128,9 @@ def read_table(path: Path, *, delimiter: str) -> Iterator[Record | Problem]:
         names = next(rows, None)
         if not names:
             raise DataError(f"{path.name} is empty.", remedy="Download it again.")
+        if needs is not None and needs not in names:
+            found = ", ".join(repr(name[:_SHOWN]) for name in names)
+            raise DataError(f"{path.name} has no column {needs!r}: its columns are {found[: 4 * _SHOWN]}.")
         for row in rows:
             place = f"{path.name} line {rows.line_num}"
             if len(row) == len(names):
