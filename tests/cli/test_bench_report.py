@@ -157,7 +157,10 @@ def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, h
     text = (run / "report" / "report.md").read_text()
     listed = text[text.index("## Failed episodes") :].split("\n## ")[0]
     ids = " ".join(f"north-q{k}" for k in range(5))
-    assert f"| ReplayMiss | north | No-RAG | 6 | {ids} and 1 more |" in listed
+    assert (
+        f"| ReplayMiss | north | No-RAG | 6 | {ids} and 1 more | The cache holds no reply for this answer call (key "
+        in listed
+    )
 
 
 @pytest.mark.parametrize("left", ["nothing", "failures"])
@@ -304,6 +307,42 @@ def test_a_dataset_that_was_not_begun_is_left_out_only_if_told_so(beliefrag: Com
     assert "south" not in ran.out
     file.write_text("")
     assert beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal").code == 1
+
+
+def test_a_comparison_on_an_incomplete_run_says_so_first(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, methods="static,no_rag")
+    assert "INCOMPLETE" not in beliefrag("bench", "compare", run, "static", "no_rag").err
+    file = run / "episodes.jsonl"
+    lines = [line for line in file.read_text().splitlines() if json.loads(line)["question_id"] != "north-q0"]
+    broken = json.loads(lines[0]) | {"outcome": "failed", "metrics": {}, "error": {"cause": "ModelError"}}
+    file.write_text("".join(line + "\n" for line in (*lines, json.dumps(broken))))
+    ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
+    assert ran.code == 0
+    assert ran.err.startswith("INCOMPLETE: of 24 episodes of Static and No-RAG 2 are missing and 1 failed.\n")
+
+
+def test_a_method_is_not_compared_with_itself(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, methods="static,no_rag")
+    ran = beliefrag("bench", "compare", run, "static", "static")
+    assert (ran.code, ran.out) == (1, "")
+    assert "static would be compared with itself" in ran.err
+
+
+def test_what_a_failure_says_is_cut_and_stays_text(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home, methods="static,no_rag")
+    file = run / "episodes.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    said = "The server said: <b>|\x1b[2J\n" + "x" * 5000
+    for line in lines[:2]:
+        line |= {"outcome": "failed", "metrics": {}, "error": {"cause": "ServerError", "message": said, "remedy": ""}}
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert beliefrag("bench", "report", run).code == 0
+    for name in ("report.md", "report.html", "tables.tex"):
+        text = (run / "report" / name).read_text()
+        assert "The server said:" in text and "x" * 100 in text, name
+        assert "x" * 200 not in text and "\x1b" not in text, name
+    assert "said: &lt;b>\\| \\[2J xxx" in (run / "report" / "report.md").read_text()
+    assert "<b>|" not in (run / "report" / "report.html").read_text()
 
 
 def test_a_method_that_the_run_lacks_is_told(beliefrag: Command, home: Path) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from beliefrag.bench.cells import values_of
 from beliefrag.bench.errors import RunError, UnequalQuestions
 from beliefrag.bench.record import RunRecord
-from beliefrag.bench.results import Episode, read_episodes
+from beliefrag.bench.results import Episode
 from beliefrag.bench.statistics import PairedComparison, compare
-from beliefrag.methods import METHODS
+from beliefrag.methods import METHODS, TITLES
 
-__all__ = ["DatasetComparison", "compare_methods"]
+__all__ = ["DatasetComparison", "compare_methods", "lacking"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +25,25 @@ class DatasetComparison:
     paired: PairedComparison
 
 
-def compare_methods(folder: Path, first: str, second: str, *, allow_unequal: bool = False) -> list[DatasetComparison]:
+def compare_methods(
+    run: RunRecord, episodes: Collection[Episode], first: str, second: str, *, allow_unequal: bool = False
+) -> list[DatasetComparison]:
     """The paired differences, first minus second, for each dataset of a run.
 
     Args:
-        folder: The run.
+        run: Its record.
+        episodes: Its latest ones.
         first: A method of the run.
         second: Another one.
         allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left
             out.
 
     Raises:
-        RunError: The run does not have a method, or no question that both finished.
+        RunError: The run does not have a method, the two are one, or there is no question that both finished.
         UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
-    run = RunRecord.read(folder)
+    if first == second:
+        raise RunError(f"{first} would be compared with itself.", remedy="Name two methods of the run.")
     own = [method for method in METHODS if method in run.methods]
     for method in (first, second):
         if method not in own:
@@ -49,7 +52,6 @@ def compare_methods(folder: Path, first: str, second: str, *, allow_unequal: boo
                 remedy=f"It has {', '.join(own) or 'none: only states'}.",
             )
     found: list[DatasetComparison] = []
-    episodes = list(read_episodes(folder).values())
     for dataset, record in run.datasets.items():
         asked = set(record.question_ids)
         here = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
@@ -66,6 +68,18 @@ def compare_methods(folder: Path, first: str, second: str, *, allow_unequal: boo
     if not found:
         raise RunError(f"{first} and {second} share no finished question.", remedy="Finish the run first.")
     return found
+
+
+def lacking(run: RunRecord, episodes: Collection[Episode], *methods: str) -> str:
+    """What a reader of these methods' numbers must know first; empty where all that was asked for has finished."""
+    methods = tuple(method for method in dict.fromkeys(methods) if method in run.methods)
+    asked = {(dataset, each) for dataset, record in run.datasets.items() for each in record.question_ids}
+    own = [e for e in episodes if e.key.method in methods and (e.key.dataset, e.key.question_id) in asked]
+    total, failed = len(methods) * len(asked), sum(not episode.finished for episode in own)
+    if len(own) == total and not failed:
+        return ""
+    names = " and ".join(TITLES.get(method, method) for method in methods)
+    return f"INCOMPLETE: of {total:,} episodes of {names} {total - len(own):,} are missing and {failed:,} failed."
 
 
 def _measures(episodes: list[Episode], quality: str) -> Mapping[str, Mapping[str, float]]:

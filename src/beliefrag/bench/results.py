@@ -79,6 +79,8 @@ class Episode:
     """Why it failed; empty if it did not."""
     offset: int
     """Where its line begins in the file."""
+    message: str = ""
+    """What was said of its failure, in full."""
 
     @property
     def finished(self) -> bool:
@@ -102,6 +104,7 @@ class Episode:
             seconds=record["timing"]["model_seconds"],
             cause=record["error"]["cause"] if record.get("error") else "",
             offset=offset,
+            message=str(record["error"].get("message", "")) if record.get("error") else "",
         )
 
 

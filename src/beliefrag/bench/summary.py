@@ -25,6 +25,8 @@ class Failures:
     dataset: str
     method: str
     question_ids: tuple[str, ...]
+    message: str = ""
+    """What was said of the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +158,11 @@ def _total(usages: Iterable[Mapping[str, int]]) -> Usage:
 
 
 def _failures(found: Mapping[tuple[str, str], Sequence[Episode]]) -> Iterator[Failures]:
-    failed: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for (dataset, method), episodes in found.items():
         for episode in episodes:
             if not episode.finished:
-                failed[episode.cause, dataset, method].append(episode.key.question_id)
-    for (cause, dataset, method), ids in sorted(failed.items()):
-        yield Failures(cause, dataset, method, tuple(sorted(ids)))
+                failed[episode.cause, dataset, method][episode.key.question_id] = episode.message
+    for (cause, dataset, method), said in sorted(failed.items()):
+        ids = tuple(sorted(said))
+        yield Failures(cause, dataset, method, ids, said[ids[0]])

@@ -171,7 +171,14 @@ def compare(
 
     Example: beliefrag bench compare runs/first beliefrag iterative
     """
-    from beliefrag.bench.comparison import compare_methods
+    from beliefrag.bench.comparison import compare_methods, lacking
+    from beliefrag.bench.record import RunRecord
+    from beliefrag.bench.results import read_episodes
     from beliefrag.cli.bench_comparison import print_comparison
+    from beliefrag.cli.notices import say
 
-    print_comparison(compare_methods(run, first, second, allow_unequal=allow_unequal), first, second)
+    record, episodes = RunRecord.read(run), read_episodes(run).values()
+    if words := lacking(record, episodes, first, second):
+        say(words)
+    found = compare_methods(record, episodes, first, second, allow_unequal=allow_unequal)
+    print_comparison(found, first, second)

@@ -29,6 +29,8 @@ _BY_DATASET = (
 )
 _SHOWN = 5
 """Ids of failed questions that are written out for each cause."""
+_MESSAGE = 160
+"""Characters of a failure's message that are written out."""
 _COSTS = ("rounds", "actions", "calls", "tokens_in", "tokens_out", "seconds")
 
 
@@ -67,8 +69,11 @@ def sections(summary: Summary) -> Iterator[Section]:
         yield Section(
             "Failed episodes",
             "By cause. None of them is in a mean; the command of the run tries them again.",
-            ("cause", "dataset", "method", "episodes", "questions"),
-            tuple((f.cause, f.dataset, TITLES[f.method], str(len(f.question_ids)), _ids(f)) for f in summary.failures),
+            ("cause", "dataset", "method", "episodes", "questions", "what the first one says"),
+            tuple(
+                (f.cause, f.dataset, TITLES[f.method], str(len(f.question_ids)), _ids(f), _said(f))
+                for f in summary.failures
+            ),
         )
     yield from _published(datasets, methods)
 
@@ -111,6 +116,12 @@ def _about(measure: str, summary: Summary) -> str:
 def _ids(failures: Failures) -> str:
     more = len(failures.question_ids) - _SHOWN
     return " ".join(failures.question_ids[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _said(failures: Failures) -> str:
+    # A server's words can be a whole page of its own.
+    words = " ".join("".join(c if c.isprintable() else " " for c in failures.message).split())
+    return words if len(words) <= _MESSAGE else f"{words[:_MESSAGE]}…"
 
 
 def _published(datasets: Sequence[str], methods: Sequence[str]) -> Iterator[Section]:
