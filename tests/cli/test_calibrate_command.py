@@ -288,3 +288,12 @@ def test_a_run_of_another_version_is_told_in_one_line(
     assert (ran.code, ran.out) == (1, "")
     assert "made by another version of beliefrag (run.json names 0, this is " in ran.err and "newfangled" in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_run_given_twice_would_count_twice(beliefrag: Command, home: Path, states: Path) -> None:
+    (home / "same").symlink_to(states)
+    for again in (states, home / "same"):
+        ran = beliefrag("calibrate", "fit", states, again)
+        assert (ran.code, ran.out) == (1, "")
+        assert f"{again} is given twice" in ran.err
+    assert not (states / "calibration.json").exists()

@@ -12,6 +12,7 @@ import pytest
 
 from beliefrag.calibration import load_artifact
 from beliefrag.cli import main
+from beliefrag.fitting import logistic
 from tests.cli.shell import Ran
 from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
 
@@ -205,6 +206,7 @@ def test_a_calibration_of_something_else_than_the_run_gets_none(
     before = made.read_bytes()
     ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET)
     assert ran.code == 1 and words in ran.err
+    assert "borrowed" not in ran.err
     assert made.read_bytes() == before
 
 
@@ -239,3 +241,15 @@ def test_what_cannot_be_used_is_told(
 ) -> None:
     ran = beliefrag("calibrate", "risk", made, home / "run", *more)
     assert ran.code != 0 and words in ran.err
+
+
+def test_a_new_fit_says_that_the_guarantees_of_the_old_one_are_gone(
+    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logistic, "RESAMPLES", 20)
+    again = ("calibrate", "fit", home / "run", "--out", guaranteed)
+    ran = beliefrag(*again)
+    assert ran.code == 0
+    assert f"warning: {guaranteed} had 2 guarantees of the earlier fit, and they are gone" in ran.err
+    assert load_artifact(str(guaranteed)).guarantees == ()
+    assert "guarantees" not in beliefrag(*again).err

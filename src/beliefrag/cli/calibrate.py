@@ -70,29 +70,35 @@ def fit(
 
     wanted = label_named(label) if label else None
     path = out or runs[0] / "calibration.json"
-    _replaceable(path)
+    dropped = _guarantees_at(path)
     collection = collect(runs)
     elsewhere = None
     if quality_on:
-        collect([*runs, *quality_on])  # refuses states that do not mean the same
+        # Refuses states that do not mean the same.
+        collect(list({folder.resolve(): folder for folder in (*runs, *quality_on)}.values()))
         elsewhere = collect(quality_on)
     artifact = fit_artifact(
         collection, wanted or collection.default_label(), name=name, everything=everything, elsewhere=elsewhere
     )
     write_artifact(artifact, path)
     print_artifact(artifact)
+    if dropped:
+        say(
+            f"warning: {path} had {dropped:,} guarantees of the earlier fit, and they are gone: make new ones with "
+            "'beliefrag calibrate risk'"
+        )
     say(f"written: {path}; use it with --calibration {path}")
 
 
-def _replaceable(path: Path) -> None:
-    """Refuses to write over a file that is no calibration."""
+def _guarantees_at(path: Path) -> int:
+    """How many guarantees the calibration holds that is about to be replaced; any other file is not replaced."""
     from beliefrag.calibration import load_artifact
     from beliefrag.errors import CalibrationError, SettingsError
 
     if not path.is_file():
-        return
+        return 0
     try:
-        load_artifact(str(path))
+        return len(load_artifact(str(path.absolute())).guarantees)
     except CalibrationError:
         raise SettingsError(
             f"{path} is there already, and is no calibration.", remedy="Name another file with --out."

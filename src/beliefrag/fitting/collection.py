@@ -77,8 +77,13 @@ def collect(folders: Sequence[Path]) -> Collection:
 
     Raises:
         RunError: A folder holds no run, or it cannot be read.
-        CalibrationError: No state was recorded, or the runs were not made alike.
+        CalibrationError: No state was recorded, a run is given twice, or the runs were not made alike.
     """
+    named: set[Path] = set()
+    for folder in folders:
+        if folder.resolve() in named:
+            raise CalibrationError(f"{folder} is given twice.", remedy="Name each run once: its states count once.")
+        named.add(folder.resolve())
     read = [read_trajectories(folder) for folder in folders]
     first = read[0][0]
     for folder, (run, _) in zip(folders[1:], read[1:], strict=True):

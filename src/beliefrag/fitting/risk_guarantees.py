@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from beliefrag.bench.another_version import budget_of
 from beliefrag.bench.record import RunRecord, now
-from beliefrag.calibration import Artifact, Guarantee, doubts, load_artifact
+from beliefrag.calibration import Artifact, Guarantee, doubts, load_artifact, mismatches
 from beliefrag.calibration.risk import METHOD, choose_threshold
 from beliefrag.errors import CalibrationError
 from beliefrag.fitting.risk_points import RiskPoints
@@ -28,7 +28,8 @@ def artifact_of_run(name_or_path: str, run: RunRecord) -> Artifact:
         CalibrationError: There is no such artifact, or the run was recorded with something else.
     """
     artifact = load_artifact(name_or_path)
-    if reasons := doubts(artifact, run.circumstances):
+    # Nobody borrowed it here: what does not fit is told as that, and doubts only where all fits.
+    if reasons := mismatches(artifact, run.circumstances) or doubts(artifact, run.circumstances):
         raise CalibrationError(
             f"The calibration {artifact.name} can carry no guarantee from this run: {'; '.join(reasons)}.",
             remedy="Fit one for the model, verifier form, prompts and retriever of the run.",
