@@ -212,6 +212,10 @@ def _joined(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return (*known, *(each for each in more if each not in set(known)))
 
 
+def _or_none(value: Any) -> Any:
+    return "none" if value is None or value == "" else value
+
+
 def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, Any]]:
     for name in _FIXED:
         old, new = getattr(before, name), getattr(now, name)
@@ -221,7 +225,7 @@ def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, 
                 then.pop(_HOLDS_BACK, None)
             yield from ((f"{name} {key}", then[key], today.get(key)) for key in then if then[key] != today.get(key))
         elif old != new:
-            yield name, old or "none", new or "none"
+            yield name, _or_none(old), _or_none(new)
     for name, digest in before.prompts.items():
         # A prompt that did not exist when the run began shaped nothing in it.
         if now.prompts.get(name) != digest:
