@@ -54,7 +54,9 @@ def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_ear
     end = index.refresh()
     failed = next(record for record in records(folder) if record["outcome"] == "failed")
     before = ids(index)
-    append(folder, failed | {"outcome": "answered", "answer": "Moss", "error": None}, failed | {"question_id": "new"})
+    metrics = next(record["metrics"] for record in records(folder) if record["outcome"] != "failed")
+    done = failed | {"outcome": "answered", "answer": "Moss", "error": None, "metrics": metrics}
+    append(folder, done, failed | {"question_id": "new"})
     assert index.refresh() > end
     after = dict(ids(index))
     assert len(after) == len(before) + 1

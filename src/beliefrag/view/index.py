@@ -26,7 +26,7 @@ from beliefrag.view.rows import UPSERT, episode_row
 
 __all__ = ["RunIndex"]
 
-_VERSION = 2
+_VERSION = 3
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
 _SCHEMA = """
@@ -112,9 +112,9 @@ class RunIndex:
             "SELECT dataset, method, question_id, seed, outcome, seconds, cause, offset, numbers FROM episodes"
         ):
             key = EpisodeKey(row["dataset"], row["method"], row["question_id"], row["seed"])
-            metrics, usage, judge = json.loads(row["numbers"])
+            metrics, usage, judge, message = json.loads(row["numbers"])
             found[key] = Episode(
-                key, row["outcome"], metrics, usage, judge, row["seconds"], row["cause"], row["offset"]
+                key, row["outcome"], metrics, usage, judge, row["seconds"], row["cause"], row["offset"], message
             )
         return found
 

@@ -65,7 +65,7 @@ def episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
             episode.cause,
             words,
             offset,
-            json.dumps([episode.metrics, episode.usage, episode.judge], separators=(",", ":")),
+            json.dumps([episode.metrics, episode.usage, episode.judge, episode.message], separators=(",", ":")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise RunError(
