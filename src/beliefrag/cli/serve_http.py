@@ -7,15 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli import options, serve_options
 
 __all__ = ["http"]
 
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-_NETWORK = "Network"
-_LIMITS = "Limits"
 _WATCHING = "Watching"
 
 
@@ -25,85 +23,49 @@ def http(
     docs: options.Docs = None,
     index: options.Index = None,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen.", rich_help_panel=_NETWORK)
+        str, typer.Option(metavar="ADDRESS", help="Where to listen.", rich_help_panel=serve_options.NETWORK)
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.", rich_help_panel=_NETWORK),
+        typer.Option(
+            metavar="N", min=0, max=65535, help="The port; 0 takes a free one.", rich_help_panel=serve_options.NETWORK
+        ),
     ] = 8080,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Holds the bearer token that clients must send; BELIEFRAG_TOKEN in the environment does too. Needed "
-            "unless --host is loopback.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name besides localhost that clients may call a server on loopback by.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
+    token_file: serve_options.TokenFile = None,
+    allowed_host: serve_options.AllowedHost = None,
     served_model: Annotated[
         str,
         typer.Option(
             metavar="NAME",
             help="The model name of the OpenAI-compatible address, for clients that insist on one.",
-            rich_help_panel=_NETWORK,
+            rich_help_panel=serve_options.NETWORK,
         ),
     ] = "beliefrag",
     earlier_turns: Annotated[
         Literal["refuse", "ignore"],
         typer.Option(
             help="What to do with the earlier turns of a chat: each question is answered alone.",
-            rich_help_panel=_NETWORK,
+            rich_help_panel=serve_options.NETWORK,
         ),
     ] = "refuse",
-    concurrency: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Questions answered at a time.", rich_help_panel=_LIMITS)
-    ] = 4,
-    queue: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Questions that wait; more are refused.", rich_help_panel=_LIMITS),
-    ] = 16,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, help="How long a question may take.", rich_help_panel=_LIMITS),
-    ] = 120.0,
+    concurrency: serve_options.Places = 4,
+    queue: serve_options.Queue = 16,
+    timeout: serve_options.Timeout = 120.0,
     grace: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0.0, help="How long questions may go on after SIGTERM.", rich_help_panel=_LIMITS
+            metavar="SECONDS",
+            min=0.0,
+            help="How long questions may go on after SIGTERM.",
+            rich_help_panel=serve_options.LIMITS,
         ),
     ] = 30.0,
-    max_question_chars: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Characters of a question.", rich_help_panel=_LIMITS)
-    ] = 4_000,
+    max_question_chars: serve_options.MaxQuestionChars = 4_000,
     max_request_bytes: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Bytes of a request's body.", rich_help_panel=_LIMITS)
+        int, typer.Option(metavar="N", min=1, help="Bytes of a request's body.", rich_help_panel=serve_options.LIMITS)
     ] = 65_536,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Most tokens after which no search begins, whatever a request asks for; by default the setting.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
-    max_rounds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Most searches, whatever a request asks for; by default the setting.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
+    max_tokens: serve_options.MaxTokens = None,
+    max_rounds: serve_options.MaxRounds = None,
     metrics: Annotated[
         bool, typer.Option("--metrics", metavar="", help="Serve /metrics for Prometheus.", rich_help_panel=_WATCHING)
     ] = False,

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli import options, serve_options
 
 __all__ = ["mcp"]
 
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-_NETWORK = "Network (with --http)"
-_LIMITS = "Limits"
 _HOST = "127.0.0.1"
 _PORT = 8081
 _GRACE = 30.0
@@ -32,12 +30,14 @@ def mcp(
             "--http",
             metavar="",
             help="Serve over HTTP, at /mcp; by default one client over standard input and output.",
-            rich_help_panel=_NETWORK,
+            rich_help_panel=serve_options.NETWORK,
         ),
     ] = False,
     host: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help=f"Where to listen; {_HOST} by default.", rich_help_panel=_NETWORK),
+        typer.Option(
+            metavar="ADDRESS", help=f"Where to listen; {_HOST} by default.", rich_help_panel=serve_options.NETWORK
+        ),
     ] = None,
     port: Annotated[
         int | None,
@@ -46,67 +46,26 @@ def mcp(
             min=0,
             max=65535,
             help=f"The port; {_PORT} by default, and 0 takes a free one.",
-            rich_help_panel=_NETWORK,
+            rich_help_panel=serve_options.NETWORK,
         ),
     ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Holds the bearer token that clients must send; BELIEFRAG_TOKEN in the environment does too. Needed "
-            "unless --host is loopback.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name that clients may call the server by, besides localhost on loopback.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
+    token_file: serve_options.TokenFile = None,
+    allowed_host: serve_options.AllowedHost = None,
     grace: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
             min=0.0,
             help=f"How long calls may go on after SIGTERM; {_GRACE:g} by default.",
-            rich_help_panel=_NETWORK,
+            rich_help_panel=serve_options.NETWORK,
         ),
     ] = None,
-    concurrency: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Questions answered at a time.", rich_help_panel=_LIMITS)
-    ] = 4,
-    queue: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Questions that wait; more are refused.", rich_help_panel=_LIMITS),
-    ] = 16,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, help="How long a question may take.", rich_help_panel=_LIMITS),
-    ] = 300.0,
-    max_question_chars: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Characters of a question.", rich_help_panel=_LIMITS)
-    ] = 4_000,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Most tokens after which no search begins, whatever a call asks for; by default the setting.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
-    max_rounds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Most searches, whatever a call asks for; by default the setting.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
+    concurrency: serve_options.Places = 4,
+    queue: serve_options.Queue = 16,
+    timeout: serve_options.Timeout = 300.0,
+    max_question_chars: serve_options.MaxQuestionChars = 4_000,
+    max_tokens: serve_options.MaxTokens = None,
+    max_rounds: serve_options.MaxRounds = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
