@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from beliefrag.calibration import Guarantee
+from beliefrag.events import Decided
 from beliefrag.method import Thresholds
 from beliefrag.serve.http import Limits
-from beliefrag.types import Budget
+from beliefrag.serve.http.replies import event_record
+from beliefrag.types import Action, Attempt, Budget, Decision, Observation
 from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, events, opened, served
 
 DECLINING = Thresholds(abstain_sufficiency=1.0, abstain_uncertainty=0.0, abstain_answerability=1.0)
@@ -93,6 +95,27 @@ def test_prompts_are_streamed_only_if_the_operator_says_so(tmp_path: Path) -> No
         assert all(("messages" in call, "reply" in call) == (shown, shown) for call in calls)
         started = told[0][1]
         assert "model" not in started and "prompts" not in started
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_drafted_answer_is_streamed_only_if_the_operator_says_so(shown: bool) -> None:
+    """A client that is declined in the end would otherwise have read the answer on the way."""
+    decided = Decided(
+        step=1,
+        at=0.5,
+        decision=Decision(Action.ABSTAIN, "abstain", "too unsure"),
+        observation=Observation(0.1, 0.0, 0.9, 0.9, draft="a drafted answer"),
+        diagnostics=None,
+        belief=None,
+        answerability=0.1,
+        retrieval_value=None,
+        evidence=("travel",),
+        tokens=5,
+        attempt=Attempt("a drafted answer"),
+    )
+    record = event_record(decided, prompts=shown)
+    assert record is not None and record["observation"]["support"] == 0.1
+    assert ("a drafted answer" in str(record)) == shown
 
 
 def test_a_silent_stream_is_kept_alive(tmp_path: Path) -> None:

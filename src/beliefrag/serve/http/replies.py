@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from beliefrag import events
-from beliefrag.events import CallFinished, Event, Finished, Retrieved, Started
+from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started
 from beliefrag.outcome import Failed
 from beliefrag.result import Result, step_records
 from beliefrag.serve.http.problems import Problem, failed_status
@@ -153,7 +153,8 @@ def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:
     """An event as a client may see it; None for the last one, in whose place it is given the answer.
 
     Left out are the model's address, the hashes of prompts and the folders of the server. What was said to the model,
-    and its replies, are there only if the operator wants that.
+    and its replies, are there only if the operator wants that. An answer that the verifier drafted is such a reply: who
+    is declined must not find it on the way.
     """
     if isinstance(event, Finished):
         return None
@@ -163,6 +164,10 @@ def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:
             del record[name]
     elif isinstance(event, CallFinished) and not prompts:
         del record["messages"], record["reply"]
+    elif isinstance(event, Decided) and not prompts:
+        del record["attempt"]
+        if record["observation"] is not None:
+            del record["observation"]["draft"]
     elif isinstance(event, Retrieved):
         record["hits"] = [{**_shown(hit.passage), "score": hit.score} for hit in event.hits]
     return record
