@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -237,11 +238,22 @@ def test_a_question_of_any_characters_is_answered(plain: Served) -> None:
     assert plain.ask("travel \x00 \U0001f600 <|im_end|> \u202e approves?").json()["answer"] == ANSWER
 
 
-def test_a_browser_form_cannot_ask(plain: Served) -> None:
-    """A page elsewhere can post text/plain without asking; only JSON that says so is read."""
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/v1/ask", {"question": QUESTION}, 422),
+        ("/v1/chat/completions", {"model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}, 400),
+    ],
+)
+def test_a_page_elsewhere_cannot_make_a_browser_ask(
+    plain: Served, path: str, body: dict[str, Any], status: int, kind: str | None
+) -> None:
+    """A page can post these kinds, or none at all, without being asked first; only JSON that says so is read."""
     before = plain.model.asked
     with plain.client() as client:
-        response = client.post("/v1/ask", content=b'{"question": "Who?"}', headers={"Content-Type": "text/plain"})
-    assert response.status_code == 422
+        headers = {"Content-Type": kind} if kind else {}
+        response = client.post(path, content=json.dumps(body).encode(), headers=headers)
+    assert response.status_code == status
     assert "access-control-allow-origin" not in response.headers
     assert plain.model.asked == before
