@@ -14,7 +14,7 @@ from beliefrag.serve.http.problems import Problem, failed_status
 from beliefrag.serve.http.service import Service
 from beliefrag.types import Passage
 
-__all__ = ["Answer", "answer_of", "event_record"]
+__all__ = ["Answer", "answer_of", "event_record", "without_folders"]
 
 _EXCERPT = 1_000
 """Characters of a passage that are shown; passages have about a hundred words."""
@@ -175,8 +175,9 @@ def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:
 
 def _shown(passage: Passage) -> dict[str, str]:
     text = passage.text if len(passage.text) <= _EXCERPT else passage.text[: _EXCERPT - 1] + "…"
-    return {"id": passage.id, "title": passage.title, "excerpt": text, "source": _without_folders(passage.source)}
+    return {"id": passage.id, "title": passage.title, "excerpt": text, "source": without_folders(passage.source)}
 
 
-def _without_folders(source: str) -> str:
+def without_folders(source: str) -> str:
+    """Where a passage came from, as far as it concerns a client: the file's name, or an address as it is."""
     return source if "://" in source else source.replace("\\", "/").rpartition("/")[2]

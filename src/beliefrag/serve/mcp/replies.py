@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from beliefrag.prompts.material import neutral
 from beliefrag.result import Result
 from beliefrag.serve.http.problems import Problem
-from beliefrag.serve.http.replies import Source, Spent, Step, answer_of
+from beliefrag.serve.http.replies import Source, Spent, Step, answer_of, without_folders
 from beliefrag.serve.http.service import Service
 from beliefrag.types import Hit
 
@@ -76,7 +76,7 @@ def search_reply(hits: Sequence[Hit]) -> SearchReply:
                 id=_harmless(hit.passage.id),
                 title=_harmless(hit.passage.title),
                 text=_harmless(_cut(hit.passage.text)),
-                source=_harmless(_without_folders(hit.passage.source)),
+                source=_harmless(without_folders(hit.passage.source)),
                 score=hit.score,
             )
             for hit in hits
@@ -109,7 +109,3 @@ def _harmless(value: Any) -> Any:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _without_folders(source: str) -> str:
-    return source if "://" in source else source.replace("\\", "/").rpartition("/")[2]
