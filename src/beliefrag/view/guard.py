@@ -23,6 +23,8 @@ POLICY = (
 )
 """Nothing but our own files, nothing inline, and no way to turn text into markup."""
 
+_LONGEST = 200
+"""Characters of a path: ours are short, and a number of thousands of digits is one that Python refuses to read."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -69,6 +71,8 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if headers.get("host") not in self._hosts:
             return Response("This server answers to 127.0.0.1 alone.", 403, media_type="text/plain")
+        if len(scope["path"]) > _LONGEST:
+            return Response("There is no such page.", 404, media_type="text/plain")
         if scope["method"] not in ("GET", "HEAD"):
             return Response("There is nothing to change here.", 405, media_type="text/plain")
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
