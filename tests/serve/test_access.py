@@ -52,12 +52,14 @@ def test_with_the_token_everything_is_there(locked: Served) -> None:
         assert client.get("/nowhere").status_code == 404
 
 
-def test_health_and_on_loopback_metrics_need_no_token_and_tell_nothing(locked: Served) -> None:
+def test_health_needs_no_token_and_tells_nothing(locked: Served) -> None:
     with locked.client() as client:
         for path in ("/healthz", "/v1/healthz"):
             assert client.get(path).json() == {"status": "ok"}
         for path in ("/readyz", "/v1/readyz"):
             assert client.get(path).json() == {"status": "ready", "model": True, "index": True}
+        assert client.get("/metrics").status_code == 401
+    with locked.client(headers={"Authorization": f"Bearer {TOKEN}"}) as client:
         assert "beliefrag_refused_total" in client.get("/metrics").text
 
 
@@ -66,6 +68,15 @@ def test_on_loopback_another_host_name_is_refused(locked: Served, host: str) -> 
     with locked.client() as client:
         response = client.get("/healthz", headers={"Host": host})
     assert response.status_code == 421
+
+
+@pytest.mark.parametrize(("names", "status"), [((), 200), (("rag.example",), 421)])
+def test_elsewhere_names_count_once_some_are_given(tmp_path: Path, names: tuple[str, ...], status: int) -> None:
+    with (
+        served(*opened(tmp_path), token=TOKEN, host="192.0.2.1", allowed_hosts=names) as server,
+        server.client(headers={"Host": "other.example"}) as client,
+    ):
+        assert client.get("/healthz").status_code == status
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1:1", "[::1]:8080", "rag.example", "::1"])

@@ -43,6 +43,18 @@ def test_folders_of_the_server_stay_with_the_server(plain: Served) -> None:
         assert '"source":"https://example.org/wiki/leave"' in text
 
 
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ("No such file: '/srv/my secret/index/a.store'.", "No such file: 'a.store'."),
+        ("The weights at /srv/models/a.gguf cannot be read.", "The weights at a.gguf cannot be read."),
+        ("See https://example.org/wiki/leave, 1/2 of it.", "See https://example.org/wiki/leave, 1/2 of it."),
+    ],
+)
+def test_errors_do_not_name_folders_of_the_server(plain: Served, told: str, left: str) -> None:
+    assert plain.service.words(told) == left
+
+
 def test_declining_is_an_outcome_without_an_answer(tmp_path: Path) -> None:
     with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=DECLINING)) as server:
         response = server.ask()

@@ -108,13 +108,18 @@ def served(
     limits: Limits | None = None,
     token: str | None = None,
     metrics: bool = True,
+    host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
     service = Service(assembly, settings, limits or Limits(budget=settings.budget))
     app = create_app(
-        Site(service, Metrics(service), **site), token=token, serve_metrics=metrics, allowed_hosts=allowed_hosts
+        Site(service, Metrics(service), **site),
+        token=token,
+        host=host,
+        serve_metrics=metrics,
+        allowed_hosts=allowed_hosts,
     )
     bound = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"

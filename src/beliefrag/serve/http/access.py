@@ -22,7 +22,6 @@ VARIABLE = "BELIEFRAG_TOKEN"
 _SHORTEST = 16
 _OPEN = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
 """Say nothing but yes or no, to whatever watches the server."""
-_METRICS = "/metrics"
 
 
 def is_loopback(host: str) -> bool:
@@ -73,7 +72,8 @@ class Access:
     """Middleware that lets nobody past without the token.
 
     On loopback the Host header must be one of this machine's names. A web page can make a browser send requests here
-    under a name of its own that it points at 127.0.0.1; it cannot choose another Host.
+    under a name of its own that it points at 127.0.0.1; it cannot choose another Host. Elsewhere any name will do,
+    unless some are given.
 
     Args:
         app: What is protected.
@@ -85,8 +85,9 @@ class Access:
     def __init__(self, app: ASGIApp, *, token: str | None, host: str, allowed_hosts: Iterable[str] = ()) -> None:
         self._app = app
         self._digest = _digest(token.encode()) if token is not None else None
-        self._loopback = is_loopback(host)
-        self._names = {"localhost", "127.0.0.1", "::1", host.lower(), *(name.lower() for name in allowed_hosts)}
+        more = [name.lower() for name in allowed_hosts]
+        self._by_name = is_loopback(host) or bool(more)
+        self._names = {"localhost", "127.0.0.1", "::1", host.lower(), *more}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or answers it."""
@@ -100,14 +101,14 @@ class Access:
         await self._app(scope, receive, send)
 
     def _objection(self, path: str, headers: Headers) -> Problem | None:
-        if self._loopback and _name(headers.get("host", "")) not in self._names:
+        if self._by_name and _name(headers.get("host", "")) not in self._names:
             return Problem(
                 421,
                 "wrong_host",
                 "The Host header names another server.",
                 remedy="Ask at localhost, or start the server with --allowed-host NAME.",
             )
-        if self._digest is None or path in _OPEN or (path == _METRICS and self._loopback):
+        if self._digest is None or path in _OPEN:
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
         # Digests of equal length are compared, so the time taken tells nothing about the token.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,6 +24,8 @@ __all__ = ["Service", "Watcher"]
 
 _REST = 30.0
 """Seconds after which a model whose last call failed is worth another try."""
+_FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
+"""The folders of absolute paths, as errors of the system name them: in quotes, or by themselves. Addresses stay."""
 _MODEL_TROUBLE = frozenset({"TransportError", "ModelError", "SettingsError"})
 
 
@@ -78,9 +81,9 @@ class Service:
         return True
 
     def words(self, text: str) -> str:
-        """The text without the address of the model's server, which is nobody's business but the operator's."""
+        """The text without folders and the address of the model's server: nobody's business but the operator's."""
         server = self.assembly.model.identity.partition("@")[2].partition("#")[0]
-        return text.replace(server, "the model server") if server else text
+        return _FOLDERS.sub("", text.replace(server, "the model server") if server else text)
 
     async def play(
         self, question: str, assembly: Assembly, watchers: Sequence[Watcher], tell: Callable[[Event], None]
