@@ -72,6 +72,7 @@ def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
     auc = result.numbers["auc"]
     assert result.numbers["best_single"] == "sufficiency"
     assert auc["sufficiency"].low > 0.75
+    assert "Their strongest dimension is uncertainty, the strongest here sufficiency." in result.published_note
     assert auc["reliability"].low < 0.5 < auc["reliability"].high
     exchanged = result.numbers["permutation"]["auc"]
     assert exchanged["sufficiency"]["p"] < 0.001

@@ -59,7 +59,8 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
                 "ece_reliability": found.calibration["reliability"].ece,
             }
         ),
-        published_note="Theirs are with gpt-oss-120b, answers judged by a model. The paper does not say whether its "
+        published_note="Theirs are with gpt-oss-120b, answers judged by a model. Their strongest dimension is "
+        f"uncertainty, the strongest here {found.best}. The paper does not say whether its "
         "joint AUC was taken on states that the fit had seen, nor how it binned its calibration errors.",
         draw=partial(draw_belief, found),
         figure_size=(12.0, 9.6),
