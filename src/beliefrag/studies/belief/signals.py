@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from beliefrag.calibration.quality import Floats, auc
@@ -20,6 +21,8 @@ from beliefrag.studies.result import Number
 __all__ = ["DIMENSIONS", "Dimension", "columns", "correlation", "fitted_scores", "gain", "joint_scores", "signal"]
 
 FOLDS = 5
+DRAWS = 20
+"""Of questions into parts: with one draw alone the joint AUC is a matter of luck."""
 _SEED = 0
 
 
@@ -66,19 +69,25 @@ def gain(scores: Floats, other: Floats, examples: Examples) -> Number:
 
 
 def joint_scores(table: Floats, examples: Examples, *, seed: int = _SEED) -> Floats | None:
-    """For each state a logistic fit's score from all columns, by a fit that has not seen the state's question.
+    """For each state the score of logistic fits from all columns that have not seen the state's question.
 
     Args:
         table: A column for each dimension.
         examples: The states and outcomes.
-        seed: Of the draw of questions into five parts.
+        seed: Of the draws of questions into five parts.
 
     Returns:
-        The scores; None where some part cannot be fitted without it, since only one outcome is left.
+        The mean scores over draws; None where some part cannot be fitted without it, since only one outcome is left.
     """
     questions, place = np.unique(np.array(examples.questions), return_inverse=True)
-    fold = np.random.default_rng(seed).permutation(len(questions)) % FOLDS
-    part = fold[place]
+    generator = np.random.default_rng(seed)
+    parts = [(generator.permutation(len(questions)) % FOLDS)[place] for _ in range(DRAWS)]
+    drawn = [scores for part in parts if (scores := _unseen(table, examples, part)) is not None]
+    mean: Floats | None = np.asarray(np.mean(drawn, axis=0)) if len(drawn) == DRAWS else None
+    return mean
+
+
+def _unseen(table: Floats, examples: Examples, part: NDArray[np.int64]) -> Floats | None:
     scores = np.zeros(len(examples))
     for each in np.unique(part):
         inside = part == each

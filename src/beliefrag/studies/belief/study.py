@@ -9,6 +9,7 @@ from beliefrag.bench.another_version import thresholds_of
 from beliefrag.fitting.examples import Examples, LeftOut, answerable_states
 from beliefrag.studies.belief.figure import draw_belief
 from beliefrag.studies.belief.found import ANSWERABILITY, JOINT, LEAST_JOINT, Found, find
+from beliefrag.studies.belief.signals import DRAWS
 from beliefrag.studies.belief.tables import numbers, tables
 from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import in_words
@@ -158,6 +159,7 @@ BELIEF = Study(
         "AUC: the chance that a right state has the better value than a wrong one. Half is no signal.",
         "The direction is that of the meaning: more sufficiency and reliability, less of the others. It is not fitted.",
         "Jointly: a logistic fit of the six dimensions on four fifths of the questions scores the states of the rest.",
+        f"The questions are parted {DRAWS} times by chance, and a state's score is the mean: one draw would be luck.",
         "A question counts once, its states share its weight; the paper seems to count states.",
         "Intervals resample questions, 2,000 times; those of the joint AUC keep its fits as they are.",
         "Correlations are Spearman's. Calibration errors are over ten equal bins, right answers the outcome for both.",
