@@ -95,6 +95,15 @@ def test_a_question_that_one_method_did_not_finish_is_left_out_for_all_and_told_
     assert any("1 failed" in note for note in result.notes)
 
 
+def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
+    many = [episode(m, f"q{k}", 0.5, 100) for m in ("static", "beliefrag") for k in range(5)]
+    result = worked_out(
+        recording(episodes=[*many, *(episode(m, "q0", 0.5, 100, dataset="e") for m in ("static", "beliefrag"))])
+    )
+    assert set(result.numbers["points"]) == {"d"}
+    assert "Left out, with fewer than 2 questions that every method finished: e." in result.notes
+
+
 def test_one_method_is_no_comparison() -> None:
     result = worked_out(recording(episodes=[episode("beliefrag", f"q{k}", 0.5, 100) for k in range(5)]))
     assert result.findings == ("A comparison needs episodes of at least two methods, BeliefRAG among them.",)

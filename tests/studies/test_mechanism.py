@@ -96,6 +96,14 @@ def test_only_questions_that_every_variant_finished_are_compared() -> None:
     assert arms.against("one", "other", "d").measures["accuracy"].difference.mean == 1.0
 
 
+def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
+    alone = [episode("beliefrag", "q0", 1.0, 1000, dataset="e")]
+    found = recording(episodes=[*played(1.0), *alone])
+    arms = Arms.of({"one": found, "other": found}, "beliefrag", "f1")
+    assert arms.datasets == ("d",)
+    assert list(arms.notes()) == ["Left out, with fewer than 2 questions that every variant finished: e."]
+
+
 @pytest.mark.parametrize(
     ("changes", "what"),
     [

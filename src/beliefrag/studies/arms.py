@@ -32,23 +32,26 @@ class Arms:
     """By variant."""
     left_out: Mapping[str, int]
     """Questions of each dataset that some variant did not finish, or was not asked."""
+    too_few: tuple[str, ...] = ()
+    """Datasets of which so few questions are shared that they are in no number."""
 
     @classmethod
     def of(cls, recordings: Mapping[str, Recording], method: str, label: Label) -> Arms:
         """The episodes of one method in several runs, by what the variants are called."""
         datasets = set.intersection(*(set(recording.datasets) for recording in recordings.values()))
         values: dict[str, dict[str, dict[str, dict[str, float]]]] = {name: {} for name in recordings}
-        left_out = {}
+        left_out, too_few = {}, []
         for dataset in sorted(datasets):
             own = {name: _values(recording, method, dataset, label) for name, recording in recordings.items()}
             ids = [set(by_id) for each in own.values() for by_id in each.values()]
             shared, everything = set.intersection(*ids), set.union(*ids)
             if len(shared) < _LEAST:
+                too_few.append(dataset)
                 continue
             left_out[dataset] = len(everything - shared)
             for name, each in own.items():
                 values[name][dataset] = {m: {key: by_id[key] for key in sorted(shared)} for m, by_id in each.items()}
-        return cls(values, left_out)
+        return cls(values, left_out, tuple(too_few))
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -77,7 +80,10 @@ class Arms:
         return compare_over_datasets(*({name: self.values[each][name] for name in datasets} for each in (arm, other)))
 
     def notes(self) -> Iterator[str]:
-        """A sentence for each dataset of which questions are left out."""
+        """A sentence for each dataset of which questions are left out, or all."""
+        if self.too_few:
+            names = ", ".join(self.too_few)
+            yield f"Left out, with fewer than {_LEAST} questions that every variant finished: {names}."
         for name, count in self.left_out.items():
             if count:
                 yield f"Of {name} {count} questions are left out: not every variant finished them or was asked them."

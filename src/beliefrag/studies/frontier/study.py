@@ -57,6 +57,8 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
         for name, count in found.left_out.items()
         if count
     ]
+    if small := [name for name in recording.datasets if name not in found.datasets]:
+        notes.append(f"Left out, with fewer than {LEAST} questions that every method finished: {', '.join(small)}.")
     notes += [sentence] if (sentence := recording.lacking(*found.methods)) else []
     return Result(
         n=n,
