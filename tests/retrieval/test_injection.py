@@ -84,6 +84,17 @@ def test_a_larger_share_injects_what_a_smaller_one_does() -> None:
     assert drawn[0] < drawn[1] < drawn[2] < drawn[3]
 
 
+def test_that_holds_where_irrelevant_passages_are_rare() -> None:
+    pool = [Passage(f"p{k}", "", "a recipe" if k % 100 == 0 else "the ship") for k in range(2_100)]
+    for seed in range(20):
+        drawn = []
+        for share in (0.2, 0.4, 0.6, 0.8):
+            retriever = InjectedRetriever(INDEX, noise=share, pool=pool, about="the ship", seed=str(seed))
+            retriever.search(QUERY, 5)
+            drawn.append(set(retriever.noise_ids))
+        assert drawn[0] < drawn[1] < drawn[2] < drawn[3]
+
+
 def test_what_helps_is_no_noise() -> None:
     helpful = {f"other{k}" for k in range(297)}
     retriever = injected(noise=0.6, unfit=lambda passage: passage.id in helpful)

@@ -132,8 +132,10 @@ class InjectedRetriever:
         found: list[Passage] = []
         for most in (min(_FEW, len(self._pool)), len(self._pool)):
             drawn = map(self._pool.__getitem__, self._draw("pool", query).sample(range(len(self._pool)), most))
+            # What the first look found stays and comes first: a smaller share may have been content with it.
+            known |= {passage.id for passage in found}
             fitting = (passage for passage in drawn if passage.id not in known and self._fits(passage, words))
-            found = list(itertools.islice(fitting, len(places)))
+            found += itertools.islice(fitting, len(places) - len(found))
             if len(found) == len(places):
                 return dict(zip(places, found, strict=True))
         raise RetrievalError(
