@@ -105,6 +105,8 @@ def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -
         (("study", "belief", "--out", "o"), "A study needs episodes"),
         (("study", "belief", "--data", "north", "--label", "judge", "--out", "o"), "nothing is to be judged"),
         (("study", "belief", "--data", "north", "--judge-model", "m", "--out", "o"), "Give --judge too"),
+        (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "belief has its own methods"),
+        (("study", "holobench", "--data", "north", "--methods", "all", "--out", "o"), "holobench has its own methods"),
         (("study", "frontier", "--data", "north", "--of", "best", "--out", "o"), "No method is called 'best'"),
     ],
 )

@@ -112,6 +112,10 @@ def study(
     from beliefrag.studies.catalogue import studies_named
 
     chosen = studies_named(name)
+    if (methods or of != "beliefrag") and not any(each.name == "frontier" for each in chosen):
+        raise SettingsError(
+            f"--methods and --of say what frontier compares; {name} has its own methods.", remedy="Leave them out."
+        )
     typed = options.as_settings(
         model=model,
         base_url=base_url,
