@@ -161,6 +161,10 @@ def test_another_way_is_counted_by_actions() -> None:
     assert result.numbers["interventions"]["another_way"] == {"permuted": 1.0, "frozen": 0.0}
 
 
+def test_the_page_says_what_stands_in_for_a_match_that_is_not_there() -> None:
+    assert any("the latest round that has one stands in" in sentence for sentence in MECHANISM.protocol)
+
+
 def test_interventions_are_made_at_the_papers_threshold_and_after_the_live_run() -> None:
     assert {variant.run.changes["thresholds.answer"] for variant in INTERVENTIONS} == {0.55}
     permuted = INTERVENTIONS[1].run

@@ -252,6 +252,7 @@ MECHANISM = Study(
         f"Interventions answer from {THRESHOLD:g} on, as in the paper, and change no more than the number compared.",
         "Permuted: at each state the answerability of another question's state in the live run, drawn by a seed.",
         "Such a state is matched: same dataset, as many searches made.",
+        "Where no other question was searched for so often, the latest round that has one stands in.",
         "Frozen: the answerability of the episode's first state with evidence, throughout.",
         "Before there is evidence answerability is a constant of the calibration, and is left alone.",
         "Accuracy is the share of right answers. Means over datasets are simple; questions are resampled within each.",
