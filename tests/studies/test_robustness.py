@@ -31,8 +31,8 @@ def noisy(loss: float) -> dict[str, Recording]:
     }
 
 
-def told(method: str, key: str, end: str) -> Episode:
-    base = episode(method, key, 0.0, 100)
+def told(method: str, key: str, end: str, dataset: str = "d") -> Episode:
+    base = episode(method, key, 0.0, 100, dataset=dataset)
     metrics = {
         "f1": 0.0,
         "follows_false": float(end == "false"),
@@ -106,6 +106,13 @@ def test_episodes_that_nothing_false_was_told_are_in_no_rate() -> None:
     assert followed.value == 1.0
     none = recording(episodes=[episode("static", "q1", 1.0, 10)])
     assert set(rates_of(none, "static").values()) == {None}
+
+
+def test_questions_of_two_datasets_with_one_id_are_two_questions() -> None:
+    found = recording(episodes=[told("static", "q0", "false"), told("static", "q0", "true", "e")])
+    followed = rates_of(found, "static")["follows_false"]
+    assert followed is not None
+    assert followed.value == 0.5
 
 
 def test_a_planted_shift_of_the_source_is_found() -> None:

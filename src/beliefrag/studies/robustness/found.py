@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from beliefrag.bench.results import Episode
 from beliefrag.bench.statistics import compare, mean_estimate
 from beliefrag.studies.arms import accuracy
 from beliefrag.studies.recording import Recording
@@ -119,9 +120,13 @@ def rates_of(recording: Recording, method: str) -> dict[str, Number | None]:
     """How often a method follows the false answer, has the true one, abstains, and read a false passage at all."""
     told = [e for e in recording.of(method) if e.finished and e.metrics.get("follows_false") is not None]
     values = {
-        "follows_false": {e.key.question_id: float(e.metrics["follows_false"] or 0.0) for e in told},
-        "recovers_true": {e.key.question_id: float(e.metrics["recovers_true"] or 0.0) for e in told},
-        "abstained": {e.key.question_id: float(e.outcome == "abstained") for e in told},
-        "false_read": {e.key.question_id: float((e.metrics["false_read"] or 0.0) > 0) for e in told},
+        "follows_false": {_question(e): float(e.metrics["follows_false"] or 0.0) for e in told},
+        "recovers_true": {_question(e): float(e.metrics["recovers_true"] or 0.0) for e in told},
+        "abstained": {_question(e): float(e.outcome == "abstained") for e in told},
+        "false_read": {_question(e): float((e.metrics["false_read"] or 0.0) > 0) for e in told},
     }
     return {name: Number.of(mean_estimate(values[name])) if told else None for name in RATES}
+
+
+def _question(episode: Episode) -> str:
+    return f"{episode.key.dataset}/{episode.key.question_id}"

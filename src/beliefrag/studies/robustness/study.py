@@ -131,7 +131,7 @@ def _source_table(found: Found) -> Table:
         Column("AUC of answerability", bounded=True),
         Column("states", "with a known outcome"),
         Column("belief in conflict", "mean", bounded=True),
-        Column("conflict gate fires", "share of states", bounded=True),
+        Column("conflict gate fires", "share of a question's states, mean", bounded=True),
     )
     rows = tuple((s.name, found.areas[s.name], s.states, s.conflict, s.gate) for s in found.sources)
     title = f"The calibrator and the conflict gate of {TITLES[METHOD]} by the source of evidence"
