@@ -86,7 +86,11 @@ def write_index(folder: Path, studies: Sequence[Study], left_out: Mapping[str, s
     return list(files)
 
 
+_BRACKETS = "In brackets: 95 % intervals over questions; ? marks one that rests on few of them."
+
+
 def _index(folder: Path, studies: Iterable[Study], left_out: Mapping[str, str]) -> Iterator[Block]:
+    yield Words(_BRACKETS)
     for study in studies:
         path = folder / study.name / NUMBERS_FILE
         if not path.exists() and study.name not in left_out:
@@ -100,10 +104,11 @@ def _index(folder: Path, studies: Iterable[Study], left_out: Mapping[str, str]) 
                 record = json.loads(path.read_bytes())
                 findings = tuple(str(each) for each in record["findings"])
                 about = str(record["n"])
+                fits = sorted({str(run["calibration"]) for run in record["runs"].values()})
             except (ValueError, KeyError, TypeError):
                 raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
             yield Items(findings)
-            yield Words(about)
+            yield Words(f"{about} Calibration: {', '.join(fits)}.")
             yield Link(f"The whole study: {study.name}", f"{study.name}/index")
 
 

@@ -12,7 +12,7 @@ from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Cell, Column, Number, Result, Table
 from beliefrag.studies.study import Study
 
-__all__ = ["blocks", "in_words", "provenance", "table_block"]
+__all__ = ["blocks", "bounded", "in_words", "provenance", "table_block"]
 
 _INTERVALS = (
     "In brackets: 95 % intervals of a seeded bootstrap over questions; ? marks one that rests on fewer than 20 of them."
@@ -67,6 +67,13 @@ def in_words(cell: Cell, digits: int = 3) -> str:
         bounds = f"{cell.low:,.{digits}f} to {cell.high:,.{digits}f}"
         return f"{cell.value:,.{digits}f} ({bounds}{' ?' if cell.few else ''})"
     return f"{cell:,.{digits}f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def bounded(number: Number, form: str = ".3f") -> str:
+    """A number with its interval in a form of one's own; ? marks an interval that rests on few questions."""
+    if number.low is None or number.high is None:
+        return f"{number.value:{form}}"
+    return f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}}{' ?' if number.few else ''})"
 
 
 def _cell(cell: Cell, column: Column) -> str:

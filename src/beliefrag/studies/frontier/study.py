@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from beliefrag.bench.cells import MEAN
-from beliefrag.bench.statistics import Estimate, PairedComparison
+from beliefrag.bench.statistics import PairedComparison
 from beliefrag.methods import TITLES
 from beliefrag.studies.frontier.compared import LEAST, Compared, compared
 from beliefrag.studies.frontier.figure import Point, draw_frontier
 from beliefrag.studies.frontier.tables import numbers, pairs_table, points_table, published
 from beliefrag.studies.need import NeededRun
+from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number, Result
 from beliefrag.studies.study import Asked, Study
@@ -108,15 +109,9 @@ def _findings(
         f1, tokens = (pairs[place, other].measures[name] for name in ("f1", "tokens"))
         doubt = "" if f1.is_clear else "; the difference in F1 is not clear"
         yield (
-            f"{TITLES[asked.of]} against {TITLES[other]}: F1 {_gap(f1.difference, '+.3f')} and "
-            f"{_gap(tokens.difference, '+,.0f')} tokens per question{doubt}."
+            f"{TITLES[asked.of]} against {TITLES[other]}: F1 {bounded(Number.of(f1.difference), '+.3f')} and "
+            f"{bounded(Number.of(tokens.difference), '+,.0f')} tokens per question{doubt}."
         )
-
-
-def _gap(estimate: Estimate, form: str) -> str:
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.mean:{form}}"
-    return f"{estimate.mean:{form}} ({estimate.low:{form}} to {estimate.high:{form}})"
 
 
 FRONTIER = Study(

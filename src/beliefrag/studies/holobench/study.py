@@ -13,6 +13,7 @@ from beliefrag.studies.holobench.figure import draw_rows
 from beliefrag.studies.holobench.rows import Rows, ceiling, rows_of
 from beliefrag.studies.kinds import ROWS
 from beliefrag.studies.need import NeededRun
+from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
 from beliefrag.studies.study import Asked, Study
@@ -103,9 +104,10 @@ def _points(found: Mapping[str, Rows]) -> list[tuple[str, Number, Number, Number
 def _findings(found: Mapping[str, Rows], ceilings: Mapping[int, Number], most: int) -> Iterator[str]:
     for method in reversed(COMPARED):
         rows = found[method]
-        recall, read, each = rows.mean("row_recall_read").mean, rows.mean("rows_read").mean, rows.efficiency
-        per_row = f": {each.value:.1f} thousandths of recall for each row" if each else ""
-        yield f"{TITLES[method]} finds {recall:.3f} of the needed rows and reads {read:.2f}{per_row}."
+        recall, read = (Number.of(rows.mean(name)) for name in ("row_recall_read", "rows_read"))
+        each = rows.efficiency
+        per_row = f": {bounded(each, '.1f')} thousandths of recall for each row" if each else ""
+        yield f"{TITLES[method]} finds {bounded(recall)} of the needed rows and reads {bounded(read, '.2f')}{per_row}."
     top = ceilings[most].value
     yield f"With {most} rows nobody can find more than {top:.3f} of them: compare the methods, not recall with 1."
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from beliefrag.bench.published import published_figures
-from beliefrag.bench.statistics import Difference, PairedComparison
+from beliefrag.bench.statistics import PairedComparison
 from beliefrag.fitting.states import Trajectory
 from beliefrag.studies.arms import ACCURACY, MEASURES, Arms, unlike
 from beliefrag.studies.mechanism.figure import draw_mechanism
@@ -21,6 +21,7 @@ from beliefrag.studies.mechanism.variants import (
     Variant,
 )
 from beliefrag.studies.need import NeededRun
+from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
 from beliefrag.studies.study import Asked, Study
@@ -130,18 +131,11 @@ def _findings(group: _Group) -> Iterator[str]:
     for arm in group.others:
         measures = group.pairs[group.arms.places[0], arm].measures
         doubt = "" if measures[ACCURACY].is_clear else "; the difference in accuracy is not clear"
+        right, rounds = (Number.of(measures[name].difference) for name in (ACCURACY, "rounds"))
         yield (
-            f"{arm.capitalize()} against {group.first}: accuracy {_gap(measures[ACCURACY], '+.3f')}, searches "
-            f"{_gap(measures['rounds'], '+.2f')}; it goes another way on {group.another_way[arm]:.0%} of the "
-            f"questions{doubt}."
+            f"{arm.capitalize()} against {group.first}: accuracy {bounded(right, '+.3f')}, searches "
+            f"{bounded(rounds, '+.2f')}; it goes another way on {group.another_way[arm]:.0%} of the questions{doubt}."
         )
-
-
-def _gap(found: Difference, form: str) -> str:
-    each = found.difference
-    if each.low is None or each.high is None:
-        return f"{each.mean:{form}}"
-    return f"{each.mean:{form}} ({each.low:{form}} to {each.high:{form}})"
 
 
 def _table(group: _Group) -> Table:

@@ -9,8 +9,9 @@ from typing import Any
 from beliefrag.methods import TITLES
 from beliefrag.studies.arms import unlike
 from beliefrag.studies.need import NeededRun
+from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
+from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
 from beliefrag.studies.robustness.figure import draw_robustness
 from beliefrag.studies.robustness.found import MOST, RATES, Found, find
 from beliefrag.studies.robustness.runs import (
@@ -69,7 +70,7 @@ def _findings(found: Found) -> Iterator[str]:
     for method in reversed(COMPARED):
         f1, lost = found.f1(method, MOST), found.lost(method)
         yield (
-            f"{TITLES[method]} with {MOST:.0%} irrelevant passages: F1 {_words(f1)}, that is {_words(lost, '+.3f')} "
+            f"{TITLES[method]} with {MOST:.0%} irrelevant passages: F1 {bounded(f1)}, that is {bounded(lost, '+.3f')} "
             "against none."
         )
     for method in reversed(COMPARED):
@@ -77,22 +78,16 @@ def _findings(found: Found) -> Iterator[str]:
         if followed is not None and recovered is not None:
             yield (
                 f"{TITLES[method]} with up to {COUNTERFACTUAL:.0%} false passages: follows the false answer on "
-                f"{_words(followed, '.0%')} of the questions, and has the true one on {_words(recovered, '.0%')}."
+                f"{bounded(followed, '.0%')} of the questions, and has the true one on {bounded(recovered, '.0%')}."
             )
     ordinary, web = (found.areas[source.name] for source in found.sources[:2])
     if ordinary is None or web is None or found.shift is None:
         yield "The AUC by source cannot be told: it needs at least 5 right and 5 wrong answers of each source."
     else:
         yield (
-            f"The calibrator ranks right before wrong with AUC {_words(ordinary)} on ordinary evidence and "
-            f"{_words(web)} on web snippets: {_words(found.shift, '+.3f')}."
+            f"The calibrator ranks right before wrong with AUC {bounded(ordinary)} on ordinary evidence and "
+            f"{bounded(web)} on web snippets: {bounded(found.shift, '+.3f')}."
         )
-
-
-def _words(number: Number, form: str = ".3f") -> str:
-    if number.low is None or number.high is None:
-        return f"{number.value:{form}}"
-    return f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}})"
 
 
 def _noise_table(found: Found) -> Table:
