@@ -70,7 +70,9 @@ def test_warnings_stay_on_standard_error(home: Path, chat_server: ChatServer) ->
     assert code == 0
     assert "answer      Larvik" in SEQUENCES.sub("", screen)
     assert "warning: " not in screen
-    assert (home / "errors.txt").read_text().startswith("warning: http://127.0.0.1:")
+    # A slow machine also says there how far the indexing is.
+    said = (home / "errors.txt").read_text().splitlines()
+    assert any(line.startswith("warning: http://127.0.0.1:") for line in said)
 
 
 def test_colours_that_are_forced_do_not_reach_a_pipe(home: Path) -> None:

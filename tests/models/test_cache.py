@@ -6,7 +6,6 @@ import hashlib
 import logging
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import MappingProxyType
@@ -242,15 +241,15 @@ async def test_a_file_that_another_process_is_writing_to_does_not_stop_the_event
     other.execute("BEGIN IMMEDIATE")
     threading.Timer(1.0, lambda: other.execute("COMMIT")).start()
     call = asyncio.create_task(cache.chat(ask()))
-    longest = 0.0
+    turns = 0
     while not call.done():
-        before = time.monotonic()
         await asyncio.sleep(0.001)
-        longest = max(longest, time.monotonic() - before)
+        turns += 1
     other.close()
     assert not (await call).cached
     assert cache.unsaved == 0
-    assert longest < 0.6
+    # Waiting inside the loop would leave a handful; counting turns does not depend on how busy the machine is.
+    assert turns > 20
 
 
 async def test_when_another_run_stored_a_reply_first_that_one_counts(cache: Cache, gated: Gated, path: Path) -> None:
