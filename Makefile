@@ -30,9 +30,10 @@ bench: $(READY)
 viewer:
 	cd viewer && npm ci --silent && npm run --silent build && npm test --silent
 
-# The viewer is tested in a real browser where one can be had; it is tried once.
+# The viewer is built and tested in a real browser where that can be had; it is tried once.
 $(BROWSER): $(READY)
 	.ci/get-chromium
+	.ci/get-viewer-packages
 	touch $(BROWSER)
 
 # The environment is made of pinned, hashed packages; it is made again when a pin changes.
