@@ -358,7 +358,7 @@ def test_recorded_states_are_neither_reported_nor_compared_as_methods(beliefrag:
     assert beliefrag(*collect, "--out", "states").code == 0
     ran = beliefrag("bench", "report", "states")
     assert (ran.code, "holds recorded states, and no method to report on" in ran.err) == (1, True)
-    ran = beliefrag("bench", "compare", "states", "survey", "survey")
+    ran = beliefrag("bench", "compare", "states", "survey", "static")
     assert (ran.code, "has no method 'survey' to compare" in ran.err) == (1, True)
     beliefrag(*collect, "--out", run)
     assert beliefrag("bench", "report", run).out == before
