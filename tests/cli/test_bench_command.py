@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import random
 import re
-import signal
-import subprocess
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,20 +13,11 @@ import pytest
 from beliefrag.bench.results import comparable
 from beliefrag.bench.setup import chosen_methods
 from beliefrag.methods import METHODS
-from tests.cli.shell import Ran, command, on_terminal
-from tests.support.bench_runs import BORROWED, VERDICT, records, write_dataset, write_script
-from tests.support.http_server import ChatServer, Request, Response, completion, failure
+from tests.cli.shell import Ran, on_terminal
+from tests.support.bench_runs import line_of, records, served, write_dataset, write_script
+from tests.support.http_server import ChatServer, completion
 
 Command = Callable[..., Ran]
-
-
-def line_of(home: Path, *more: str, out: str = "run", questions: int = 4) -> list[str]:
-    """A run of both made-up datasets with the scripted model."""
-    for name in ("north", "south"):
-        if not (home / name).exists():
-            write_dataset(home, name, questions)
-    model = write_script(home)
-    return ["bench", "run", "--data", "north", "south", "--model", model, *BORROWED, "--out", out, *more]
 
 
 def test_every_method_runs_and_every_episode_is_there_once(beliefrag: Command, home: Path) -> None:
@@ -393,152 +378,3 @@ def test_a_split_is_taken_from_each_dataset_that_has_it(beliefrag: Command, home
     assert len(records(home / "run")) == 6
     ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev", out="other"))
     assert (ran.code, "south has no split 'dev'" in ran.err) == (1, True)
-
-
-def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> None:
-    from beliefrag.bench.results import EpisodeLog
-
-    line = line_of(home, "--methods", "static")
-    with EpisodeLog(home / "run"):
-        ran = beliefrag(*line)
-    assert ran.code == 1
-    assert "One process at a time" in ran.err
-
-
-def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:
-    line = line_of(home, "--methods", "all", questions=6)
-    assert beliefrag(*line).code == 0
-    whole = comparable(home / "run")
-    # A cache of its own: the killed run must not be helped by the whole one's replies.
-    environment = {**os.environ, "BELIEFRAG_CACHE_DIR": str(home / "cache-of-the-killed")}
-    line[line.index("--out") + 1] = "killed"
-    chance = random.Random(20261115)
-    file = home / "killed" / "episodes.jsonl"
-    kills = 0
-    for _ in range(8):
-        process = subprocess.Popen(command(*line), stderr=subprocess.PIPE, env=environment)
-        reached = len(file.read_bytes().splitlines()) if file.exists() else 0
-        goal = reached + chance.randrange(0, 25)
-        while process.poll() is None and (len(file.read_bytes().splitlines()) if file.exists() else 0) <= goal:
-            time.sleep(0.002)
-        time.sleep(chance.random() * 0.01)
-        kills += process.poll() is None
-        process.kill()
-        process.communicate()
-    assert kills >= 4, "it was over before it was killed often enough to mean something"
-    done = subprocess.run(command(*line), capture_output=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert comparable(home / "killed") == whole
-    keys = [(r["dataset"], r["method"], r["question_id"]) for r in records(home / "killed")]
-    assert len(keys) == len(set(keys)) == 144
-
-
-def served(server: ChatServer) -> list[str]:
-    return ["--model", "m", "--base-url", server.url, *BORROWED]
-
-
-def start_slow_run(home: Path, server: ChatServer) -> subprocess.Popen[bytes]:
-    write_dataset(home, "north", 6)
-    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(server), "--out", "run"]
-    return subprocess.Popen(command(*line, "--concurrency", "1"), stderr=subprocess.PIPE)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
-def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(home: Path, chat_server: ChatServer) -> None:
-    chat_server.play(completion("Larvik"), completion("Larvik", delay=1.0))
-    process = start_slow_run(home, chat_server)
-    wait_for(lambda: len(chat_server.requests) == 2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert len(records(home / "run")) == 2, "what was under way was lost"
-    assert b"2 episodes finished, 0 failed, 4 left; go on with: beliefrag bench run --data north" in err
-    assert b"Traceback" not in err
-
-
-def test_a_second_ctrl_c_drops_what_is_under_way(home: Path, chat_server: ChatServer) -> None:
-    chat_server.play(completion("Larvik"), completion("Larvik", delay=60))
-    process = start_slow_run(home, chat_server)
-    wait_for(lambda: len(chat_server.requests) == 2)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=15)
-    assert process.returncode == 130
-    assert len(records(home / "run")) == 1
-    assert b"dropped what was under way; go on with" in err
-    assert b"Traceback" not in err
-
-
-class Troubled:
-    """A server that answers by what it is asked, and fails three requests in ten, each time in another way."""
-
-    def __init__(self, share: float) -> None:
-        self._share = share
-        self._chance = random.Random(5)
-        self._lock = threading.Lock()
-        self.failures = 0
-
-    def __call__(self, request: Request) -> Response:
-        with self._lock:
-            fails = self._chance.random() < self._share
-            kind = self.failures % 6
-            self.failures += fails
-        if fails:
-            return (
-                failure(500, "broken"),
-                failure(429, "slow down", retry_after="0"),
-                Response(close=True),
-                completion("Larvik", cut=20),
-                completion(""),
-                Response(b"<html>gateway</html>", 502, content_type="text/html"),
-            )[kind]
-        said = request.body["messages"][-1]["content"]
-        if "response_format" in request.body:
-            return completion(json.dumps(VERDICT))
-        return completion("Larvik" if "north0 born" in said else "Oslo")
-
-
-@pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
-    beliefrag: Command, home: Path, chat_server: ChatServer, concurrency: int
-) -> None:
-    write_dataset(home, "north", 8 * concurrency)
-    chat_server.play(completion("Oslo", delay=0.05))
-    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(chat_server)]
-    assert beliefrag(*line, "--out", "run", "--concurrency", str(concurrency)).code == 0
-    assert chat_server.most_at_once == concurrency
-
-
-def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
-    write_dataset(home, "north", 5)
-    line = ["bench", "run", "--data", "north", "--methods", "no_rag,static,iterative,beliefrag", "--no-judge"]
-    chat_server.play(Troubled(0.0))
-    assert beliefrag(*line, *served(chat_server), "--out", "calm", "--no-cache").code == 0
-    trouble = Troubled(0.3)
-    chat_server.play(trouble)
-    ran = beliefrag(*line, *served(chat_server), "--out", "rough", "--no-cache", "--concurrency", "8")
-    assert trouble.failures > 5
-    calm = {(r["method"], r["question_id"]): r for r in records(home / "calm")}
-    rough = {(r["method"], r["question_id"]): r for r in records(home / "rough")}
-    assert rough.keys() == calm.keys()
-    retried = 0
-    for key, record in rough.items():
-        if record["outcome"] == "failed":
-            assert record["error"]["cause"]
-            assert record["error"]["message"]
-            continue
-        assert record["metrics"] == calm[key]["metrics"]
-        assert record["answer"] == calm[key]["answer"]
-        for name in ("calls", "tokens", "tokens_in", "tokens_out"):
-            assert record["usage"][name] == calm[key]["usage"][name]
-        retried += record["usage"]["retries"]
-    assert retried > 0
-    assert ran.code == (1 if any(r["outcome"] == "failed" for r in rough.values()) else 0)

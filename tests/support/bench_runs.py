@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.support.http_server import ChatServer
+
 PLACES = ("Larvik", "Bergen", "Molde", "Hamar", "Narvik", "Skien", "Vardo", "Tromso", "Halden", "Moss")
 VERDICT = {"unhelpful_doc_ids": [], "support": 0.95, "conflict": 0.0, "gap": 0.05, "uncertainty": 0.05}
 BORROWED = ("--borrow", "published", "--verifier", "structured")
@@ -80,3 +82,16 @@ def records(run: Path) -> list[dict[str, Any]]:
 
 def _lines(path: Path, rows: list[Any]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def line_of(home: Path, *more: str, out: str = "run", questions: int = 4) -> list[str]:
+    """A run of both made-up datasets with the scripted model."""
+    for name in ("north", "south"):
+        if not (home / name).exists():
+            write_dataset(home, name, questions)
+    model = write_script(home)
+    return ["bench", "run", "--data", "north", "south", "--model", model, *BORROWED, "--out", out, *more]
+
+
+def served(server: ChatServer) -> list[str]:
+    return ["--model", "m", "--base-url", server.url, *BORROWED]
