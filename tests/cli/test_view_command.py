@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -61,6 +62,24 @@ def test_a_trace_is_served_until_ctrl_c_which_is_no_failure(trace: Path) -> None
         assert process.wait(30) == 0
         with pytest.raises(httpx2.ConnectError):
             browser.get("/api/about")
+
+
+def test_the_opened_browser_is_given_a_key_that_works_once(
+    trace: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opener = home / "browser"
+    opener.write_text(f'#!/bin/sh\nprintf %s "$1" > {shlex.quote(str(home / "seen"))}\n', encoding="utf-8")
+    opener.chmod(0o700)
+    monkeypatch.setenv("BROWSER", str(opener))
+    with serving("view", trace) as (process, browser):
+        wait_for(process, "the page stays until Ctrl-C")
+        seen = (home / "seen").read_text(encoding="utf-8")
+        assert seen.startswith(str(browser.base_url))
+        browser.cookies.clear()
+        assert browser.get(seen).status_code == 303
+        assert browser.get("/api/about").status_code == 200
+        browser.cookies.clear()
+        assert browser.get(seen).status_code == 403
 
 
 def test_ask_shows_its_episode_and_keeps_the_page_and_its_exit_code(asking: tuple[str | Path, ...]) -> None:

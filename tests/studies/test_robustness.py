@@ -9,12 +9,18 @@ import pytest
 from beliefrag.bench.results import Episode
 from beliefrag.studies import Asked, Recording
 from beliefrag.studies.robustness import ROBUSTNESS
-from beliefrag.studies.robustness.found import rates_of
+from beliefrag.studies.robustness.found import RATES, Misled, misled_by
 from beliefrag.studies.robustness.runs import COMPARED, COUNTERFACTUAL_RUN, LEVELS, ORDINARY_RUN, noise_run
 from beliefrag.studies.robustness.sources import difference, mean_area, source_of
 from tests.support.studied import episode, recording, state, trajectory
 
 QUESTIONS = 30
+
+
+def rate(found: Misled, method: str, measure: str = "follows_false") -> float:
+    number = found.rate(method, measure)
+    assert number is not None
+    return number.value
 
 
 def noisy(loss: float) -> dict[str, Recording]:
@@ -90,29 +96,40 @@ def test_without_a_planted_loss_none_is_found() -> None:
 
 
 def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
-    own, other = (rates_of(misled(), method) for method in ("beliefrag", "static"))
-    assert {name: number and number.value for name, number in own.items()} == pytest.approx(
-        {"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8}
-    )
-    assert {name: number and number.value for name, number in other.items()} == pytest.approx(
-        {"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0}
-    )
+    found = misled_by(misled())
+    own, other = ({name: rate(found, m, name) for name in RATES} for m in ("beliefrag", "static"))
+    assert own == pytest.approx({"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8})
+    assert other == pytest.approx({"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0})
+
+
+def test_the_difference_of_rates_is_paired_by_question() -> None:
+    gap = misled_by(misled()).difference("static", "follows_false")
+    assert gap is not None
+    assert gap.value == pytest.approx(-0.2)
+    # Where the others follow and BeliefRAG does not is one question in five; nowhere is it the other way round.
+    assert gap.high is not None
+    assert gap.high < 0
+    same = misled_by(recording(episodes=[told(m, f"q{k}", "false") for m in COMPARED for k in range(QUESTIONS)]))
+    none = same.difference("static", "follows_false")
+    assert none is not None
+    assert (none.value, none.low, none.high) == (0.0, 0.0, 0.0)
 
 
 def test_episodes_that_nothing_false_was_told_are_in_no_rate() -> None:
-    found = recording(episodes=[told("static", "q0", "false"), episode("static", "q1", 1.0, 10)])
-    followed = rates_of(found, "static")["follows_false"]
-    assert followed is not None
-    assert followed.value == 1.0
-    none = recording(episodes=[episode("static", "q1", 1.0, 10)])
-    assert set(rates_of(none, "static").values()) == {None}
+    plain = [episode(m, "q1", 1.0, 10) for m in COMPARED]
+    assert rate(misled_by(recording(episodes=[*(told(m, "q0", "false") for m in COMPARED), *plain])), "static") == 1.0
+    assert misled_by(recording(episodes=plain)).rate("static", "follows_false") is None
+
+
+def test_questions_that_one_method_did_not_finish_are_in_no_rate() -> None:
+    lacking = [told(m, f"q{k}", "false" if k else "true") for m in COMPARED for k in range(3) if (m, k) != ("crag", 0)]
+    found = misled_by(recording(episodes=lacking))
+    assert (found.questions, found.left_out, rate(found, "static")) == (2, 1, 1.0)
 
 
 def test_questions_of_two_datasets_with_one_id_are_two_questions() -> None:
-    found = recording(episodes=[told("static", "q0", "false"), told("static", "q0", "true", "e")])
-    followed = rates_of(found, "static")["follows_false"]
-    assert followed is not None
-    assert followed.value == 0.5
+    both = [told(m, "q0", end, dataset) for m in COMPARED for end, dataset in (("false", "d"), ("true", "e"))]
+    assert rate(misled_by(recording(episodes=both)), "static") == 0.5
 
 
 def test_a_planted_shift_of_the_source_is_found() -> None:
@@ -139,9 +156,12 @@ def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() ->
     assert shift.low < 0 < shift.high
 
 
-def test_an_auc_needs_five_of_each_outcome() -> None:
-    found = recording([trajectory(f"q{k}", state(answerability=k / 10, right=k < 4)) for k in range(9)])
-    assert mean_area(source_of("s", found, "beliefrag", "f1", ("d",))) is None
+def test_an_auc_needs_five_questions_of_each_outcome() -> None:
+    # Eight states of each outcome, but only four questions with a right one.
+    states = [
+        trajectory(f"q{k}", *(state(answerability=0.1 * k + 0.01 * j, right=k < 4) for j in range(2))) for k in range(9)
+    ]
+    assert mean_area(source_of("s", recording(states), "beliefrag", "f1", ("d",))) is None
 
 
 def test_where_no_answer_is_on_trial_the_last_state_and_the_answer_given_count() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import sys
 from collections.abc import Iterator
@@ -10,8 +11,11 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from beliefrag.bench.record import RunRecord
 from beliefrag.view import RunSource, ViewError, ViewServer
 from beliefrag.view.guard import POLICY
+from beliefrag.view.material import Material
+from beliefrag.view.recorded import episode_of_run
 from tests.support.viewing import HOSTILE, LONG, client
 from tests.view.conftest import Played
 
@@ -60,6 +64,16 @@ def test_the_printed_address_gives_a_cookie_that_scripts_and_other_sites_cannot_
     assert "samesite=strict" in cookie
     away = bare(server, path.replace("/?", "//evil.example/x?a=b&"))
     assert away.headers["location"] == "/evil.example/x?a=b"
+
+
+def test_the_address_on_the_browsers_command_line_works_once(played: Played) -> None:
+    with ViewServer(RunSource(played.run, [played.data])) as server:
+        path = server.address_once.removeprefix(f"http://127.0.0.1:{server.port}")
+        assert bare(server, path, "HEAD").status == 403
+        first = bare(server, path)
+        assert first.status == 303
+        assert bare(server, path).status == 403
+        assert bare(server, "/api/run", cookie=first.headers["set-cookie"].partition(";")[0]).status == 200
 
 
 def test_a_foreign_name_that_points_here_is_refused(server: ViewServer, known: httpx2.Client) -> None:
@@ -193,3 +207,12 @@ def test_an_error_of_our_own_is_told_in_the_page_and_on_the_terminal(
     assert answer.status_code == 500
     assert answer.json() == {"error": "Internal error, ZeroDivisionError: a mistake."}
     assert [record.name for record in caplog.records] == ["beliefrag.view.app"]
+
+
+@pytest.mark.parametrize("lacking", ["method", "metrics", "steps", "timing"])
+def test_an_episode_whose_line_lacks_something_is_told_in_one_line(played: Played, lacking: str) -> None:
+    run = RunRecord.read(played.run)
+    line = json.loads((played.run / "episodes.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    del line[lacking]
+    with pytest.raises(ViewError, match="Episode 1 of the run cannot be shown"):
+        episode_of_run(line, 1, run, Material([played.data], run.datasets))

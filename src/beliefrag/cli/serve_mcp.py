@@ -112,6 +112,8 @@ def mcp(
     settings = load_settings(typed, config=config).settings
     caps = {"tokens": max_tokens, "rounds": max_rounds}
     limits = Limits(
+        # A character takes at most twelve bytes of JSON; the rest is for what the protocol wraps around it.
+        request_bytes=12 * max_question_chars + 16_384,
         question_chars=max_question_chars,
         concurrency=concurrency,
         queue=queue,

@@ -69,7 +69,7 @@ def watched(display: Display | None, assembly: Assembly, *, no_open: bool) -> It
 def show_page(server: ViewServer, *, no_open: bool) -> None:
     """Says where the page is, and opens it unless told not to."""
     say(f"view: {server.address}")
-    if not no_open and not _opened(server.address):
+    if not no_open and not _opened(server.address_once):
         say("view: no browser was found here; open the address yourself.")
 
 

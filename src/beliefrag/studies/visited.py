@@ -86,3 +86,15 @@ class Visited:
         drawn = np.concatenate([statistic(block) for block in self.weights()])
         questions = min((self.count(str(each)) for each in np.unique(self.datasets)), default=0)
         return Number.of(interval(value, drawn), questions=questions if dataset is None else self.count(dataset))
+
+    def mean(self, column: Floats, dataset: str | None = None) -> Number:
+        """The mean of a column over the states of a dataset, or over all, with its interval."""
+        inside = self.inside(dataset)
+        own = column[inside]
+
+        def means(weights: Floats) -> Floats:
+            drawn = weights[:, inside]
+            found: Floats = np.asarray(drawn @ own / drawn.sum(axis=1))
+            return found
+
+        return self.number(means, dataset)

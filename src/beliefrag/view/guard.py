@@ -1,8 +1,10 @@
 """Who may read the pages: the person who started the command, in a browser on this machine.
 
 The server listens on loopback. Other users of the machine, and web pages that guess the port, lack the token: it is in
-the address that the command prints, and moves from there into a cookie that scripts and other sites cannot use. The
-`Host` header must name loopback, so that a foreign name that was made to point here (DNS rebinding) is refused.
+the address that the command prints, and moves from there into a cookie that scripts and other sites cannot use. A
+browser that the command opens gets an address of its own, which works once: other users can read the command lines of
+processes, and find a key there that opens nothing any more. The `Host` header must name loopback, so that a foreign
+name that was made to point here (DNS rebinding) is refused.
 """
 
 from __future__ import annotations
@@ -42,12 +44,14 @@ class Guard:
     Args:
         app: What to guard.
         token: What the browser must know.
+        once: What the first request may know in its place.
         port: Where the server listens; cookies do not tell ports apart, so its name holds it.
     """
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, token: str, once: str, port: int) -> None:
         self._app = app
         self._token = token
+        self._once: str | None = once
         self._cookie = f"beliefrag_view_{port}"
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
@@ -77,7 +81,7 @@ class Guard:
             return Response("There is nothing to change here.", 405, media_type="text/plain")
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = dict(query).get("token", "")
-        if self._is_token(given):
+        if self._is_token(given) or self._spends(given, scope["method"]):
             rest = urlencode([each for each in query if each[0] != "token"])
             # Only the path counts: one that begins with two slashes would name another machine.
             target = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
@@ -92,6 +96,12 @@ class Guard:
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())
+
+    def _spends(self, given: str, method: str) -> bool:
+        if method != "GET" or self._once is None or not hmac.compare_digest(given.encode(), self._once.encode()):
+            return False
+        self._once = None
+        return True
 
 
 def _cookies(header: str) -> dict[str, str]:

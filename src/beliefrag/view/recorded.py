@@ -41,8 +41,26 @@ def episode_of_run(record: Mapping[str, Any], number: int, run: RunRecord, mater
     Raises:
         ViewError: The line lacks something or holds another type than it should.
     """
-    dataset, question_id = record["dataset"], record["question_id"]
-    view: dict[str, Any] = {
+    notes: list[str] = []
+    try:
+        view = _view(record, number, run)
+        passages = _add_material(view, notes, material)
+        timing = record["timing"]
+        seconds = timing.get("calls") or [None] * len(record["calls"])
+        view["seconds"] = timing.get("model_seconds")
+        view["steps"] = list(_steps(record, view.get("question")))
+        view["calls"] = [{**call, "seconds": took} for call, took in zip(record["calls"], seconds, strict=True)]
+        view["passages"] = {each: _passage(passages.get(each)) for each in _ids(record, view.get("gold"))}
+        return EpisodeView.model_validate({**view, "notes": notes})
+    except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
+        raise ViewError(
+            f"Episode {number} of the run cannot be shown: its line lacks something or is damaged ({error!s:.100})."
+        ) from None
+
+
+def _view(record: Mapping[str, Any], number: int, run: RunRecord) -> dict[str, Any]:
+    dataset = record["dataset"]
+    return {
         **{name: record[name] for name in ("method", "dataset", "question_id", "seed", "outcome", "answer", "reason")},
         **{name: record[name] for name in ("answerability", "metrics", "usage", "sources")},
         "error": record.get("error"),
@@ -55,31 +73,21 @@ def episode_of_run(record: Mapping[str, Any], number: int, run: RunRecord, mater
         "thresholds": thresholds_in_force(run.thresholds),
         "licence": run.datasets[dataset].licence if dataset in run.datasets else "",
     }
-    passages: Mapping[str, Passage] = {}
-    notes: list[str] = []
+
+
+def _add_material(view: dict[str, Any], notes: list[str], material: Material) -> Mapping[str, Passage]:
+    """Adds the question and what is right about it, where the dataset is at hand, and gives its passages."""
     try:
-        benchmark = material.benchmark(dataset)
+        benchmark = material.benchmark(view["dataset"])
     except NotHere as error:
         notes.append(str(error))
-    else:
-        passages = benchmark.passages
-        notes += [benchmark.note] if benchmark.note else []
-        labelled = benchmark.questions.get(question_id)
-        if labelled is not None:
-            view["question"] = labelled.question.text
-            view["gold"] = {"answers": labelled.gold.answers, "supporting": labelled.gold.supporting}
-    try:
-        timing = record["timing"]
-        seconds = timing.get("calls") or [None] * len(record["calls"])
-        view["seconds"] = timing.get("model_seconds")
-        view["steps"] = list(_steps(record, view.get("question")))
-        view["calls"] = [{**call, "seconds": took} for call, took in zip(record["calls"], seconds, strict=True)]
-        view["passages"] = {each: _passage(passages.get(each)) for each in _ids(record, view.get("gold"))}
-        return EpisodeView.model_validate({**view, "notes": notes})
-    except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
-        raise ViewError(
-            f"Episode {number} of the run cannot be shown: its line lacks something or is damaged ({error!s:.100})."
-        ) from None
+        return {}
+    notes += [benchmark.note] if benchmark.note else []
+    labelled = benchmark.questions.get(view["question_id"])
+    if labelled is not None:
+        view["question"] = labelled.question.text
+        view["gold"] = {"answers": labelled.gold.answers, "supporting": labelled.gold.supporting}
+    return benchmark.passages
 
 
 def _made_with(run: RunRecord) -> dict[str, str]:

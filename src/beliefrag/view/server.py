@@ -46,11 +46,11 @@ class ViewServer:
                 f"Port {port} cannot be used: {reason}.", remedy="Name another with --port, or leave the choice to us."
             ) from error
         self.port: int = self._socket.getsockname()[1]
-        token = secrets.token_urlsafe(24)
-        self.address = f"http://{_HOST}:{self.port}/?token={token}"
-        """Where a browser finds it, with the key."""
+        token, once = (secrets.token_urlsafe(24) for _ in range(2))
+        self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
+        """Where a browser finds it, with the key; and with one that works once, for a command line that others see."""
         self._closing = False
-        app = Guard(make_app(source, lambda: self._closing), token, self.port)
+        app = Guard(make_app(source, lambda: self._closing), token, once, self.port)
         # What goes wrong is told by the application; the server's own lines would only repeat it.
         config = uvicorn.Config(
             app,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from beliefrag.bench.results import Episode
@@ -21,13 +21,32 @@ from beliefrag.studies.robustness.runs import (
 from beliefrag.studies.robustness.sources import Source, difference, mean_area, source_of
 from beliefrag.studies.study import Asked
 
-__all__ = ["MOST", "RATES", "Found", "Level", "find", "noise_levels", "rates_of"]
+__all__ = ["MOST", "RATES", "Found", "Level", "Misled", "find", "misled_by", "noise_levels"]
 
 MOST = max(LEVELS)
 RATES = ("follows_false", "recovers_true", "abstained", "false_read")
 
-Rates = Mapping[str, Mapping[str, Number | None]]
-"""By method and measure."""
+
+@dataclass(frozen=True, slots=True)
+class Misled:
+    """What false passages do to the methods, on the questions that all of them finished."""
+
+    values: Mapping[str, Mapping[str, Mapping[str, float]]]
+    """By method, measure and question."""
+    questions: int
+    left_out: int
+    """Questions that only some of the methods finished."""
+
+    def rate(self, method: str, measure: str) -> Number | None:
+        """The share of questions; None where there is none."""
+        return Number.of(mean_estimate(self.values[method][measure])) if self.questions else None
+
+    def difference(self, method: str, measure: str) -> Number | None:
+        """How far BeliefRAG's share lies from this method's, on the same questions; None where there is none."""
+        if not self.questions or method == METHOD:
+            return None
+        own, other = ({measure: self.values[each][measure]} for each in (METHOD, method))
+        return Number.of(compare(own, other).measures[measure].difference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +66,7 @@ class Found:
     """By the share of noise; empty where too few questions were finished at every level."""
     dropped: int
     """Questions that are left out of the levels."""
-    rates: Rates
+    misled: Misled
     sources: tuple[Source, Source, Source]
     """Ordinary evidence, web snippets, counterfactual evidence."""
     areas: Mapping[str, Number | None]
@@ -81,7 +100,7 @@ def find(recordings: Mapping[str, Recording], asked: Asked) -> Found:
     return Found(
         levels=levels,
         dropped=dropped,
-        rates={method: rates_of(false, method) for method in COMPARED},
+        misled=misled_by(false),
         sources=sources,
         areas={source.name: mean_area(source) for source in sources},
         shift=difference(sources[1], sources[0]),
@@ -116,16 +135,25 @@ def noise_levels(recordings: Mapping[str, Recording], asked: Asked) -> tuple[dic
     }, dropped
 
 
-def rates_of(recording: Recording, method: str) -> dict[str, Number | None]:
-    """How often a method follows the false answer, has the true one, abstains, and read a false passage at all."""
-    told = [e for e in recording.of(method) if e.finished and e.metrics.get("follows_false") is not None]
-    values = {
-        "follows_false": {_question(e): float(e.metrics["follows_false"] or 0.0) for e in told},
-        "recovers_true": {_question(e): float(e.metrics["recovers_true"] or 0.0) for e in told},
-        "abstained": {_question(e): float(e.outcome == "abstained") for e in told},
-        "false_read": {_question(e): float((e.metrics["false_read"] or 0.0) > 0) for e in told},
+def misled_by(recording: Recording) -> Misled:
+    """How often each method follows the false answer, has the true one, abstains, and read a false passage at all."""
+    told = {method: {_question(e): e for e in recording.of(method) if _was_told(e)} for method in COMPARED}
+    shared = sorted(set.intersection(*map(set, told.values())))
+    left_out = len(set.union(*map(set, told.values()))) - len(shared)
+    return Misled({method: _ends([own[key] for key in shared]) for method, own in told.items()}, len(shared), left_out)
+
+
+def _was_told(episode: Episode) -> bool:
+    return episode.finished and episode.metrics.get("follows_false") is not None
+
+
+def _ends(episodes: Sequence[Episode]) -> dict[str, dict[str, float]]:
+    return {
+        "follows_false": {_question(e): float(e.metrics["follows_false"] or 0.0) for e in episodes},
+        "recovers_true": {_question(e): float(e.metrics["recovers_true"] or 0.0) for e in episodes},
+        "abstained": {_question(e): float(e.outcome == "abstained") for e in episodes},
+        "false_read": {_question(e): float((e.metrics["false_read"] or 0.0) > 0) for e in episodes},
     }
-    return {name: Number.of(mean_estimate(values[name])) if told else None for name in RATES}
 
 
 def _question(episode: Episode) -> str:

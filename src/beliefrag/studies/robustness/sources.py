@@ -8,18 +8,18 @@ from functools import partial
 
 import numpy as np
 
-from beliefrag.bench.statistics import mean_estimate
 from beliefrag.calibration.quality import Floats, auc
 from beliefrag.fitting.examples import Example, Examples
 from beliefrag.fitting.resampling import interval, resampled
 from beliefrag.fitting.states import Label, Trajectory
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number
+from beliefrag.studies.visited import Visited
 
-__all__ = ["Source", "difference", "mean_area", "source_of"]
+__all__ = ["LEAST", "Source", "difference", "mean_area", "source_of"]
 
-_LEAST = 5
-"""States of each outcome that an AUC needs to mean anything."""
+LEAST = 5
+"""Questions with a right answer, and as many with a wrong one, that an AUC needs to mean anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class Source:
     examples: Mapping[str, Examples]
     """By dataset, the states with an answer that is known to be right or wrong."""
     conflict: Number | None
-    """Mean belief in conflict at states with evidence; a question counts once."""
+    """Mean belief in conflict at states with evidence."""
     gate: Number | None
     """Share of such states at which conflict is at its threshold."""
 
     @property
     def usable(self) -> dict[str, Examples]:
-        """The datasets with enough right and enough wrong answers."""
+        """The datasets with enough questions answered right and enough answered wrong."""
         return {name: own for name, own in self.examples.items() if _enough(own)}
 
     @property
@@ -53,15 +53,13 @@ def source_of(name: str, recording: Recording, method: str, label: Label, datase
     """
     own = [t for t in recording.states_of(method) if t.dataset in datasets]
     threshold = float(recording.run.thresholds["conflict"] or 0.0)
-    shown = {(t.dataset, t.question_id): [s.belief.conflict for s in t.states if s.retained] for t in own}
-    by_question = {f"{d}/{q}": values for (d, q), values in shown.items() if values}
-    means = {key: float(np.mean(values)) for key, values in by_question.items()}
-    fired = {key: float(np.mean([value >= threshold for value in values])) for key, values in by_question.items()}
+    visited = Visited(own)
+    conflict = visited.column(lambda state: state.belief.conflict)
     return Source(
         name=name,
         examples={d: _examples([t for t in own if t.dataset == d], recording, method, label) for d in datasets},
-        conflict=Number.of(mean_estimate(means)) if means else None,
-        gate=Number.of(mean_estimate(fired)) if fired else None,
+        conflict=visited.mean(conflict) if len(visited) else None,
+        gate=visited.mean((conflict >= threshold).astype(np.float64)) if len(visited) else None,
     )
 
 
@@ -119,5 +117,8 @@ def _fewest(usable: Mapping[str, Examples]) -> int:
 
 
 def _enough(examples: Examples) -> bool:
-    positive = sum(example.positive for example in examples.each)
-    return min(positive, len(examples) - positive) >= _LEAST
+    # States of one question are not independent: ten right ones of one question say little.
+    return all(
+        len({example.question_id for example in examples.each if example.positive is right}) >= LEAST
+        for right in (True, False)
+    )

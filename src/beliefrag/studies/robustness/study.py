@@ -11,19 +11,19 @@ from beliefrag.studies.arms import unlike
 from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
+from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
 from beliefrag.studies.robustness.figure import draw_robustness
 from beliefrag.studies.robustness.found import MOST, RATES, Found, find
 from beliefrag.studies.robustness.runs import (
     COMPARED,
     COUNTERFACTUAL,
-    COUNTERFACTUAL_RUN,
     LEVELS,
     METHOD,
     ORDINARY_RUN,
     noise_run,
     runs,
 )
+from beliefrag.studies.robustness.sources import LEAST
 from beliefrag.studies.study import Asked, Study
 
 __all__ = ["ROBUSTNESS"]
@@ -35,7 +35,7 @@ def _needs(asked: Asked) -> tuple[NeededRun, ...]:
 
 def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     found = find(recordings, asked)
-    n = _n(found, recordings)
+    n = _n(found)
     if not found.levels:
         return Result.too_little("Every method must have finished at least two questions at every level.", n=n)
     curves = {method: [(level, found.f1(method, level)) for level in LEVELS] for method in COMPARED}
@@ -48,7 +48,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
         published=_published(found),
         published_note="Theirs is the accuracy by an LLM judge on RGB with gpt-oss-120b; how many of the passages were "
         f"false is not said. Ours is by {asked.label} with another model.",
-        draw=partial(draw_robustness, curves, found.rates, found.areas),
+        draw=partial(draw_robustness, curves, _rates(found), found.areas),
         figure_size=(12.0, 4.4),
         caption="F1 by the share of irrelevant passages; what becomes of the answer when up to "
         f"{COUNTERFACTUAL:.0%} of the passages are false; and the AUC of answerability by the source of the evidence. "
@@ -56,13 +56,16 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     )
 
 
-def _n(found: Found, recordings: Mapping[str, Recording]) -> str:
+def _rates(found: Found) -> dict[str, dict[str, Number | None]]:
+    return {method: {name: found.misled.rate(method, name) for name in RATES} for method in COMPARED}
+
+
+def _n(found: Found) -> str:
     noisy = len(found.levels[0.0].f1[METHOD]) if found.levels else 0
-    false = sum(episode.finished for episode in recordings[COUNTERFACTUAL_RUN].of(METHOD))
     states = ", ".join(f"{source.states:,} of {source.name}" for source in found.sources)
     return (
-        f"Noise: {noisy:,} questions by {len(COMPARED)} methods at {len(LEVELS)} levels. Counterfactual: {false:,} "
-        f"questions. Sources: states with a known outcome, {states}."
+        f"Noise: {noisy:,} questions by {len(COMPARED)} methods at {len(LEVELS)} levels. Counterfactual: "
+        f"{found.misled.questions:,} questions. Sources: states with a known outcome, {states}."
     )
 
 
@@ -74,7 +77,7 @@ def _findings(found: Found) -> Iterator[str]:
             "against none."
         )
     for method in reversed(COMPARED):
-        followed, recovered = (found.rates[method][name] for name in ("follows_false", "recovers_true"))
+        followed, recovered = (found.misled.rate(method, name) for name in ("follows_false", "recovers_true"))
         if followed is not None and recovered is not None:
             yield (
                 f"{TITLES[method]} with up to {COUNTERFACTUAL:.0%} false passages: follows the false answer on "
@@ -82,7 +85,10 @@ def _findings(found: Found) -> Iterator[str]:
             )
     ordinary, web = (found.areas[source.name] for source in found.sources[:2])
     if ordinary is None or web is None or found.shift is None:
-        yield "The AUC by source cannot be told: it needs at least 5 right and 5 wrong answers of each source."
+        yield (
+            f"The AUC by source cannot be told: of each source it needs at least {LEAST} questions with a right answer "
+            f"and {LEAST} with a wrong one."
+        )
     else:
         yield (
             f"The calibrator ranks right before wrong with AUC {bounded(ordinary)} on ordinary evidence and "
@@ -114,9 +120,24 @@ def _noise_table(found: Found) -> Table:
 
 def _false_table(found: Found) -> Table:
     names = ("false answer followed", "true answer recovered", "abstained", "read a false passage")
-    columns = (Column("method"), *(Column(name, "share of questions", bounded=True) for name in names))
-    rows = tuple((TITLES[method], *(found.rates[method][name] for name in RATES)) for method in COMPARED)
-    note = "An answer follows if it has the false answer and not the true one. What is left said something else."
+    columns = (
+        Column("method"),
+        *(Column(name, "share of questions", bounded=True) for name in names),
+        Column(f"{TITLES[METHOD]} follows", "difference to this method", bounded=True),
+        Column(f"{TITLES[METHOD]} recovers", "difference to this method", bounded=True),
+    )
+    rows = tuple(
+        (
+            TITLES[method],
+            *(found.misled.rate(method, name) for name in RATES),
+            *(found.misled.difference(method, name) for name in ("follows_false", "recovers_true")),
+        )
+        for method in COMPARED
+    )
+    note = (
+        "On the questions that all methods finished. An answer follows if it has the false answer and not the true "
+        "one. What is left said something else."
+    )
     return Table("counterfactual", f"With up to {COUNTERFACTUAL:.0%} false passages", columns, rows, note)
 
 
@@ -126,11 +147,14 @@ def _source_table(found: Found) -> Table:
         Column("AUC of answerability", bounded=True),
         Column("states", "with a known outcome"),
         Column("belief in conflict", "mean", bounded=True),
-        Column("conflict gate fires", "share of a question's states, mean", bounded=True),
+        Column("conflict gate fires", "share of states", bounded=True),
     )
     rows = tuple((s.name, found.areas[s.name], s.states, s.conflict, s.gate) for s in found.sources)
     title = f"The calibrator and the conflict gate of {TITLES[METHOD]} by the source of evidence"
-    note = "The AUC is the simple mean over datasets with at least 5 right and 5 wrong answers."
+    note = (
+        f"The AUC is the simple mean over datasets with at least {LEAST} questions that have a right answer and "
+        f"{LEAST} that have a wrong one."
+    )
     return Table("sources", title, columns, rows, note)
 
 
@@ -144,7 +168,12 @@ def _numbers(found: Found) -> dict[str, Any]:
             for method in COMPARED
         },
         "f1_lost": {method: found.lost(method) for method in COMPARED},
-        "counterfactual": {"share": COUNTERFACTUAL, **found.rates},
+        "counterfactual": {"share": COUNTERFACTUAL, **_rates(found)},
+        "counterfactual_against": {
+            method: {name: found.misled.difference(method, name) for name in RATES}
+            for method in COMPARED
+            if method != METHOD
+        },
         "sources": {
             s.name: {"auc": found.areas[s.name], "states": s.states, "conflict": s.conflict, "gate": s.gate}
             for s in found.sources
@@ -160,6 +189,8 @@ def _notes(found: Found, recordings: Mapping[str, Recording], asked: Asked) -> I
         yield f"The runs of ordinary evidence and of web snippets differ in the {what} too, not in their source alone."
     if found.dropped:
         yield f"{found.dropped} questions are left out of the noise: not every method finished them at every level."
+    if found.misled.left_out:
+        yield f"{found.misled.left_out} questions are left out of the rates: not every method finished them."
     for name, recording in recordings.items():
         methods = (METHOD,) if name == ORDINARY_RUN else COMPARED
         if sentence := recording.lacking(*methods):
@@ -167,15 +198,16 @@ def _notes(found: Found, recordings: Mapping[str, Recording], asked: Asked) -> I
 
 
 def _published(found: Found) -> tuple[Beside, ...]:
-    others = [rate for m in COMPARED if m != METHOD and (rate := found.rates[m]["follows_false"]) is not None]
+    rates = _rates(found)
+    others = [rate for m in COMPARED if m != METHOD and (rate := rates[m]["follows_false"]) is not None]
     ordinary, web, false = found.sources
     return beside(
         {
             **{f"noise80_{method}": found.accuracy(method, MOST) for method in reversed(COMPARED)},
-            "false_followed": found.rates[METHOD]["follows_false"],
+            "false_followed": rates[METHOD]["follows_false"],
             "false_followed_least": min(others, key=lambda rate: rate.value) if others else None,
             "false_followed_most": max(others, key=lambda rate: rate.value) if others else None,
-            "true_recovered": found.rates[METHOD]["recovers_true"],
+            "true_recovered": rates[METHOD]["recovers_true"],
             "auc_wikipedia": found.areas[ordinary.name],
             "auc_web": found.areas[web.name],
             "gate_conflict_counterfactual": false.gate,
@@ -198,7 +230,7 @@ ROBUSTNESS = Study(
         "Source: answerability at the states of BeliefRAG's episodes, against whether the answer there is right.",
         "The sources are ordinary questions, RGB's web snippets without noise, and RGB with false passages.",
         "The conflict gate fires where the belief in conflict is at its threshold, at states with evidence.",
-        "Intervals resample questions, 2,000 times; a question's states count as one question.",
+        "Intervals resample questions, 2,000 times, each with all its states.",
     ),
     needs=_needs,
     work_out=_work_out,

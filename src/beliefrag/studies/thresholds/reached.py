@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from beliefrag.calibration.quality import Floats
 from beliefrag.method import Thresholds
 from beliefrag.studies.result import Number
 from beliefrag.studies.thresholds.gates import Condition, Gate
@@ -57,10 +54,6 @@ def reached(visited: Visited, gate: Gate, thresholds: Thresholds, dataset: str |
     inside = visited.inside(dataset)
     holds = visited.column(lambda state: float(gate.holds(state, thresholds)))
     decides = visited.column(lambda state: float(gate.decides(state)))
-
-    def share(values: Floats) -> Number:
-        return visited.number(lambda weights: _share(values[inside], weights[:, inside]), dataset)
-
     own = [state for state, here in zip(visited.states, inside, strict=True) if here]
     return Reached(
         gate=gate,
@@ -68,12 +61,7 @@ def reached(visited: Visited, gate: Gate, thresholds: Thresholds, dataset: str |
         states=len(own),
         questions=visited.count(dataset),
         times=int(holds[inside].sum()),
-        share=share(holds),
-        decides=share(decides),
+        share=visited.mean(holds, dataset),
+        decides=visited.mean(decides, dataset),
         nearest=gate.nearest(own, thresholds),
     )
-
-
-def _share(values: Floats, weights: Floats) -> Floats:
-    found: Floats = np.asarray(weights @ values / weights.sum(axis=1))
-    return found
