@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.errors import RunChanged
 from beliefrag.bench.injection import Injection, misled
 from beliefrag.bench.questions import Gold
-from beliefrag.bench.record import RunRecord
+from beliefrag.bench.record import RunRecord, gold_hash
 from beliefrag.bench.report.sections import provenance
 from beliefrag.bench.results import comparable
 from beliefrag.bench.setup import Wanted
@@ -85,8 +87,19 @@ def test_a_datasets_own_false_passages_come_by_injection_alone(tmp_path: Path) -
         assert not {each.replace("wrong", "right") for each in wrong} & set(evidence)
         assert line["metrics"]["false_read"] == 2.0
     plain = run(tmp_path, data, "plain", splits=("fact",))
-    both = [RunRecord.read(each).datasets["rgb"].passages for each in (found, plain)]
-    assert both[1] - both[0] == 18
+    noisy = run(tmp_path, data, "noisy", injection=Injection(noise=0.4), splits=("fact",))
+    with_false = len(load_dataset(data).passages)
+    for each in (found, plain, noisy):
+        assert with_false - RunRecord.read(each).datasets["rgb"].passages == 18
+    assert not any("wrong" in each for line in records(plain) for each in line["steps"][-1]["evidence"])
+
+
+def test_other_lies_are_another_run(tmp_path: Path) -> None:
+    question = load_dataset(write_snippets(tmp_path)).questions[-1]
+    assert question.gold.fake_answer
+    other = replace(question, gold=replace(question.gold, fake_answer="Elsewhere"))
+    without = replace(question, gold=replace(question.gold, fake_answer=None))
+    assert len({gold_hash((each,)) for each in (question, other, without)}) == 3
 
 
 def test_any_dataset_can_be_made_to_lie(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from beliefrag.bench.normalise import normalise
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.types import Passage
 
-__all__ = ["FalseAnswers", "Falsehood", "kind_of", "own_false_ids"]
+__all__ = ["FalseAnswers", "Falsehood", "kind_of", "own_false_ids", "wrong_ids"]
 
 _CLOSED = frozenset({"yes", "no", "true", "false", "noanswer"})
 _MONTH = r"(january|february|march|april|may|june|july|august|september|october|november|december)"
@@ -74,7 +74,7 @@ class FalseAnswers:
         gold = labelled.gold
         if gold.is_set:
             return None
-        wrong, right = _wrong_ids(gold), gold.supporting or ()
+        wrong, right = wrong_ids(gold), gold.supporting or ()
         if gold.fake_answer and wrong and len(wrong) == len(right):
             # RGB lists the false passages in the order of those that they were made from.
             versions = {own: self._own[other] for own, other in zip(right, wrong, strict=True) if other in self._own}
@@ -100,7 +100,7 @@ class FalseAnswers:
 
 def own_false_ids(questions: Iterable[LabelledQuestion]) -> frozenset[str]:
     """The ids of the false passages that a dataset brings itself."""
-    return frozenset(each for question in questions for each in _wrong_ids(question.gold))
+    return frozenset(each for question in questions for each in wrong_ids(question.gold))
 
 
 def kind_of(answer: str) -> str | None:
@@ -124,7 +124,8 @@ def _size(answer: str) -> int:
     return words if words <= 3 else 4 if words <= 6 else 5
 
 
-def _wrong_ids(gold: Gold) -> Sequence[str]:
+def wrong_ids(gold: Gold) -> Sequence[str]:
+    """The ids of the false passages that a dataset brings for a question."""
     found = gold.labels.get("positive_wrong_ids")
     return [str(each) for each in found] if isinstance(found, list | tuple) else ()
 

@@ -41,10 +41,8 @@ class Injection:
         return f"{words}, drawn by seed {self.seed}" if self else words
 
 
-def searched_passages(dataset: Dataset, injection: Injection) -> tuple[Passage, ...]:
+def searched_passages(dataset: Dataset) -> tuple[Passage, ...]:
     """What there is to search. False passages that a dataset brings come by injection alone, where that is wanted."""
-    if not injection.counterfactual:
-        return dataset.passages
     false = own_false_ids(dataset.questions)
     return tuple(passage for passage in dataset.passages if passage.id not in false)
 
@@ -59,7 +57,7 @@ class Injector:
 
     def __init__(self, dataset: Dataset, injection: Injection) -> None:
         self._injection = injection
-        self._pool = searched_passages(dataset, injection)
+        self._pool = searched_passages(dataset)
         self._false = FalseAnswers(dataset.questions, dataset.passages, injection.seed)
 
     def falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:

@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 from beliefrag._version import __version__
 from beliefrag.bench.another_version import made_by_another_version
 from beliefrag.bench.errors import RunChanged, RunError
+from beliefrag.bench.falsehoods import wrong_ids
 from beliefrag.bench.injection import Injection
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.calibration import Circumstances
@@ -247,9 +248,12 @@ def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, 
 
 
 def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
-    """A hash of questions and what is right about them, whatever their order in the file."""
+    """A hash of questions with what is right and what is false about them, whatever their order in the file."""
     rows = [
-        [q.id, q.question.text, q.gold.answers, q.gold.supporting, q.gold.answer_groups, q.gold.is_set]
+        [
+            *(q.id, q.question.text, q.gold.answers, q.gold.supporting, q.gold.answer_groups, q.gold.is_set),
+            *((q.gold.fake_answer, *wrong_ids(q.gold)) if q.gold.fake_answer else ()),
+        ]
         for q in sorted(questions, key=lambda question: question.id)
     ]
     return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:32]

@@ -178,7 +178,7 @@ def set_up(
                 f"{dataset.name} has no passages to search.",
                 remedy="Import it again with --corpus, or run no_rag alone.",
             )
-        index = Bm25Index.in_memory(searched_passages(dataset, wanted.injection))
+        index = Bm25Index.in_memory(searched_passages(dataset))
         scale = score_scale(index)
         questions = _chosen(dataset, wanted)
         courses[dataset.name] = Course(

@@ -52,7 +52,8 @@ def _signals(axes: Axes, found: Found) -> None:
     axes.set_xticks([0.2, 0.4, 0.5, 0.6, 0.8, 1.0])
     axes.set_xlabel(
         "AUC: chance that a right state scores better than a wrong one\n"
-        "(0.5: no signal; line: 95 % interval; grey tick: permuted among matched states)"
+        "(0.5: no signal; line: 95 % interval;\n"
+        "grey tick: exchanged among matched states, on those alone)"
     )
     axes.set_title("How well each signal tells right from wrong", fontsize=11)
     axes.grid(axis="x", color="0.92")
