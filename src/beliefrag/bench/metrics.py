@@ -119,10 +119,7 @@ def covers(prediction: str, gold: Gold) -> bool:
 
 
 def evidence_recall(retained: Collection[str], supporting: Sequence[str] | None) -> float | None:
-    """The share of supporting passages among the retained ones; None where none are annotated.
-
-    For questions about sets of rows, where a passage is a row, this is the row recall of the paper.
-    """
+    """The share of supporting passages among the retained ones; None where none are annotated."""
     wanted = set(supporting or ())
     return len(wanted & set(retained)) / len(wanted) if wanted else None
 

@@ -66,8 +66,8 @@ def study(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="What frontier compares: all, or names with commas between. By default no_rag, static, iterative, "
-            "crag and beliefrag, or what the run of --from has.",
+            help="What frontier compares: all, or names with commas between. By default the nine of the paper, or "
+            "what the run of --from has.",
             rich_help_panel=_ABOUT,
         ),
     ] = None,
@@ -133,6 +133,14 @@ def study(
     folders = options.all_docs(data, further) or []
     if not folders and not from_:
         raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
+    makes: dict[str, object] = {"--n": n, "--seed": seed, "--split": split, "--replay": replay, "--judge": judge}
+    makes |= {"--concurrency": concurrency, "--model": model, "--base-url": base_url, "--calibration": calibration}
+    makes |= {"--borrow": borrow, "--prompts": prompts, "--no-cache": no_cache}
+    if not folders and (idle := [option for option, value in makes.items() if value]):
+        raise SettingsError(
+            f"{', '.join(idle)}: that is for runs that are made, and without --data none is.",
+            remedy="Leave it out, or name datasets with --data.",
+        )
     if folders and label == "judge" and not judge:
         raise SettingsError("The judge says what is right, and nothing is to be judged.", remedy="Give --judge too.")
     if folders and not (replay or dry_run):

@@ -22,6 +22,9 @@ _BLOCK = 1_000_000
 _LEAST = 0.9
 """So many of the resamples must have a value: an interval of fewer would be of the lucky ones."""
 
+_NO_SPREAD = 1e-9
+"""What rounding makes of resamples that are all alike."""
+
 
 def resampled_weights(examples: Examples, resamples: int = MEAN_RESAMPLES) -> Iterator[Floats]:
     """Blocks of rows of weights: a question that is drawn twice weighs twice, one that is not weighs nothing."""
@@ -42,7 +45,7 @@ def resampled(examples: Examples, number: Callable[[Floats], Floats]) -> Floats:
 def interval(value: float, drawn: Floats) -> Interval:
     """The middle 95 % of what resamples gave; without bounds where too many of them gave nothing."""
     known = drawn[np.isfinite(drawn)]
-    if len(known) < _LEAST * len(drawn) or np.ptp(known) == 0:
+    if len(known) < _LEAST * len(drawn) or np.ptp(known) < _NO_SPREAD:
         return Interval(value=round(value, 6))
     low, high = np.quantile(known, [0.025, 0.975])
     return Interval(value=round(value, 6), low=round(float(low), 6), high=round(float(high), 6))

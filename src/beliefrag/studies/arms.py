@@ -109,6 +109,10 @@ def unlike(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozen
     for name in sorted(one.prompts.keys() & other.prompts.keys()):
         if one.prompts[name] != other.prompts[name]:
             return f"prompt {name}"
+    for name in sorted(one.datasets.keys() & other.datasets.keys()):
+        mine, theirs = one.datasets[name], other.datasets[name]
+        if mine.fingerprint != theirs.fingerprint or mine.gold != theirs.gold:
+            return f"dataset {name}, which has other passages or questions,"
     first, second = ({**asdict(Thresholds()), **run.thresholds} for run in (one, other))
     return next((f"threshold {n}" for n in sorted(first.keys() - studied) if first[n] != second.get(n)), "")
 

@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from beliefrag.studies.result import Number
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
 
-__all__ = ["DASHES", "HATCHES", "MARKERS", "label_points", "plain"]
+__all__ = ["DASHES", "HATCHES", "MARKERS", "label_points", "plain", "upright_interval"]
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
@@ -23,6 +25,14 @@ _OFFSETS = ((9, 5), (9, -13), (-9, 5), (-9, -13), (0, 12), (0, -20), (9, 17), (9
 def plain(text: str, width: int = 40) -> str:
     """Somebody's name, short enough and never read as a formula."""
     return textwrap.shorten(text, width, placeholder=" …").replace("$", r"\$")
+
+
+def upright_interval(axes: Axes, x: float, number: Number, colour: str) -> None:
+    """Draws a number's interval as an upright line, behind the marks unless it is black."""
+    if number.low is not None and number.high is not None:
+        axes.plot(
+            [x, x], [number.low, number.high], color=colour, linewidth=1.3, zorder=1.8 if colour != "black" else 3
+        )
 
 
 def label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:

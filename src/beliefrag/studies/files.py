@@ -99,7 +99,7 @@ def _index(folder: Path, studies: Iterable[Study], left_out: Mapping[str, str]) 
         yield Words(study.question)
         if study.name in left_out:
             yield Words(f"Not made: {left_out[study.name]}")
-        if path.exists():
+        else:
             try:
                 record = json.loads(path.read_bytes())
                 findings = tuple(str(each) for each in record["findings"])

@@ -15,7 +15,8 @@ from beliefrag.studies.study import Study
 __all__ = ["blocks", "bounded", "in_words", "provenance", "table_block"]
 
 _INTERVALS = (
-    "In brackets: 95 % intervals of a seeded bootstrap over questions; ? marks one that rests on fewer than 20 of them."
+    "In brackets: 95 % intervals of a seeded bootstrap over questions; ? marks one that rests on fewer than 20 of "
+    "them. Where all questions are alike there is none."
 )
 
 
@@ -93,6 +94,7 @@ def provenance(recording: Recording) -> dict[str, Any]:
         "seed": run.seed,
         "methods": list(run.methods),
         "questions": {name: len(run.datasets[name].question_ids) for name in recording.datasets},
+        "source": {name: run.datasets[name].source or "unknown" for name in recording.datasets},
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
         **({"answerability": dict(run.interventions)} if run.interventions else {}),
         "thresholds": dict(run.thresholds),

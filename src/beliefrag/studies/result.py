@@ -28,9 +28,14 @@ class Number:
 
     @classmethod
     def of(cls, found: Estimate | Interval, *, questions: int | None = None) -> Number:
-        """From what the statistics of this house give; `questions` says how many an `Interval` rests on."""
+        """From what the statistics of this house give; `questions` says how many an `Interval` rests on.
+
+        Where all questions are alike resampling finds no spread, which is not to say that others would be so too: there
+        is no interval then.
+        """
         if isinstance(found, Estimate):
-            return cls(found.mean, found.low, found.high, found.few)
+            low, high = (None, None) if found.low == found.high else (found.low, found.high)
+            return cls(found.mean, low, high, found.few)
         return cls(found.value, found.low, found.high, questions is not None and questions < FEW)
 
     def record(self) -> dict[str, Any]:

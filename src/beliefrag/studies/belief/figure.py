@@ -95,7 +95,7 @@ def _curves(axes: Axes, found: Found) -> None:
             linestyle=DASHES[place],
             color="black",
             markerfacecolor="white" if place % 2 else "black",
-            label=f"{name}: ECE {each.ece.value:.3f}",
+            label=f"{name}: ECE {each.ece:.3f}",
         )
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)

@@ -9,21 +9,21 @@ from itertools import combinations
 
 import numpy as np
 
+from beliefrag.bench.statistics import MEAN_RESAMPLES
 from beliefrag.calibration.quality import Floats, expected_calibration_error, reliability_curve
 from beliefrag.calibration.report import Bin
 from beliefrag.fitting.examples import Examples
-from beliefrag.fitting.resampling import interval, resampled
 from beliefrag.studies.belief.actions import Level, levels
+from beliefrag.studies.belief.held_out import HeldOutAreas, held_out_areas
 from beliefrag.studies.belief.permutation import Matched, Permuted, matched, permuted
 from beliefrag.studies.belief.signals import (
     DIMENSIONS,
     columns,
     correlation,
     fitted_scores,
-    gain,
-    joint_scores,
     signal,
 )
+from beliefrag.studies.orders import rise_together
 from beliefrag.studies.result import Number
 from beliefrag.studies.visited import Visited
 
@@ -40,7 +40,11 @@ LEAST_JOINT = 10
 class Calibrated:
     """How near a score lies to the share of right answers."""
 
-    ece: Number
+    ece: float
+    chance: float
+    """What a perfectly calibrated score would show on as many states, on average."""
+    chance_most: float
+    """And at most, 95 times of 100."""
     curve: tuple[Bin, ...]
 
 
@@ -49,13 +53,15 @@ class Found:
     """What the study found."""
 
     signals: Mapping[str, Number]
-    """AUC of each dimension, of all jointly where that can be said, and of the calibrated answerability."""
+    """AUC of each dimension, of answerability where its order is its own, and of all jointly where that can be said."""
+    held_out: HeldOutAreas | None
+    """All jointly beside a single one, on questions that neither has seen."""
     joint_seen: Number | None
     """The joint AUC of a fit that has seen the states."""
     best: str
     """The strongest dimension."""
-    joint_gain: Number | None
-    """Joint AUC minus that of the strongest dimension."""
+    rises_with: str
+    """The dimension that answerability puts the states in the same order as; empty where in that of none."""
     correlations: Mapping[tuple[str, str], Number | None]
     calibration: Mapping[str, Calibrated]
     match: Matched
@@ -80,16 +86,18 @@ def find(examples: Examples, visited: Visited, threshold: float) -> Found:
     scores = {name: dimension.better * belief[name] for name, dimension in DIMENSIONS.items()}
     count = examples.count
     enough = min(count.questions_positive, count.questions_negative) >= LEAST_JOINT
-    joint = joint_scores(table, examples) if enough else None
-    if joint is not None:
-        scores[JOINT] = joint
+    areas = held_out_areas(table, np.column_stack(list(scores.values())), examples) if enough else None
     probabilities = [state.answerability for state in examples.states]
     answerability = None
     if all(p is not None for p in probabilities):
         answerability = np.array(probabilities, dtype=np.float64)
+    rises_with = "" if answerability is None else _alike(answerability, scores)
+    if answerability is not None and not rises_with:
         scores[ANSWERABILITY] = answerability
     signals = {name: number for name, values in scores.items() if (number := signal(values, examples)) is not None}
     best = max(DIMENSIONS, key=lambda name: signals[name].value)
+    if areas:
+        signals[JOINT] = areas.joint
     judged = {name: belief[name] for name in _CALIBRATED}
     if answerability is not None:
         judged[ANSWERABILITY] = answerability
@@ -97,9 +105,10 @@ def find(examples: Examples, visited: Visited, threshold: float) -> Found:
     found = {name: levels(visited, dimension) for name, dimension in DIMENSIONS.items()}
     return Found(
         signals=signals,
-        joint_seen=signal(fitted_scores(table, examples), examples) if joint is not None else None,
+        held_out=areas,
+        joint_seen=signal(fitted_scores(table, examples), examples) if areas else None,
         best=best,
-        joint_gain=gain(joint, scores[best], examples) if joint is not None else None,
+        rises_with=rises_with,
         correlations={
             (one, other): correlation(belief[one], belief[other], examples)
             for one, other in combinations(DIMENSIONS, 2)
@@ -113,10 +122,23 @@ def find(examples: Examples, visited: Visited, threshold: float) -> Found:
     )
 
 
+def _alike(answerability: Floats, scores: Mapping[str, Floats]) -> str:
+    return next((name for name in DIMENSIONS if rise_together(answerability, scores[name])), "")
+
+
 def calibrated(p: Floats, examples: Examples) -> Calibrated:
-    """The calibration error of a score taken as the chance of being right, and its reliability curve."""
-    error = partial(expected_calibration_error, p, examples.outcomes)
-    ece = interval(float(error(examples.weights)), resampled(examples, error))
+    """The calibration error of a score taken as the chance of being right, and its reliability curve.
+
+    Beside it stands what a score would show that is calibrated to the letter: outcomes are drawn with the score's own
+    chances, those of a question together.
+    """
+    error = partial(expected_calibration_error, p)
+    questions, place = np.unique(np.array(examples.questions), return_inverse=True)
+    draws = np.random.default_rng(0).random((MEAN_RESAMPLES, len(questions)))[:, place]
+    chance = error((draws < p).astype(np.float64), examples.weights)
     return Calibrated(
-        Number.of(ece, questions=examples.count.questions), reliability_curve(p, examples.outcomes, examples.weights)
+        ece=float(error(examples.outcomes, examples.weights)),
+        chance=float(chance.mean()),
+        chance_most=float(np.quantile(chance, 0.95)),
+        curve=reliability_curve(p, examples.outcomes, examples.weights),
     )

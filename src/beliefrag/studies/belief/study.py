@@ -9,10 +9,10 @@ from beliefrag.bench.another_version import thresholds_of
 from beliefrag.fitting.examples import Examples, LeftOut, answerable_states
 from beliefrag.studies.belief.figure import draw_belief
 from beliefrag.studies.belief.found import ANSWERABILITY, JOINT, LEAST_JOINT, Found, find
-from beliefrag.studies.belief.signals import DRAWS
+from beliefrag.studies.belief.held_out import DRAWS, RESAMPLES
 from beliefrag.studies.belief.tables import numbers, tables
 from beliefrag.studies.need import NeededRun
-from beliefrag.studies.page import in_words
+from beliefrag.studies.page import bounded, in_words
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number, Result, beside
 from beliefrag.studies.study import Asked, Study
@@ -56,8 +56,8 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
             {
                 "auc_best_single": found.signals[found.best],
                 "auc_joint": found.signals.get(JOINT),
-                "ece_sufficiency": found.calibration["sufficiency"].ece,
-                "ece_reliability": found.calibration["reliability"].ece,
+                "ece_sufficiency": Number(found.calibration["sufficiency"].ece),
+                "ece_reliability": Number(found.calibration["reliability"].ece),
             }
         ),
         published_note="Theirs are with gpt-oss-120b, answers judged by a model. Their strongest dimension is "
@@ -110,6 +110,13 @@ def _further(found: Found) -> Iterator[str]:
             f"All dimensions jointly cannot be said: a fit needs at least {LEAST_JOINT} questions with a right and "
             f"{LEAST_JOINT} with a wrong state."
         )
+    if found.held_out is not None:
+        yield "Six weights that are fitted on few questions fit some chance too: more questions would help them."
+    if found.rises_with:
+        yield (
+            f"The run's calibration makes answerability a rising function of {found.rises_with}: both put the states "
+            "in the same order, and have the same AUC and permutations. The paper's is a fit of all diagnostics."
+        )
     match = found.match
     on = "dataset, round and number of retained passages" if match.on_retained else "dataset and round"
     yield (
@@ -118,36 +125,35 @@ def _further(found: Found) -> Iterator[str]:
     )
     if found.too_even:
         yield f"No levels of {', '.join(found.too_even)}: too many states have the same value."
-    yield "A calibration error cannot be below 0, and few states make it larger than it is."
+    yield "A calibration error cannot be below 0: few states make one by chance, which is given beside it."
 
 
 def _findings(found: Found) -> Iterator[str]:
     best = found.signals[found.best]
     yield f"The strongest single dimension is {found.best}: AUC {in_words(best)}."
-    if found.joint_gain is not None and found.joint_seen is not None:
+    if found.held_out is not None and found.joint_seen is not None:
         yield (
-            f"All dimensions jointly, by fits that had not seen the question: AUC {in_words(found.signals[JOINT])}, "
-            f"{_signed(found.joint_gain)} beside the strongest one. Where a fit has seen the states it shows "
+            f"All dimensions jointly, on questions that a fit had not seen: AUC {in_words(found.held_out.joint)}. The "
+            f"single dimension that is strongest on the questions of the fit has {in_words(found.held_out.single)}: "
+            f"the difference is {bounded(found.held_out.difference, '+.3f')}. Where a fit has seen the states it shows "
             f"{in_words(found.joint_seen)}."
         )
-    for name, words in ((JOINT, "all dimensions jointly"), (ANSWERABILITY, "calibrated answerability")):
-        if each := found.permuted.get(name):
-            yield (
-                f"Exchanged between matched states, {words} falls from AUC {each.observed:.3f} to {each.mean:.3f} "
-                f"(permutations {each.low:.3f} to {each.high:.3f}), p = {each.p:.2g}."
-            )
+    words = f"{found.rises_with}, and with it answerability," if found.rises_with else "calibrated answerability"
+    if each := found.permuted.get(found.rises_with or ANSWERABILITY):
+        yield (
+            f"Exchanged between matched states, {words} falls from AUC {each.observed:.3f} to {each.mean:.3f} "
+            f"(permutations {each.low:.3f} to {each.high:.3f}), p = {each.p:.2g}."
+        )
     if found.gate is not None:
         yield (
             f"Of the matched states that the answer gate lets pass, {found.gate.observed:.1%} are right; with "
             f"answerability exchanged it would be {found.gate.mean:.1%} (p = {found.gate.p:.2g})."
         )
-    errors = ", ".join(f"{name} {in_words(each.ece)}" for name, each in found.calibration.items())
+    errors = "; ".join(
+        f"{name} {each.ece:.3f}, where perfect calibration would show up to {each.chance_most:.3f} by chance"
+        for name, each in found.calibration.items()
+    )
     yield f"Expected calibration error: {errors}."
-
-
-def _signed(number: Number) -> str:
-    bounds = "" if number.low is None or number.high is None else f" ({number.low:+.3f} to {number.high:+.3f})"
-    return f"{number.value:+.3f}{bounds}"
 
 
 BELIEF = Study(
@@ -159,12 +165,14 @@ BELIEF = Study(
         "AUC: the chance that a right state has the better value than a wrong one. Half is no signal.",
         "The direction is that of the meaning: more sufficiency and reliability, less of the others. It is not fitted.",
         "Jointly: a logistic fit of the six dimensions on four fifths of the questions scores the states of the rest.",
-        f"The questions are parted {DRAWS} times by chance, and a state's score is the mean: one draw would be luck.",
+        "Beside it stands the dimension that was strongest on the same four fifths. Both AUCs are within the rest.",
+        f"The questions are parted {DRAWS} times by chance, and all parts count: one draw would be luck.",
         "A question counts once, its states share its weight; the paper seems to count states.",
-        "Intervals resample questions, 2,000 times; those of the joint AUC keep its fits as they are.",
+        f"Intervals resample questions, 2,000 times; for the joint AUC {RESAMPLES} times, fitted and picked anew.",
         "Correlations are Spearman's. Calibration errors are over ten equal bins, right answers the outcome for both.",
         "Levels are thirds of the visited states; actions are those that followed.",
         "Permutation: scores are exchanged, 2,000 times, between questions of a dataset that reached the same rounds.",
+        "Only scores that were not fitted on these states are: a fit that has seen their outcomes is not exchangeable.",
         "Each question takes part with its first state of every round: what dataset and round tell stays.",
     ),
     needs=_needs,

@@ -11,6 +11,7 @@ from beliefrag.types import Action
 
 __all__ = ["numbers", "tables"]
 
+_SINGLE = "strongest single one on other questions"
 _GATE = "right among states that pass the answer gate"
 
 
@@ -20,8 +21,9 @@ def tables(found: Found) -> Iterator[Table]:
         "auc",
         "How well each signal tells right from wrong states",
         (Column("signal"), Column("AUC", bounded=True)),
-        tuple(found.signals.items()),
-        "Half is no signal; below half it points the wrong way.",
+        (*found.signals.items(), *([(_SINGLE, found.held_out.single)] if found.held_out else [])),
+        "Half is no signal; below half it points the wrong way. That of all jointly, and of the strongest one on other "
+        "questions, is taken within parts of held-out questions.",
     )
     yield _permutations(found)
     yield Table(
@@ -34,8 +36,9 @@ def tables(found: Found) -> Iterator[Table]:
     yield Table(
         "calibration",
         "Expected calibration error",
-        (Column("score"), Column("ECE", bounded=True)),
-        tuple((name, each.ece) for name, each in found.calibration.items()),
+        (Column("score"), Column("ECE"), Column("by chance", "mean"), Column("by chance at most", "95 %")),
+        tuple((name, each.ece, each.chance, each.chance_most) for name, each in found.calibration.items()),
+        "By chance: what a score that is calibrated to the letter would show on as many states.",
     )
     yield Table(
         "reliability",
@@ -104,12 +107,17 @@ def numbers(found: Found) -> dict[str, object]:
         "auc": dict(found.signals),
         "best_single": found.best,
         "joint_auc_of_a_fit_that_has_seen_the_states": found.joint_seen,
-        "joint_minus_best": found.joint_gain,
+        "best_single_on_questions_it_was_not_picked_on": found.held_out.single if found.held_out else None,
+        "joint_minus_that_single": found.held_out.difference if found.held_out else None,
+        "answerability_rises_with": found.rises_with or None,
         "correlations": [
             {"one": one, "other": other, "rank_correlation": number}
             for (one, other), number in found.correlations.items()
         ],
-        "ece": {name: each.ece for name, each in found.calibration.items()},
+        "ece": {
+            name: {"value": each.ece, "by_chance": each.chance, "by_chance_at_most": each.chance_most}
+            for name, each in found.calibration.items()
+        },
         "permutation": {
             "matched_on": ["dataset", "round", *(["retained"] if found.match.on_retained else [])],
             "questions": found.match.questions,

@@ -19,8 +19,11 @@ from beliefrag.studies.study import Asked, Study
 
 __all__ = ["FRONTIER"]
 
-COMPARED = ("no_rag", "static", "iterative", "crag", "beliefrag")
-"""By default: the paper's closest comparisons that ask for nothing but text."""
+COMPARED = (
+    *("no_rag", "static", "iterative", "adaptive_k", "adaptive_rag"),
+    *("self_rag", "crag", "rl_search", "beliefrag"),
+)
+"""By default: those of the paper."""
 
 
 def _needs(asked: Asked) -> tuple[NeededRun, ...]:
@@ -60,6 +63,8 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     ]
     if small := [name for name in recording.datasets if name not in found.datasets]:
         notes.append(f"Left out, with fewer than {LEAST} questions that every method finished: {', '.join(small)}.")
+    if missing := [TITLES[method] for method in COMPARED if method not in found.methods]:
+        notes.append(f"Methods of the paper that are not in this run: {', '.join(missing)}.")
     notes += [sentence] if (sentence := recording.lacking(*found.methods)) else []
     return Result(
         n=n,
@@ -102,7 +107,8 @@ def _findings(
     front = [m for m in found.methods if fronts[place][m]]
     cheap = sorted(front, key=lambda m: found.estimate(m, place, "tokens").mean)
     names = ", ".join(TITLES[m] for m in cheap)
-    yield f"{where} the Pareto front is {names}{', from the cheapest to the best' if len(cheap) > 1 else ' alone'}."
+    order = ", from the cheapest to the best" if len(cheap) > 1 else " alone"
+    yield f"{where} the Pareto front among these {len(found.methods)} methods is {names}{order}."
     for other in found.methods:
         if other == asked.of:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from beliefrag.methods import TITLES
-from beliefrag.studies.drawing import HATCHES, MARKERS, label_points
+from beliefrag.studies.drawing import HATCHES, MARKERS, label_points, upright_interval
 from beliefrag.studies.result import Number
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def draw_rows(
 
 def _found(axes: Axes, points: Sequence[tuple[str, Number, Number, Number | None]], ceiling: Number, most: int) -> None:
     for place, (_, read, recall, _) in enumerate(points):
-        _vertical(axes, read.value, recall, "0.65")
+        upright_interval(axes, read.value, recall, "0.65")
         if read.low is not None and read.high is not None:
             axes.plot([read.low, read.high], [recall.value, recall.value], color="0.65", linewidth=1.2, zorder=1.8)
         filled = "black" if place == len(points) - 1 else "white"
@@ -54,7 +54,7 @@ def _each(axes: Axes, points: Sequence[tuple[str, Number, Number, Number | None]
         if number is None:
             continue
         axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
-        _vertical(axes, place, number, "black")
+        upright_interval(axes, place, number, "black")
         axes.annotate(
             f"{number.value:.1f}", (place, number.value), (-4, 3), textcoords="offset points", ha="right", fontsize=9
         )
@@ -62,10 +62,3 @@ def _each(axes: Axes, points: Sequence[tuple[str, Number, Number, Number | None]
     axes.set_xlim(-0.6, len(points) - 0.4)
     axes.set_title("Found for each row read", fontsize=11)
     axes.set_ylabel("row recall per row read (times 1,000)")
-
-
-def _vertical(axes: Axes, x: float, number: Number, colour: str) -> None:
-    if number.low is not None and number.high is not None:
-        axes.plot(
-            [x, x], [number.low, number.high], color=colour, linewidth=1.3, zorder=1.8 if colour != "black" else 3
-        )

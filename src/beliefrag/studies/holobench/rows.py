@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from beliefrag.bench.metrics import recall_per_row_read
-from beliefrag.bench.statistics import FEW, MEAN_RESAMPLES, Estimate, mean_estimate
+from beliefrag.bench.statistics import MEAN_RESAMPLES, Estimate, mean_estimate
+from beliefrag.calibration.quality import Floats
+from beliefrag.calibration.report import Interval
+from beliefrag.fitting.resampling import interval
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number
 
@@ -32,6 +35,13 @@ class Rows:
     def efficiency(self) -> Number | None:
         """Row recall per row read, times 1,000; None where nothing was read."""
         return per_row_read(self.values["row_recall_read"], self.values["rows_read"])
+
+    def more_efficient(self, other: Rows) -> Number | None:
+        """By how much that lies above another method's, on the same questions; None where either read nothing."""
+        (own, drawn), (theirs, drawn_theirs) = (
+            _ratios(each.values["row_recall_read"], each.values["rows_read"]) for each in (self, other)
+        )
+        return _bounded(own - theirs, drawn - drawn_theirs, len(self.values["rows_read"]))
 
 
 def rows_of(recording: Recording, methods: tuple[str, ...]) -> tuple[dict[str, Rows], int]:
@@ -63,16 +73,21 @@ def ceiling(needed: Mapping[str, float], rows: int) -> Number:
 
 def per_row_read(recall: Mapping[str, float], read: Mapping[str, float]) -> Number | None:
     """Mean recall divided by mean rows read, times 1,000, with its interval: both are resampled together."""
+    value, drawn = _ratios(recall, read)
+    return _bounded(value, drawn, len(recall))
+
+
+def _ratios(recall: Mapping[str, float], read: Mapping[str, float]) -> tuple[float, Floats]:
+    """The ratio of means and its resamples; not a number where nothing was read. All ratios draw the same questions."""
     ids = sorted(recall)
     table = np.array([[recall[key], read[key]] for key in ids], dtype=np.float64)
-    means = table.mean(axis=0)
-    if means[1] <= 0:
-        return None
-    value = recall_per_row_read(float(means[0]), float(means[1]))
-    if len(ids) < 2:
-        return Number(value)
     drawn = np.random.default_rng(0).integers(len(ids), size=(MEAN_RESAMPLES, len(ids)))
-    resampled = table[drawn].mean(axis=1)
-    known = resampled[resampled[:, 1] > 0]
-    low, high = np.quantile(1000 * known[:, 0] / known[:, 1], [0.025, 0.975])
-    return Number(value, float(low), float(high), len(ids) < FEW)
+    means = np.concatenate([table.mean(axis=0)[None, :], table[drawn].mean(axis=1)])
+    ratios = np.array([recall_per_row_read(*pair) if pair[1] > 0 else np.nan for pair in means])
+    return float(ratios[0]), ratios[1:]
+
+
+def _bounded(value: float, drawn: Floats, questions: int) -> Number | None:
+    if not np.isfinite(value):
+        return None
+    return Number.of(interval(value, drawn) if questions > 1 else Interval(value=value), questions=questions)

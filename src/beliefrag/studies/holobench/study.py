@@ -66,9 +66,9 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
                 "row_recall_ceiling": ceilings[_PAPER_ROWS],
             }
         ),
-        published_note="Theirs is HoloBench with gpt-oss-120b; the ceiling tells how many rows the questions here need "
-        f"beside theirs. Here a search returns {budget['top_k']} rows in at most {budget['rounds']} searches; theirs "
-        "return more.",
+        published_note="Theirs is HoloBench with gpt-oss-120b; ours are the datasets named below, with their source "
+        "there. The ceiling tells how many rows the questions here need beside theirs. Here a search returns "
+        f"{budget['top_k']} rows in at most {budget['rounds']} searches; theirs must return more.",
         draw=partial(draw_rows, _points(found), ceilings[most], most),
         figure_size=(10.0, 4.2),
         caption="Row recall by rows read, and row recall per row read. The dotted line is the recall that nobody can "
@@ -139,6 +139,7 @@ def _differences(found: Mapping[str, Rows]) -> Table:
         Column("against"),
         Column("row recall difference", bounded=True),
         Column("rows read difference", digits=2, bounded=True),
+        Column("recall per row read difference", "times 1,000", digits=2, bounded=True),
     )
     names = ("row_recall_read", "rows_read")
     rows: list[tuple[Cell, ...]] = []
@@ -146,9 +147,10 @@ def _differences(found: Mapping[str, Rows]) -> Table:
         if method != METHOD:
             sides = ({name: found[each].values[name] for name in names} for each in (METHOD, method))
             pair = compare(*sides)
-            rows.append((TITLES[method], *(Number.of(pair.measures[name].difference) for name in names)))
+            apart = (Number.of(pair.measures[name].difference) for name in names)
+            rows.append((TITLES[method], *apart, found[METHOD].more_efficient(found[method])))
     title = f"{TITLES[METHOD]} minus each other method, on the same questions"
-    return Table("differences", title, columns, tuple(rows), "10,000 paired resamples.")
+    return Table("differences", title, columns, tuple(rows), "Paired resamples.")
 
 
 def _ceilings(ceilings: Mapping[int, Number]) -> Table:

@@ -10,6 +10,7 @@ from typing import Any
 from beliefrag.bench.published import published_figures
 from beliefrag.bench.statistics import PairedComparison
 from beliefrag.fitting.states import Trajectory
+from beliefrag.method import Thresholds
 from beliefrag.studies.arms import ACCURACY, MEASURES, Arms, unlike
 from beliefrag.studies.mechanism.figure import draw_mechanism
 from beliefrag.studies.mechanism.variants import (
@@ -90,6 +91,15 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
 
 def _unlike(recordings: Mapping[str, Recording]) -> str:
     """Why the runs cannot be compared; empty where they can."""
+    for variant in (*ABLATIONS, *INTERVENTIONS):
+        wanted = {name: getattr(Thresholds(), name) for name in STUDIED}
+        wanted |= {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
+        held = {**wanted, **recordings[variant.run.name].run.thresholds}
+        if wrong := sorted(name for name, value in wanted.items() if held[name] != value):
+            return (
+                f"The run of {variant.name!r} has {wrong[0]} at {held[wrong[0]]}, not at {wanted[wrong[0]]}: it is "
+                "another variant. Make it with the defaults."
+            )
     for group, studied in ((ABLATIONS, STUDIED), (INTERVENTIONS, frozenset[str]())):
         for variant in group[1:]:
             one, other = (recordings[each.run.name].run for each in (group[0], variant))

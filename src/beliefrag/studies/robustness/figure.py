@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from beliefrag.methods import TITLES
-from beliefrag.studies.drawing import DASHES, HATCHES, MARKERS
+from beliefrag.studies.drawing import DASHES, HATCHES, MARKERS, upright_interval
 from beliefrag.studies.result import Number
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Number]]]) -> 
         # Side by side, so that intervals do not lie on each other.
         xs = [100 * level + 1.2 * (place - (len(curves) - 1) / 2) for level, _ in points]
         for x, (_, number) in zip(xs, points, strict=True):
-            _interval(axes, x, number, "0.65")
+            upright_interval(axes, x, number, "0.65")
         axes.plot(
             xs,
             [number.value for _, number in points],
@@ -50,7 +50,7 @@ def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Number]]]) -> 
             label=TITLES[method],
         )
     axes.set_title("Irrelevant passages", fontsize=11)
-    axes.set_xlabel("share of passages that are irrelevant (%)")
+    axes.set_xlabel("share of what searches found that was replaced (%)")
     axes.set_ylabel("mean F1 (0 to 1, higher is better)")
     axes.set_ylim(-0.03, 1.03)
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2, handlelength=3)
@@ -65,7 +65,7 @@ def _false(axes: Axes, rates: Mapping[str, Mapping[str, Number | None]]) -> None
                 continue
             x = group + width * (place - (len(rates) - 1) / 2)
             axes.bar(x, number.value, 0.9 * width, color="0.88", edgecolor="black", hatch=HATCHES[place])
-            _interval(axes, x, number, "black")
+            upright_interval(axes, x, number, "black")
             if number.value == 0:
                 axes.annotate("0", (x, 0), (0, 2), textcoords="offset points", ha="center", fontsize=8)
         axes.bar([0], [0], 0, color="0.88", edgecolor="black", hatch=HATCHES[place], label=TITLES[method])
@@ -82,7 +82,7 @@ def _source(axes: Axes, areas: Mapping[str, Number | None]) -> None:
             axes.annotate("too few\nstates", (place, 0.25), ha="center", va="center", fontsize=9)
             continue
         axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
-        _interval(axes, place, number, "black")
+        upright_interval(axes, place, number, "black")
         axes.annotate(f"{number.value:.2f}", (place, 0.03), ha="center", fontsize=9, bbox={"fc": "white", "ec": "none"})
     axes.axhline(0.5, color="black", linestyle=":", linewidth=1.2)
     axes.annotate("chance", (len(areas) - 0.45, 0.5), (0, 3), textcoords="offset points", ha="right", fontsize=8)
@@ -91,10 +91,3 @@ def _source(axes: Axes, areas: Mapping[str, Number | None]) -> None:
     axes.set_title("The calibrator by source", fontsize=11)
     axes.set_ylabel("AUC: right answers ranked before wrong ones")
     axes.set_ylim(0, 1)
-
-
-def _interval(axes: Axes, x: float, number: Number, colour: str) -> None:
-    if number.low is not None and number.high is not None:
-        axes.plot(
-            [x, x], [number.low, number.high], color=colour, linewidth=1.3, zorder=1.8 if colour != "black" else 3
-        )

@@ -56,6 +56,8 @@ class Level:
     f1: Mapping[str, Mapping[str, float]]
     """By method and question."""
     accuracy: Mapping[str, Mapping[str, float]]
+    support: Mapping[str, Mapping[str, float]]
+    """The share of supporting passages that were retained at the end, where questions have any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,19 @@ class Found:
     def accuracy(self, method: str, level: float) -> Number:
         """The share of right answers of a method at a level of noise."""
         return Number.of(mean_estimate(self.levels[level].accuracy[method]))
+
+    def support(self, method: str, level: float) -> Number | None:
+        """The share of supporting passages that a method retained at the end; None where no question has any."""
+        own = self.levels[level].support[method]
+        return Number.of(mean_estimate(own)) if own else None
+
+    def ahead(self, method: str, level: float, measure: str) -> Number | None:
+        """How far BeliefRAG's F1 or accuracy lies from this method's, on the same questions; None for itself."""
+        if method == METHOD:
+            return None
+        values = getattr(self.levels[level], measure)
+        own, other = ({measure: values[each]} for each in (METHOD, method))
+        return Number.of(compare(own, other).measures[measure].difference)
 
     def lost(self, method: str) -> Number:
         """How far F1 at most noise lies from F1 without any, on the same questions."""
@@ -130,9 +145,19 @@ def noise_levels(recordings: Mapping[str, Recording], asked: Asked) -> tuple[dic
         level: Level(
             {method: {key: f1[level, method][key] for key in shared} for method in COMPARED},
             {method: {key: right[level, method][key] for key in shared} for method in COMPARED},
+            {method: _supported(recordings[noise_run(level)], method, shared) for method in COMPARED},
         )
         for level in LEVELS
     }, dropped
+
+
+def _supported(recording: Recording, method: str, shared: Sequence[str]) -> dict[str, float]:
+    found = {
+        f"{name}/{key}": value
+        for name in recording.datasets
+        for key, value in recording.values(method, name, "evidence_recall").items()
+    }
+    return {key: found[key] for key in shared if key in found}
 
 
 def misled_by(recording: Recording) -> Misled:

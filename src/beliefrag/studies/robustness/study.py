@@ -47,10 +47,11 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
         notes=tuple(_notes(found, recordings, asked)),
         published=_published(found),
         published_note="Theirs is the accuracy by an LLM judge on RGB with gpt-oss-120b; how many of the passages were "
-        f"false is not said. Ours is by {asked.label} with another model.",
+        f"false is not said. Ours is by {asked.label} with another model. RGB's own noise is about the question's "
+        "subject; here what replaces a hit shares no content word with the question.",
         draw=partial(draw_robustness, curves, _rates(found), found.areas),
         figure_size=(12.0, 4.4),
-        caption="F1 by the share of irrelevant passages; what becomes of the answer when up to "
+        caption="F1 by the share of hits that irrelevant passages replace; what becomes of the answer when up to "
         f"{COUNTERFACTUAL:.0%} of the passages are false; and the AUC of answerability by the source of the evidence. "
         "Lines across marks and bars are 95 % intervals.",
     )
@@ -73,7 +74,7 @@ def _findings(found: Found) -> Iterator[str]:
     for method in reversed(COMPARED):
         f1, lost = found.f1(method, MOST), found.lost(method)
         yield (
-            f"{TITLES[method]} with {MOST:.0%} irrelevant passages: F1 {bounded(f1)}, that is {bounded(lost, '+.3f')} "
+            f"{TITLES[method]} with {MOST:.0%} of its hits replaced: F1 {bounded(f1)}, that is {bounded(lost, '+.3f')} "
             "against none."
         )
     for method in reversed(COMPARED):
@@ -99,10 +100,13 @@ def _findings(found: Found) -> Iterator[str]:
 def _noise_table(found: Found) -> Table:
     columns = (
         Column("method"),
-        Column("irrelevant", "share of passages", digits=1),
+        Column("replaced", "share of what searches found", digits=1),
         Column("F1", bounded=True),
         Column("accuracy", bounded=True),
         Column("F1 lost", "difference to none", bounded=True),
+        Column("support", "share of supporting passages retained", bounded=True),
+        Column(f"{TITLES[METHOD]} F1", "difference to this method", bounded=True),
+        Column(f"{TITLES[METHOD]} accuracy", "difference to this method", bounded=True),
     )
     rows: list[tuple[Cell, ...]] = [
         (
@@ -111,11 +115,14 @@ def _noise_table(found: Found) -> Table:
             found.f1(method, level),
             found.accuracy(method, level),
             found.lost(method) if level == MOST else None,
+            found.support(method, level),
+            *(found.ahead(method, level, measure) for measure in ("f1", "accuracy")),
         )
         for method in COMPARED
         for level in LEVELS
     ]
-    return Table("noise", "Answers by the share of irrelevant passages", columns, tuple(rows))
+    note = "Without any replacement searches find irrelevant passages too: few questions have as many supporting ones."
+    return Table("noise", "Answers by the share of hits that irrelevant passages replace", columns, tuple(rows), note)
 
 
 def _false_table(found: Found) -> Table:
@@ -166,6 +173,11 @@ def _numbers(found: Found) -> dict[str, Any]:
                 for level in LEVELS
             }
             for method in COMPARED
+        },
+        "ahead_at_most_noise": {
+            method: {measure: found.ahead(method, MOST, measure) for measure in ("f1", "accuracy")}
+            for method in COMPARED
+            if method != METHOD
         },
         "f1_lost": {method: found.lost(method) for method in COMPARED},
         "counterfactual": {"share": COUNTERFACTUAL, **_rates(found)},
@@ -223,8 +235,9 @@ ROBUSTNESS = Study(
     protocol=(
         "Noise: a share of what each search finds gives way to irrelevant passages, in the same places and scores.",
         "Irrelevant passages share no content word with the question or the query, and do not hold the answer.",
-        f"Counterfactual: up to {COUNTERFACTUAL:.0%} of what a search finds gives way to RGB's false versions of it.",
-        "RGB's false passages are taken out of what is searched: they come in no other way.",
+        f"Counterfactual: up to {COUNTERFACTUAL:.0%} of what a search finds gives way to RGB's own false passages.",
+        "First false versions take the place of their hits, then others random places, as far as there are any.",
+        "RGB's false passages are searched in none of the runs: they come in no other way.",
         "Injection is seeded by question and query: all methods face the same, and more noise includes less noise.",
         "An answer follows if it has the false answer and not the true one; it recovers if it has the true one.",
         "Source: answerability at the states of BeliefRAG's episodes, against whether the answer there is right.",

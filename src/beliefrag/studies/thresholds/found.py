@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from beliefrag.method import Thresholds
+from beliefrag.studies.orders import rise_together
 from beliefrag.studies.result import Number
 from beliefrag.studies.thresholds.gates import GATES
 from beliefrag.studies.thresholds.reached import Reached, reached
@@ -28,6 +29,8 @@ class Found:
     """Of raw and calibrated medians, of their difference, and of the quantiles; empty with a single dataset."""
     gates: tuple[Reached, ...]
     """By dataset, and pooled."""
+    same_order: bool
+    """Whether raw and calibrated scores differ in their scale alone."""
 
     @property
     def pooled(self) -> list[Reached]:
@@ -37,8 +40,8 @@ class Found:
 
 def find(visited: Visited, datasets: tuple[str, ...], thresholds: Thresholds) -> Found:
     """Works everything out for the states of these datasets."""
-    raw = Scale(visited, visited.column(lambda s: s.belief.sufficiency), thresholds.answer)
-    calibrated = Scale(visited, visited.column(lambda s: s.answerability or 0.0), thresholds.answer)
+    scores = visited.column(lambda s: s.belief.sufficiency), visited.column(lambda s: s.answerability or 0.0)
+    raw, calibrated = (Scale(visited, score, thresholds.answer) for score in scores)
     spreads: dict[str, Number] = {}
     if len(datasets) > 1:
         spreads = {
@@ -53,4 +56,4 @@ def find(visited: Visited, datasets: tuple[str, ...], thresholds: Thresholds) ->
     places: Sequence[str | None] = (*datasets, None)
     gates = tuple(reached(visited, gate, thresholds, place) for place in places for gate in GATES.values())
     rows = [{place: scale.placed(place) for place in places} for scale in (raw, calibrated)]
-    return Found(visited, datasets, rows[0], rows[1], spreads, gates)
+    return Found(visited, datasets, rows[0], rows[1], spreads, gates, rise_together(*scores))

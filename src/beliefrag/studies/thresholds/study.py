@@ -22,6 +22,10 @@ __all__ = ["THRESHOLDS"]
 _METHOD = "beliefrag"
 _LEAST = 2
 """Questions of a dataset: one says nothing about others."""
+_SAME_ORDER = (
+    "The run's calibration makes answerability a rising function of the raw score: both put the states in the same "
+    "order. That medians or shares lie closer or further apart comes of the scale alone."
+)
 
 
 def _needs(asked: Asked) -> tuple[NeededRun, ...]:
@@ -50,7 +54,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
         findings=tuple(_findings(found)),
         numbers=numbers(found),
         tables=tuple(tables(found)),
-        notes=notes,
+        notes=(*notes, _SAME_ORDER) if found.same_order else notes,
         published=beside(
             {
                 "spread_raw": found.spreads.get("raw"),
@@ -116,7 +120,7 @@ THRESHOLDS = Study(
         "The states are those that BeliefRAG visited with its own thresholds; nothing is asked again.",
         "Raw answerability is the belief's sufficiency, calibrated answerability what the run's calibration gave.",
         "The spread is the largest minus the smallest of the datasets' medians. It depends on the scale of the score.",
-        "The quantile at which the answer threshold falls is the share of states below it, whatever the scale.",
+        "The quantile at which the answer threshold falls is the share of states below it; the scale shapes it too.",
         "A gate fires on a state if its condition is met there, as in the paper.",
         "Gates that come first hide later ones: a second column has how often the policy really decided by each.",
         "States count alike, as in the paper; intervals resample questions within each dataset, 2,000 times.",
