@@ -37,9 +37,9 @@ class Plan:
     """The episodes of a run, by what is to be done with them."""
 
     to_play: tuple[EpisodeKey, ...]
-    """Never tried, or failed."""
+    """Never tried, then those that failed."""
     to_judge: tuple[EpisodeKey, ...]
-    """Finished, without a verdict."""
+    """Finished, without a verdict: never judged, then those on which the judge failed."""
     done: int
     failed_before: int
     estimate: Estimate
@@ -54,33 +54,40 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, Episode], *, at_once: 
     """What is left to do.
 
     All methods of a question come one after the other, so that a run that was stopped early still has the same
-    questions for all methods, and an embedded model finds passages that it has just read.
+    questions for all methods, and an embedded model finds passages that it has just read. What failed comes last, and
+    first of it what was tried the longest ago: whatever keeps failing, every attempt to go on gets to something else.
 
     Args:
         setup: What is wanted.
         episodes: What there is.
         at_once: How many episodes at a time.
     """
-    to_play: list[EpisodeKey] = []
-    to_judge: list[EpisodeKey] = []
-    done = failed = verdicts = 0
+    untried: list[EpisodeKey] = []
+    failed: list[Episode] = []
+    to_judge: list[Episode] = []
+    done = verdicts = 0
     for course in setup.courses.values():
         for question_id, labelled in course.questions.items():
             judging = setup.judge is not None and not labelled.gold.is_set
             for method in course.methods:
                 key = EpisodeKey(course.name, method, question_id, setup.record.seed)
                 episode = episodes.get(key)
-                if episode is None or not episode.finished:
-                    to_play.append(key)
-                    failed += episode is not None
+                if episode is None:
+                    untried.append(key)
+                    verdicts += judging
+                elif not episode.finished:
+                    failed.append(episode)
                     verdicts += judging
                 elif judging and episode.metrics.get("judge") is None:
-                    to_judge.append(key)
+                    to_judge.append(episode)
                     verdicts += 1
                 else:
                     done += 1
+    failed.sort(key=lambda episode: episode.offset)
+    to_judge.sort(key=lambda episode: (bool(episode.judge_failed), episode.offset))
+    to_play = (*untried, *(episode.key for episode in failed))
     estimate = _estimate(setup, to_play, verdicts, episodes.values(), at_once=at_once)
-    return Plan(tuple(to_play), tuple(to_judge), done, failed, estimate)
+    return Plan(to_play, tuple(episode.key for episode in to_judge), done, len(failed), estimate)
 
 
 def _estimate(

@@ -87,6 +87,12 @@ class Episode:
         """Whether it ended with an answer or an abstention. A failed one is tried again."""
         return self.outcome != "failed"
 
+    @property
+    def judge_failed(self) -> str:
+        """Why the judge failed on it; empty where it did not, or was not asked."""
+        error = self.judge.get("error") if self.judge else None
+        return str(error.get("cause", "")) if isinstance(error, Mapping) else ""
+
     @classmethod
     def of(cls, record: Mapping[str, Any], offset: int = 0) -> Episode:
         """The numbers of one line.

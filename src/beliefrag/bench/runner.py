@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from beliefrag import loop
 from beliefrag.bench.episode import episode_record
 from beliefrag.bench.errors import RunError
+from beliefrag.bench.giving_up import Streak
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.results import Episode, EpisodeKey, EpisodeLog
@@ -20,9 +21,6 @@ from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever
 
 __all__ = ["Runner", "Tally", "Watcher", "episodes_for"]
-
-GIVE_UP_AFTER = 24
-"""So many failures one after another, with no episode ended well in between, are no accident."""
 
 
 def episodes_for(calls: int) -> int:
@@ -75,8 +73,8 @@ class Runner:
         self._at_once = at_once
         self._watcher = watcher
         self._patient = patient
-        self._in_a_row = 0
-        self._unjudged_in_a_row = 0
+        self._failures = Streak()
+        self._unjudged = Streak()
         self._tally = Tally()
 
     def stop(self) -> None:
@@ -89,7 +87,8 @@ class Runner:
         Raises:
             RunError: Nothing can be written, or everything fails.
         """
-        jobs = iter([*((key, True) for key in plan.to_judge), *((key, False) for key in plan.to_play)])
+        # A judge that fails on what was played before must not keep anything from being played.
+        jobs = iter([*((key, False) for key in plan.to_play), *((key, True) for key in plan.to_judge)])
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self._at_once, len(plan.to_judge) + len(plan.to_play))):
@@ -118,7 +117,7 @@ class Runner:
             if self._watcher is not None:
                 self._watcher.ended(episode)
             self._count(episode, record)
-            self._count_judge(judged)
+            self._count_judge(episode.key, judged)
 
     async def _played(self, key: EpisodeKey) -> dict[str, Any]:
         course = self._setup.courses[key.dataset]
@@ -135,26 +134,35 @@ class Runner:
     def _count(self, episode: Episode, record: dict[str, Any]) -> None:
         if episode.finished:
             self._tally.finished += 1
-            self._in_a_row = 0
+            self._failures.went_well()
             return
         self._tally.failed += 1
-        self._in_a_row += 1
         error = record["error"]
         self._tally.trouble = f"{error['message']} {error['remedy']}".rstrip()
-        if self._in_a_row >= GIVE_UP_AFTER and not self._patient:
+        before = self._log.episodes.get(episode.key)
+        self._failures.failed(episode.cause, before=before.cause if before else "", replies=episode.usage["calls"])
+        if self._failures.hopeless and not self._patient:
             raise RunError(
-                f"The last {self._in_a_row} episodes failed, the latest one so: {error['message']}",
+                f"The last {self._failures.length} episodes failed, the latest one so: {error['message']}",
                 remedy=f"{error['remedy']} Then give the same command again; what is done is kept.".lstrip(),
             )
 
-    def _count_judge(self, judged: dict[str, Any] | None) -> None:
+    def _count_judge(self, key: EpisodeKey, judged: dict[str, Any] | None) -> None:
         # An abstention is wrong without asking: it says nothing about the judge.
         if judged is None or not (judged["usage"]["calls"] or "error" in judged):
             return
-        self._unjudged_in_a_row = self._unjudged_in_a_row + 1 if "error" in judged else 0
-        if self._unjudged_in_a_row >= GIVE_UP_AFTER and not self._patient:
+        if "error" not in judged:
+            self._unjudged.went_well()
+            return
+        before = self._log.episodes.get(key)
+        self._unjudged.failed(
+            judged["error"]["cause"],
+            before=before.judge_failed if before else "",
+            replies=judged["usage"]["calls"],
+        )
+        if self._unjudged.hopeless and not self._patient:
             raise RunError(
-                f"The judge failed on the last {self._unjudged_in_a_row} answers, the latest one so: "
+                f"The judge failed on the last {self._unjudged.length} answers, the latest one so: "
                 f"{judged['error']['message']}",
                 remedy="Mend it, or leave it for later with --no-judge. Then give the same command again; what is done "
                 "is kept.",

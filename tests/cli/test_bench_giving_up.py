@@ -1,0 +1,165 @@
+"""`beliefrag bench run` where much fails: what fails every time blocks nothing, and a server that is gone ends it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.bench.giving_up import GIVE_UP_AFTER, Streak
+from tests.cli.shell import Ran
+from tests.support.bench_runs import records, served, write_dataset, write_script
+from tests.support.http_server import ChatServer, completion, failure
+
+Command = Callable[..., Ran]
+
+
+def without_probabilities(home: Path) -> str:
+    """A model on which FLARE and the gate fail, every time."""
+    lines = [{"purpose": "draft", "reply": "Oslo it is."}, {"purpose": "gate", "reply": "Oslo"}]
+    return write_script(home, *({**line, "repeat": True} for line in lines))
+
+
+def run_of(home: Path, methods: str, *more: str, questions: int = 40) -> list[str]:
+    if not (home / "north").exists():
+        write_dataset(home, "north", questions)
+    return ["bench", "run", "--data", "north", "--methods", methods, "--concurrency", "1", "--out", "run", *more]
+
+
+def killed_after(home: Path, lines: int) -> None:
+    """Leaves of a run what a kill at that moment would have left."""
+    file = home / "run" / "episodes.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:lines]))
+
+
+def outcomes(home: Path) -> Counter[tuple[str, str]]:
+    latest = {(r["method"], r["question_id"]): r["outcome"] for r in records(home / "run")}
+    return Counter((method, outcome) for (method, _), outcome in latest.items())
+
+
+def tried(home: Path, since: int = 0) -> list[str]:
+    return [record["question_id"] for record in records(home / "run")[since:]]
+
+
+@pytest.mark.parametrize("cache", [(), ("--no-cache",)])
+def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(
+    beliefrag: Command, home: Path, cache: tuple[str, ...]
+) -> None:
+    line = run_of(home, "no_rag,flare", "--no-judge", "--model", without_probabilities(home), *cache)
+    assert "40 episodes finished, 40 failed" in beliefrag(*line).err
+    killed_after(home, 60)
+    assert outcomes(home) == {("no_rag", "answered"): 30, ("flare", "failed"): 30}
+    ran = beliefrag(*line)
+    assert ran.code == 1
+    assert "10 episodes finished, 40 failed; the same command tries those again" in ran.err
+    assert outcomes(home) == {("no_rag", "answered"): 40, ("flare", "failed"): 40}
+    # With nothing else left they are all tried once more, and are still no reason to give up.
+    ran = beliefrag(*line)
+    assert "0 episodes finished, 40 failed; the same command tries those again" in ran.err
+
+
+def test_failures_of_a_run_that_went_on_come_after_what_was_never_tried(beliefrag: Command, home: Path) -> None:
+    line = run_of(home, "no_rag,flare", "--no-judge", "--model", without_probabilities(home), questions=4)
+    beliefrag(*line)
+    killed_after(home, 4)
+    beliefrag(*line)
+    order = [(r["method"], r["question_id"]) for r in records(home / "run")]
+    failed = [key for key in order[:4] if key[0] == "flare"]
+    assert len(failed) == 2
+    assert order[-2:] == failed
+    assert len({*order[4:-2]}) == 4
+
+
+def test_a_server_that_is_still_gone_ends_every_attempt_and_each_gets_to_other_episodes(
+    beliefrag: Command, home: Path, chat_server: ChatServer
+) -> None:
+    chat_server.play(failure(401, "who are you"))
+    line = run_of(home, "no_rag", "--no-judge", *served(chat_server))
+    for attempt in range(1, 4):
+        ran = beliefrag(*line)
+        assert ran.code == 1
+        assert f"The last {GIVE_UP_AFTER} episodes failed" in ran.err, attempt
+        assert len(records(home / "run")) == attempt * GIVE_UP_AFTER
+    assert len({*tried(home)[:40]}) == 40
+    # All were tried before: those whose turn is longest ago come first.
+    assert tried(home)[48:] == tried(home)[8:32]
+    chat_server.play(completion("Oslo"))
+    ran = beliefrag(*line)
+    assert "40 episodes finished, 0 failed" in ran.err
+
+
+def test_a_server_that_goes_while_old_failures_are_tried_again_ends_the_run(
+    beliefrag: Command, home: Path, chat_server: ChatServer
+) -> None:
+    chat_server.play(failure(401, "who are you"))
+    line = run_of(home, "no_rag", "--no-judge", *served(chat_server))
+    beliefrag(*line)
+    beliefrag(*line)
+    chat_server.play(completion("Oslo"), failure(401, "who are you"))
+    ran = beliefrag(*line)
+    assert f"The last {GIVE_UP_AFTER} episodes failed" in ran.err
+    assert len(records(home / "run")) == 3 * GIVE_UP_AFTER + 1
+
+
+def test_a_model_that_gives_nothing_at_all_ends_every_attempt(beliefrag: Command, home: Path) -> None:
+    (home / "empty.jsonl").write_text("")
+    line = run_of(home, "no_rag", "--no-judge", "--model", "scripted:empty.jsonl")
+    for _ in range(3):
+        assert f"The last {GIVE_UP_AFTER} episodes failed" in beliefrag(*line).err
+    assert len(records(home / "run")) == 3 * GIVE_UP_AFTER
+
+
+def test_verdicts_that_cannot_be_read_keep_nothing_from_being_played(beliefrag: Command, home: Path) -> None:
+    broken: Iterator[dict[str, Any]] = (
+        {"purpose": "judge", "match": f"north{k} born", "reply": "who knows", "repeat": True} for k in range(1, 60, 2)
+    )
+    line = run_of(home, "no_rag", "--model", write_script(home, *broken), questions=60)
+    assert "30 could not be judged" in beliefrag(*line).err
+    more = [*line[:5], "no_rag,static", *line[6:]]
+    ran = beliefrag(*more)
+    assert "60 could not be judged" in ran.err, ran.err
+    assert [r["method"] for r in records(home / "run")[60:]] == ["static"] * 60 + ["no_rag"] * 30
+    # Nothing but such verdicts is left: they are asked for again, and block nothing.
+    ran = beliefrag(*line)
+    assert "30 episodes finished, 0 failed, 30 could not be judged" in ran.err
+
+
+def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(
+    beliefrag: Command, home: Path, chat_server: ChatServer
+) -> None:
+    chat_server.play(failure(401, "who are you"))
+    model = write_script(home)
+    beliefrag(*run_of(home, "no_rag", "--model", model, "--no-judge"))
+    judged = run_of(home, "no_rag,static", "--model", model, "--judge-model", "j", "--judge-base-url", chat_server.url)
+    for attempt in range(1, 4):
+        ran = beliefrag(*judged)
+        assert ran.code == 1
+        assert f"The judge failed on the last {GIVE_UP_AFTER} answers" in ran.err, attempt
+        assert len(records(home / "run")) == 40 + attempt * GIVE_UP_AFTER
+    assert outcomes(home) == {("no_rag", "answered"): 40, ("static", "answered"): 40}
+
+
+@pytest.mark.parametrize(
+    ("cause", "before", "replies", "alive", "counts"),
+    [
+        ("ModelError", "", 1, True, True),
+        ("ModelError", "UnreadableReply", 1, True, True),
+        ("ModelError", "ModelError", 1, False, False),
+        ("ModelError", "ModelError", 0, True, False),
+        ("ModelError", "ModelError", 0, False, True),
+        ("TransportError", "TransportError", 1, True, True),
+    ],
+)
+def test_a_failure_that_is_no_news_does_not_count(
+    cause: str, before: str, replies: int, alive: bool, counts: bool
+) -> None:
+    streak = Streak()
+    if alive:
+        streak.went_well()
+    for _ in range(GIVE_UP_AFTER):
+        assert not streak.hopeless
+        streak.failed(cause, before=before, replies=replies)
+    assert streak.hopeless is counts
