@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench.results import comparable
-from tests.cli.shell import Ran, command
+from beliefrag.cli import bench_run
+from tests.cli.shell import Ran, command, in_shell
 from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
@@ -30,6 +31,57 @@ def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> Non
         ran = beliefrag(*line)
     assert ran.code == 1
     assert "One process at a time" in ran.err
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, *line: str) -> None:
+    """Has another process run a command while a person is asked whether to run ours, and then says yes."""
+
+    def agreed(calls: int, *, replay: bool) -> bool:
+        return in_shell(*line).code == 0
+
+    monkeypatch.setattr(bench_run, "agreed", agreed)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_another_process_added_to_a_run_meanwhile_stays_in_its_record(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    if begun:
+        assert beliefrag(*line_of(home, "--methods", "static", "--n", "1")).code == 0
+    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--n", "3"))
+    ran = beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
+    assert ran.code == 0, ran.err
+    run = json.loads((home / "run" / "run.json").read_text())
+    assert sorted(run["methods"]) == ["no_rag", "static"]
+    assert len(run["datasets"]["north"]["question_ids"]) == 3
+    assert len(records(home / "run")) == 10
+
+
+def test_a_run_that_another_process_began_otherwise_meanwhile_is_left_as_it_is(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--seed", "7"))
+    ran = beliefrag(*line_of(home, "--methods", "static"))
+    assert ran.code == 1
+    assert "This run began with the seed 7, and is asked to go on with 0." in ran.err
+    run = json.loads((home / "run" / "run.json").read_text())
+    assert (run["seed"], run["methods"]) == (7, ["no_rag"])
+    assert {(r["method"], r["seed"]) for r in records(home / "run")} == {("no_rag", 7)}
+
+
+def test_episodes_without_a_record_are_not_gone_on_with(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "static")
+    assert beliefrag(*line).code == 0
+    (home / "run" / "run.json").unlink()
+    before = (home / "run" / "episodes.jsonl").read_bytes()
+    ran = beliefrag(*line)
+    assert ran.code == 1
+    assert "no run.json that says what they were made with. Put its run.json back, or name a new folder" in ran.err
+    assert (home / "run" / "episodes.jsonl").read_bytes() == before
+    assert not (home / "run" / "run.json").exists()
+    # A kill between the lock and the record leaves a file without episodes: that is no run yet.
+    (home / "run" / "episodes.jsonl").write_bytes(b"")
+    assert beliefrag(*line).code == 0
 
 
 def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:

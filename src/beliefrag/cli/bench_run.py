@@ -41,7 +41,6 @@ class Prepared:
     setup: Setup
     wanted: Wanted
     out: Path
-    before: RunRecord | None
     record: RunRecord
     plan: Plan
     at_once: int
@@ -74,15 +73,18 @@ def prepare(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | Non
     # Checked before anything is told, asked or written.
     record = merged(before, setup.record) if before else setup.record
     plan = make_plan(setup, read_episodes(out), at_once=at_once)
-    return Prepared(setup, wanted, out, before, record, plan, at_once)
+    return Prepared(setup, wanted, out, record, plan, at_once)
 
 
 def carry_out(prepared: Prepared) -> int:
     """Plays what is left of a run, says how it went, and gives the exit code. The models are let go of."""
     setup, wanted, out, at_once = prepared.setup, prepared.wanted, prepared.out, prepared.at_once
     with EpisodeLog(out, synced=not wanted.replay) as log:
-        if prepared.record != prepared.before:
-            prepared.record.write(out)
+        # While somebody was asked, another process may have begun this run or let it grow.
+        before = _earlier(out)
+        record = merged(before, setup.record) if before else setup.record
+        if record != before:
+            record.write(out)
         plan = make_plan(setup, log.episodes, at_once=at_once)
         with watching(plan, log.episodes.values()) as watcher:
             tally = asyncio.run(_play(setup, log, plan, at_once=at_once, watcher=watcher, patient=wanted.replay))
@@ -131,6 +133,12 @@ def _earlier(out: Path) -> RunRecord | None:
     ours = {EPISODES_FILE, LOCK_FILE, f"{RUN_FILE}.new"}
     if out.is_dir() and {path.name for path in out.iterdir()} - ours:
         raise RunError(f"{out} is not empty and holds no run.", remedy="Name a new folder with --out.")
+    # The record is on disk before the first episode is: without it nobody knows what these were made with.
+    if (out / EPISODES_FILE).exists() and (out / EPISODES_FILE).stat().st_size:
+        raise RunError(
+            f"{out} has episodes in {EPISODES_FILE}, and no {RUN_FILE} that says what they were made with.",
+            remedy=f"Put its {RUN_FILE} back, or name a new folder with --out.",
+        )
     return None
 
 
