@@ -256,6 +256,22 @@ def test_what_only_a_calibrated_method_keeps_to_is_as_the_first_of_them_has_it(b
         merged(grown, run_record(methods=("beliefrag",)))
 
 
+def test_a_run_keeps_all_versions_that_it_was_made_with_each_once() -> None:
+    first, second, third = ({"beliefrag": "1.0", "xllamacpp": build} for build in ("1", "2", "3"))
+    run = run_record(versions=first)
+    for versions in (first, second, first, third, second):
+        run = merged(run, run_record(versions=versions))
+    assert run.versions == first
+    assert run.later_versions == (second, third)
+
+
+def test_the_record_of_a_run_from_before_later_versions_were_kept_is_read(tmp_path: Path) -> None:
+    kept = run_record().model_dump(mode="json")
+    del kept["later_versions"]
+    (tmp_path / "run.json").write_text(json.dumps(kept))
+    assert RunRecord.read(tmp_path) == run_record()
+
+
 def test_a_judge_may_come_later_but_not_change() -> None:
     assert merged(run_record(), run_record(judge="j")).judge == "j"
     assert merged(run_record(judge="j"), run_record()).judge == "j"

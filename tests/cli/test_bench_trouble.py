@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.bench import setup
+from beliefrag.bench.record import versions
 from beliefrag.bench.results import comparable
 from beliefrag.cli import bench_run
 from tests.cli.shell import Ran, command, in_shell
@@ -82,6 +84,25 @@ def test_episodes_without_a_record_are_not_gone_on_with(beliefrag: Command, home
     # A kill between the lock and the record leaves a file without episodes: that is no run yet.
     (home / "run" / "episodes.jsonl").write_bytes(b"")
     assert beliefrag(*line).code == 0
+
+
+def test_a_run_that_goes_on_with_another_build_says_so_and_reports_both(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "goes on with other versions than it began with"
+    assert said not in beliefrag(*line_of(home, "--methods", "static", "--n", "2")).err
+    ours = versions()
+    monkeypatch.setattr(setup, "versions", lambda: {**ours, "xllamacpp": "99.1"})
+    ran = beliefrag(*line_of(home, "--methods", "static"))
+    assert ran.code == 0
+    assert f"{said}, and numbers may differ: xllamacpp {ours['xllamacpp']}, now 99.1\n" in ran.err
+    run = json.loads((home / "run" / "run.json").read_text())
+    assert (run["versions"], run["later_versions"]) == (ours, [{**ours, "xllamacpp": "99.1"}])
+    beliefrag("bench", "report", "run")
+    page = (home / "run" / "report" / "report.md").read_text()
+    assert f"xllamacpp {ours['xllamacpp']}" in page and "xllamacpp 99.1" in page
+    # Nothing is left to be made with anything.
+    assert said not in beliefrag(*line_of(home, "--methods", "static")).err
 
 
 def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:

@@ -74,6 +74,9 @@ class RunRecord(_Strict):
     format: Literal[1] = 1
     made: str
     versions: Mapping[str, str]
+    """What it began with."""
+    later_versions: tuple[Mapping[str, str], ...] = ()
+    """What else it went on with, each once."""
     model: str
     """The model's identity."""
     verifier: str
@@ -170,6 +173,8 @@ def _of_another_version(path: Path, found: ErrorDetails) -> RunError | None:
 def merged(before: RunRecord, now: RunRecord) -> RunRecord:
     """The record of a run that goes on: what may grow (methods, datasets, questions) grown, all else as it began.
 
+    Other versions of the software are no reason to refuse, since most change no number; they are all kept.
+
     Raises:
         RunChanged: Something that shapes the numbers is not what it was.
     """
@@ -187,8 +192,10 @@ def merged(before: RunRecord, now: RunRecord) -> RunRecord:
         }
         datasets[name] = dataset.model_copy(update=grown)
     methods = (*before.methods, *(method for method in now.methods if method not in before.methods))
+    others = [now.versions] if now.versions not in (before.versions, *before.later_versions) else []
     return before.model_copy(
         update={
+            "later_versions": (*before.later_versions, *others),
             "datasets": datasets,
             "interventions": {**before.interventions, **now.interventions},
             "methods": methods,

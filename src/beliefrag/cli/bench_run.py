@@ -7,6 +7,7 @@ import contextlib
 import shlex
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,6 +158,8 @@ def tell(prepared: Prepared) -> None:
     if largest is not None and not {*CALIBRATED, *SURVEYS}.intersection(wanted.methods):
         keeping = ", ".join(TITLES[name] for name in sorted(CALIBRATED))
         say(f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it")
+    if (plan.to_play or plan.to_judge) and (changed := _other_versions(record.versions, setup.record.versions)):
+        say(f"warning: this run goes on with other versions than it began with, and numbers may differ: {changed}")
     if wanted.injection:
         say(f"injected into what searches find: {wanted.injection}")
     if wanted.injection.counterfactual:
@@ -179,6 +182,11 @@ def tell(prepared: Prepared) -> None:
     say(f"money: {in_dollars(record.model, record.price, ahead.methods)}")
     if record.judge and ahead.judge.calls:
         say(f"judge: {amount(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}")
+
+
+def _other_versions(then: Mapping[str, str], today: Mapping[str, str]) -> str:
+    names = [name for name in {**then, **today} if then.get(name) != today.get(name)]
+    return ", ".join(f"{name} {then.get(name, 'none')}, now {today.get(name, 'none')}" for name in names)
 
 
 def amount(usage: Usage) -> str:

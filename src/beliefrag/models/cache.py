@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def reply_key(identity: str, request: ChatRequest) -> str:
-    """Names a reply by everything that shapes it: the model and the whole request, apart from its purpose.
+    """Names a reply by the model's identity and the whole request, apart from its purpose.
 
     The order of a schema's fields counts: it is the order in which a model fills them in. Stop texts are in the name
     only of a request that has some: replies that were paid for before there were any keep theirs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from beliefrag.bench.cells import MEAN, MEASURES, Cell
@@ -150,7 +150,8 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("retriever", run.searched_with),
         ("budget", ", ".join(f"{name} {value}" for name, value in run.budget.items())),
         ("seed", str(run.seed)),
-        ("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())),
+        ("versions", _versions(run.versions)),
+        *(("later versions", _versions(each)) for each in run.later_versions),
         *costs(summary),
     ]
     for name, dataset in run.datasets.items():
@@ -158,6 +159,10 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         lines.append((f"dataset {name}", f"{words}{f', {dataset.licence}' if dataset.licence else ''}"))
     lines += [(f"prompt {name}", digest) for name, digest in run.prompts.items()]
     return lines
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in versions.items())
 
 
 def costs(summary: Summary) -> list[tuple[str, str]]:
