@@ -2,11 +2,13 @@
 
     python -m benchmarks.interrupted --model local:smollm2-135m --borrow qwen2.5-coder-1.5b --n 5 --kills 20 --work DIR
 
-Three runs share one reply cache in DIR. The first is killed at random moments and resumed until it is complete: all
-its replies come from the live model. The second is made without a break, and the third with `--replay`. All three must
-hold the same episodes, byte for byte apart from timings, each once; the second must have asked the model nothing, for a
-reply that a kill had lost would have to be asked for again. (Two live runs with separate caches could not be compared
-byte for byte: llama.cpp's probabilities move in the last digits with how much of a prompt is still in its memory.)
+Three runs share one reply cache in DIR, which nothing else has written to; weights are those that are on this machine
+already. The first is killed at random moments and resumed until it is complete: all its replies come from the live
+model, and the result says how many calls that were. The second is made without a break, and the third with `--replay`.
+All three must hold the same episodes, byte for byte apart from timings, each once; the second must have asked the model
+nothing, for a reply that a kill had lost would have to be asked for again. (Two live runs with separate caches could
+not be compared byte for byte: llama.cpp's probabilities move in the last digits with how much of a prompt is still in
+its memory.)
 """
 
 from __future__ import annotations
@@ -15,15 +17,20 @@ import argparse
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from beliefrag.bench.results import comparable, read_episodes, read_records
+from beliefrag.methods import METHODS
+from beliefrag.models.reply_store import ReplyStore
+from beliefrag.paths import cache_dir
 
 DATASETS = (
     "hotpotqa",
@@ -37,7 +44,24 @@ DATASETS = (
 )
 
 _ENDED = (0, 1)
-"""1: some episodes failed, as those of a weak model may. They are listed, and must be the same in all three runs."""
+"""1: some episodes failed, as those of a weak model may. They are listed, and must be the same in all three runs; a run
+that was given up ends with 1 too, and is told by the episodes that it lacks."""
+_BUDGET = "BELIEFRAG_BUDGET__"
+
+
+def surroundings(work: Path) -> dict[str, str]:
+    """The environment of every run: a cache of their own, so that no reply is there before they ask for it."""
+    cache, weights = work.absolute() / "cache", cache_dir() / "models"
+    cache.mkdir(parents=True, exist_ok=True)
+    weights.mkdir(parents=True, exist_ok=True)
+    if not (cache / "models").exists():
+        (cache / "models").symlink_to(weights, target_is_directory=True)
+    return {**os.environ, "BELIEFRAG_CACHE_DIR": str(cache)}
+
+
+def budget_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the environment says about the budget: without it nobody could make the same runs."""
+    return {name: value for name, value in sorted(environment.items()) if name.upper().startswith(_BUDGET)}
 
 
 def command(given: argparse.Namespace, out: Path, *more: str) -> list[str]:
@@ -60,7 +84,13 @@ def killed(given: argparse.Namespace, out: Path, log: Path) -> list[float]:
     while True:
         wait = chance.uniform(given.soonest, given.latest) if len(moments) < given.kills else None
         with log.open("ab") as output:
-            process = subprocess.Popen(command(given, out), stdout=output, stderr=output, start_new_session=True)
+            process = subprocess.Popen(
+                command(given, out),
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=surroundings(given.work),
+            )
             began = time.monotonic()
             try:
                 code = process.wait(timeout=wait)
@@ -78,9 +108,23 @@ def killed(given: argparse.Namespace, out: Path, log: Path) -> list[float]:
 def whole(given: argparse.Namespace, out: Path, log: Path, *more: str) -> None:
     """Runs in one go."""
     with log.open("ab") as output:
-        code = subprocess.run(command(given, out, *more), stdout=output, stderr=output, check=False).returncode
+        code = subprocess.run(
+            command(given, out, *more), stdout=output, stderr=output, check=False, env=surroundings(given.work)
+        ).returncode
     if code not in _ENDED:
         raise SystemExit(f"the run ended with {code}; see {log}")
+
+
+def check_whole(given: argparse.Namespace, out: Path, log: Path) -> None:
+    """Makes sure that a run holds every episode: two runs that were given up could be equal, too."""
+    wanted, there = len(METHODS) * len(DATASETS) * given.n, len(read_episodes(out))
+    if there != wanted:
+        raise SystemExit(f"the run {out.name} holds {there} of {wanted} episodes; see {log}")
+
+
+def live_calls(out: Path) -> int:
+    """How many calls of a run's episodes the model itself answered, and not the cache."""
+    return sum(record["usage"]["calls"] - record["timing"]["cached_calls"] for record in read_records(out))
 
 
 def main() -> None:
@@ -100,17 +144,24 @@ def main() -> None:
     log = given.work / "runs.log"
     runs = {name: given.work / name for name in ("killed", "whole", "replayed")}
     moments = killed(given, runs["killed"], log)
+    check_whole(given, runs["killed"], log)
+    with ReplyStore(given.work / "cache" / "replies.sqlite", read_only=True) as store:
+        replies = store.stats().entries
     whole(given, runs["whole"], log)
+    check_whole(given, runs["whole"], log)
     whole(given, runs["replayed"], log, "--replay")
+    check_whole(given, runs["replayed"], log)
     episodes = read_episodes(runs["killed"])
     lines = Counter((r["dataset"], r["method"], r["question_id"]) for r in read_records(runs["killed"]))
-    asked = sum(record["usage"]["calls"] - record["timing"]["cached_calls"] for record in read_records(runs["whole"]))
+    budget = budget_of(os.environ)
+    set_before = "".join(f"{name}={shlex.quote(value)} " for name, value in budget.items())
     result = {
         "made": datetime.now(UTC).date().isoformat(),
         # Without folders: where somebody keeps their runs is nobody's business.
-        "command": f"python -m benchmarks.interrupted --model {given.model} --borrow {given.borrow} --n {given.n} "
-        f"--kills {given.kills} --soonest {given.soonest:g} --latest {given.latest:g}",
+        "command": f"{set_before}python -m benchmarks.interrupted --model {given.model} --borrow {given.borrow} "
+        f"--n {given.n} --kills {given.kills} --soonest {given.soonest:g} --latest {given.latest:g}",
         "model": given.model,
+        "budget_from_the_environment": budget,
         "episodes": len(episodes),
         "outcomes": dict(Counter(episode.outcome for episode in episodes.values())),
         "episodes_with_more_than_one_line": sum(count > 1 for count in lines.values()),
@@ -118,8 +169,11 @@ def main() -> None:
         "seconds_to_each_kill": moments,
         "killed_equals_whole": comparable(runs["killed"]) == comparable(runs["whole"]),
         "killed_equals_replayed": comparable(runs["killed"]) == comparable(runs["replayed"]),
-        "calls_of_the_killed_run": sum(episode.usage["calls"] for episode in episodes.values()),
-        "calls_that_the_whole_run_had_to_make_again": asked,
+        "calls_of_the_killed_run": sum(record["usage"]["calls"] for record in read_records(runs["killed"])),
+        # The others repeat one of these, or one of an episode that a kill broke off.
+        "live_calls_of_the_killed_run": live_calls(runs["killed"]),
+        "replies_that_the_killed_run_left_in_the_cache": replies,
+        "calls_that_the_whole_run_had_to_make_again": live_calls(runs["whole"]),
     }
     text = json.dumps(result, indent=1)
     if given.out:
