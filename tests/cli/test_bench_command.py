@@ -113,6 +113,9 @@ def test_a_finished_run_asks_and_writes_nothing_more(beliefrag: Command, home: P
     line = line_of(home, "--methods", "static,no_rag")
     beliefrag(*line)
     before = (home / "run" / "episodes.jsonl").read_bytes(), (home / "run" / "run.json").read_bytes()
+    # One part of a run: of the rest the command knows nothing.
+    ran = beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
+    assert ran.err.endswith("0 episodes finished, 0 failed; all that was asked for is done\n")
     ran = beliefrag(*line)
     assert ran.code == 0
     assert "16 are done already" in ran.err

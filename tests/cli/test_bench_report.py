@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.bench.comparison import DatasetComparison
+from beliefrag.bench.statistics import compare
+from beliefrag.cli.bench_comparison import print_comparison
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 
@@ -289,8 +292,24 @@ def test_unequal_question_sets_are_refused_unless_told_otherwise(beliefrag: Comm
     assert "2 of 6 questions have a value on one side only" in ran.err
     ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
     assert ran.code == 0
-    assert "north: 2 questions are left out" in ran.err
+    missing = sorted(json.loads(line)["question_id"] for line in lost[4:])
+    assert f"north: 2 questions are left out ({', '.join(missing)}); only one side has them" in ran.err
     assert "\n".join(ran.out.splitlines()[1:]).startswith("north\t4\tF1")
+
+
+def test_of_many_questions_that_are_left_out_the_first_are_named_harmlessly(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shared = {"q": 1.0}
+    more = {f"q{k}\x1b[31m": 1.0 for k in range(8)}
+    paired = compare(
+        {"f1": shared | more, "tokens": shared | more}, {"f1": shared, "tokens": shared}, allow_unequal=True
+    )
+    print_comparison([DatasetComparison("north", "f1", paired)], "static", "no_rag")
+    said = capsys.readouterr().err
+    assert "north: 8 questions are left out (q0\N{REPLACEMENT CHARACTER}[31m, q1" in said
+    assert "q4\N{REPLACEMENT CHARACTER}[31m and 3 more); only one side has them" in said
+    assert "\x1b" not in said
 
 
 def test_a_dataset_that_was_not_begun_is_left_out_only_if_told_so(beliefrag: Command, home: Path) -> None:

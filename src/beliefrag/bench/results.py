@@ -217,7 +217,7 @@ class EpisodeLog:
                     os.ftruncate(self._file, end)
                 raise RunError(
                     f"{self.path} cannot be written: {error.strerror}.",
-                    remedy="Make room and give the same command again; model replies are in the cache.",
+                    remedy="Make room and give the same command again; what was written before is kept.",
                 ) from error
 
     def _drop_torn_line(self) -> None:

@@ -13,6 +13,9 @@ from beliefrag.methods import TITLES
 
 __all__ = ["print_comparison"]
 
+_NAMED = 5
+"""So many of the questions that are left out are named."""
+
 
 def print_comparison(found: Sequence[DatasetComparison], first: str, second: str) -> None:
     """Prints one line per dataset and measure."""
@@ -29,8 +32,14 @@ def print_comparison(found: Sequence[DatasetComparison], first: str, second: str
                 (each.dataset, str(each.paired.n), "better and cheaper", "", "", share, "", "share of resamples")
             )
         if each.paired.left_out:
-            say(f"warning: {each.dataset}: {len(each.paired.left_out)} questions are left out; only one side has them")
+            say(f"warning: {each.dataset}: {_left_out(each.paired.left_out)}; only one side has them")
     print_table(("dataset", "n", "measure", one, other, "difference", "95 %", "reading"), rows)
+
+
+def _left_out(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+    named = ", ".join(f"{each:.60}" for each in ids[:_NAMED])
+    return f"{len(ids):,} questions are left out ({named}{more})"
 
 
 def _cells(name: str, difference: Difference) -> tuple[str, ...]:

@@ -218,7 +218,7 @@ def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: Wanted) -> int:
         say(f"{words}, {left:,} left; {resume}")
         return INTERRUPTED
     again = bool(tally.failed or tally.unjudged)
-    say(f"{words}; {'the same command tries those again' if again else 'the run is complete'}")
+    say(f"{words}; {'the same command tries those again' if again else 'all that was asked for is done'}")
     return FAILED if again else OK
 
 
