@@ -18,6 +18,7 @@ from beliefrag.bench import setup
 from beliefrag.bench.record import versions
 from beliefrag.bench.results import comparable
 from beliefrag.cli import bench_run
+from beliefrag.methods import METHODS
 from tests.cli.shell import Ran, command, in_shell
 from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
@@ -196,10 +197,25 @@ class Troubled:
                 completion(""),
                 Response(b"<html>gateway</html>", 502, content_type="text/html"),
             )[kind]
-        said = request.body["messages"][-1]["content"]
+        return self._reply(request)
+
+    def _reply(self, request: Request) -> Response:
+        said = " ".join(message["content"] for message in request.body["messages"])
+        place = "Larvik" if "north0 born" in said else "Oslo"
         if "response_format" in request.body:
-            return completion(json.dumps(VERDICT))
-        return completion("Larvik" if "north0 born" in said else "Oslo")
+            text = json.dumps(VERDICT)
+        elif "Reply with one letter, A, B or C" in said:
+            text = "C"
+        elif "Must something more be looked up" in said:
+            text = "yes"
+        elif "Next sentence:" in said:
+            text = f"So the answer is: {place}."
+        elif "<answer>" in said:
+            text = f"<answer>{place}</answer>"
+        else:
+            text = place
+        token = {"token": text, "logprob": -0.1, "top_logprobs": [{"token": text, "logprob": -0.1}]}
+        return completion(text, logprobs={"content": [token]} if request.body.get("logprobs") else None)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -214,27 +230,31 @@ def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
 
 
 def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
-    write_dataset(home, "north", 5)
-    line = ["bench", "run", "--data", "north", "--methods", "no_rag,static,iterative,beliefrag", "--no-judge"]
+    write_dataset(home, "north", 4)
+    line = ["bench", "run", "--data", "north", "--methods", "all", "--no-judge", *served(chat_server), "--no-cache"]
     chat_server.play(Troubled(0.0))
-    assert beliefrag(*line, *served(chat_server), "--out", "calm", "--no-cache").code == 0
+    assert beliefrag(*line, "--out", "calm", "--concurrency", "8").code == 0
     trouble = Troubled(0.3)
     chat_server.play(trouble)
-    ran = beliefrag(*line, *served(chat_server), "--out", "rough", "--no-cache", "--concurrency", "8")
-    assert trouble.failures > 5
+    ran = beliefrag(*line, "--out", "rough", "--concurrency", "8")
+    assert trouble.failures > 20
     calm = {(r["method"], r["question_id"]): r for r in records(home / "calm")}
     rough = {(r["method"], r["question_id"]): r for r in records(home / "rough")}
     assert rough.keys() == calm.keys()
+    assert {method for method, _ in calm} == set(METHODS)
+    failed = [record for record in rough.values() if record["outcome"] == "failed"]
+    # Nearly every call gets its reply in the end; where one does not, a whole episode must not become a number.
+    assert len(failed) <= len(rough) // 10
+    assert all(record["error"]["cause"] and record["error"]["message"] for record in failed)
     retried = 0
     for key, record in rough.items():
         if record["outcome"] == "failed":
-            assert record["error"]["cause"]
-            assert record["error"]["message"]
+            assert record["metrics"] == {}
             continue
         assert record["metrics"] == calm[key]["metrics"]
         assert record["answer"] == calm[key]["answer"]
         for name in ("calls", "tokens", "tokens_in", "tokens_out"):
             assert record["usage"][name] == calm[key]["usage"][name]
         retried += record["usage"]["retries"]
-    assert retried > 0
-    assert ran.code == (1 if any(r["outcome"] == "failed" for r in rough.values()) else 0)
+    assert retried > 10
+    assert ran.code == (1 if failed else 0)
