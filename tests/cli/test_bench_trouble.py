@@ -103,7 +103,9 @@ def test_a_run_that_goes_on_with_another_build_says_so_and_reports_both(
     page = (home / "run" / "report" / "report.md").read_text()
     assert f"xllamacpp {ours['xllamacpp']}" in page and "xllamacpp 99.1" in page
     # Nothing is left to be made with anything.
+    monkeypatch.setattr(setup, "versions", lambda: {**ours, "xllamacpp": "99.2"})
     assert said not in beliefrag(*line_of(home, "--methods", "static")).err
+    assert json.loads((home / "run" / "run.json").read_text()) == run
 
 
 def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:

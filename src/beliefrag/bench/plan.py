@@ -45,9 +45,14 @@ class Plan:
     estimate: Estimate
 
     @property
+    def left(self) -> int:
+        """The episodes that something is still to be done with."""
+        return len(self.to_play) + len(self.to_judge)
+
+    @property
     def total(self) -> int:
         """All episodes that were asked for."""
-        return len(self.to_play) + len(self.to_judge) + self.done
+        return self.left + self.done
 
 
 def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, Episode], *, at_once: int) -> Plan:

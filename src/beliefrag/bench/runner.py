@@ -91,7 +91,7 @@ class Runner:
         jobs = iter([*((key, False) for key in plan.to_play), *((key, True) for key in plan.to_judge)])
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._at_once, len(plan.to_judge) + len(plan.to_play))):
+                for _ in range(min(self._at_once, plan.left)):
                     group.create_task(self._work(jobs))
         except BaseExceptionGroup as errors:
             # One is enough to say why the run ended; the others were cancelled or failed for the same reason.

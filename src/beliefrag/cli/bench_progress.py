@@ -115,7 +115,7 @@ class _Bars:
 class _Lines:
     def __init__(self, groups: dict[tuple[str, str], _Running], plan: Plan) -> None:
         self._groups = groups
-        self._all = len(plan.to_judge) + len(plan.to_play)
+        self._all = plan.left
         self._done = 0
         self._began = self._told = time.monotonic()
 

@@ -71,9 +71,9 @@ def prepare(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | Non
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
     at_once = at_once or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
-    # Checked before anything is told, asked or written.
-    record = merged(before, setup.record) if before else setup.record
     plan = make_plan(setup, read_episodes(out), at_once=at_once)
+    # Checked before anything is told, asked or written.
+    record = _gone_on(before, setup.record, plan)
     return Prepared(setup, wanted, out, record, plan, at_once)
 
 
@@ -81,12 +81,12 @@ def carry_out(prepared: Prepared) -> int:
     """Plays what is left of a run, says how it went, and gives the exit code. The models are let go of."""
     setup, wanted, out, at_once = prepared.setup, prepared.wanted, prepared.out, prepared.at_once
     with EpisodeLog(out, synced=not wanted.replay) as log:
+        plan = make_plan(setup, log.episodes, at_once=at_once)
         # While somebody was asked, another process may have begun this run or let it grow.
         before = _earlier(out)
-        record = merged(before, setup.record) if before else setup.record
+        record = _gone_on(before, setup.record, plan)
         if record != before:
             record.write(out)
-        plan = make_plan(setup, log.episodes, at_once=at_once)
         with watching(plan, log.episodes.values()) as watcher:
             tally = asyncio.run(_play(setup, log, plan, at_once=at_once, watcher=watcher, patient=wanted.replay))
     return _told(tally, plan, setup, wanted)
@@ -143,6 +143,13 @@ def _earlier(out: Path) -> RunRecord | None:
     return None
 
 
+def _gone_on(before: RunRecord | None, now: RunRecord, plan: Plan) -> RunRecord:
+    if before is None:
+        return now
+    # With nothing left to do, nothing is made with the versions of today.
+    return merged(before, now if plan.left else now.model_copy(update={"versions": before.versions}))
+
+
 def tell(prepared: Prepared) -> None:
     """Says what a run has and what is ahead, with its cost."""
     plan, setup, record, wanted = prepared.plan, prepared.setup, prepared.record, prepared.wanted
@@ -158,7 +165,7 @@ def tell(prepared: Prepared) -> None:
     if largest is not None and not {*CALIBRATED, *SURVEYS}.intersection(wanted.methods):
         keeping = ", ".join(TITLES[name] for name in sorted(CALIBRATED))
         say(f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it")
-    if (plan.to_play or plan.to_judge) and (changed := _other_versions(record.versions, setup.record.versions)):
+    if plan.left and (changed := _other_versions(record.versions, setup.record.versions)):
         say(f"warning: this run goes on with other versions than it began with, and numbers may differ: {changed}")
     if wanted.injection:
         say(f"injected into what searches find: {wanted.injection}")
@@ -214,7 +221,7 @@ def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: Wanted) -> int:
     if tally.trouble:
         say(f"the latest trouble: {tally.trouble}")
     if tally.stopped:
-        left = len(plan.to_play) + len(plan.to_judge) - tally.finished - tally.failed
+        left = plan.left - tally.finished - tally.failed
         say(f"{words}, {left:,} left; {resume}")
         return INTERRUPTED
     again = bool(tally.failed or tally.unjudged)

@@ -120,7 +120,7 @@ def _previewed(need: NeededRun, sources: Sources, making: Making, there: Mapping
 def _carried_out(
     need: NeededRun, plan: Plan, sources: Sources, making: Making, recordings: Mapping[str, Recording]
 ) -> int:
-    if not _left(plan):
+    if not plan.left:
         return OK
     say(f"run {need.name}:")
     return carry_out(_prepared(need, sources, making, recordings))
@@ -171,10 +171,6 @@ def _tell_total(plans: Sequence[Plan]) -> None:
 def _sum(usages: Iterable[Usage]) -> Usage:
     each = list(usages)
     return Usage(**{name: sum(getattr(u, name) for u in each) for name in ("calls", "tokens_in", "tokens_out")})
-
-
-def _left(plan: Plan) -> bool:
-    return bool(plan.to_play or plan.to_judge)
 
 
 def _folder(need: NeededRun, making: Making) -> Path:
