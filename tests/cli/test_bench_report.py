@@ -13,7 +13,9 @@ import pytest
 
 from beliefrag.bench.comparison import DatasetComparison
 from beliefrag.bench.statistics import compare
+from beliefrag.bench.summary import summarise
 from beliefrag.cli.bench_comparison import print_comparison
+from beliefrag.view.overview import overview_record
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 
@@ -149,6 +151,28 @@ def test_a_mean_says_which_datasets_have_its_measure(beliefrag: Command, home: P
     assert recall.endswith("The mean is over north.")
     assert "The mean is over" not in text[: text.index("## evidence recall")]
     assert tidy(run)["mean", "static", "evidence_recall"]["datasets"] == "1"
+
+
+def test_f1_and_tokens_that_are_set_against_each_other_are_over_the_same_datasets(
+    beliefrag: Command, home: Path
+) -> None:
+    write_dataset(home, "north", 3)
+    write_dataset(home, "south", 1, answer_form="set")
+    run = played(beliefrag, home, methods="static,iterative")
+    ran = beliefrag("bench", "report", run)
+    numbers = tidy(run)
+    north, mean = (float(numbers[d, "iterative", "tokens"]["value"]) for d in ("north", "mean"))
+    assert f"{north:,.0f}" != f"{mean:,.0f}"
+    f1 = float(numbers["north", "iterative", "f1"]["value"])
+    page = (run / "report" / "report.html").read_text()
+    assert f"<title>Iterative: F1 {f1:.3f}, {north:,.0f} tokens</title>" in page
+    assert "Both numbers are over north." in page
+    assert "note: the mean of EM, F1, cover, judge is over north alone\n" in ran.err
+    assert "note: the mean of answer rows is over south alone\n" in ran.err
+    drawn = overview_record(summarise(run))["cells"]
+    spot = next(cell for cell in drawn if (cell["dataset"], cell["method"]) == ("mean", "iterative"))
+    assert spot["measures"]["tokens_beside_f1"]["mean"] == pytest.approx(north)
+    assert spot["measures"]["tokens"]["mean"] == pytest.approx(mean)
 
 
 def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, home: Path) -> None:

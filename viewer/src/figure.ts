@@ -11,6 +11,8 @@ const RIGHT = 120;
 const TOP = 26;
 const BOTTOM = 44;
 const LINE = 15;
+// Over the questions that the F1 is over: a dataset without F1 has tokens too.
+const COST = "tokens_beside_f1";
 
 export interface Spot { readonly cell: Cell; readonly x: number; readonly y: number; label: number }
 
@@ -24,7 +26,7 @@ export function roundUp(value: number): number {
 export function spots(cells: readonly Cell[], most: number): Spot[] {
   const placed = cells.flatMap((cell) => {
     const f1 = cell.measures["f1"];
-    const tokens = cell.measures["tokens"];
+    const tokens = cell.measures[COST];
     return f1 && tokens ? [{ cell, x: across(tokens.mean, most), y: up(f1.mean), label: up(f1.mean) }] : [];
   });
   placed.sort((a, b) => a.y - b.y);
@@ -45,11 +47,11 @@ function up(f1: number): number {
 }
 
 export function figure(cells: readonly Cell[], over: string): HTMLElement {
-  const largest = Math.max(...cells.map((cell) => cell.measures["tokens"]?.high ?? cell.measures["tokens"]?.mean ?? 0), 0);
+  const largest = Math.max(...cells.map((cell) => cell.measures[COST]?.high ?? cell.measures[COST]?.mean ?? 0), 0);
   const most = roundUp(largest);
   const placed = spots(cells, most);
   if (placed.length === 0) return h("p", { class: "muted" }, "There is no F1 to draw yet.");
-  const told = placed.map(({ cell }) => `${cell.method_title} F1 ${mean("f1", cell.measures["f1"])} with ${mean("tokens", cell.measures["tokens"])} tokens`);
+  const told = placed.map(({ cell }) => `${cell.method_title} F1 ${mean("f1", cell.measures["f1"])} with ${mean("tokens", cell.measures[COST])} tokens`);
   return h(
     "figure",
     { class: "scatter" },
@@ -71,7 +73,7 @@ export function figure(cells: readonly Cell[], over: string): HTMLElement {
 
 function point({ cell, x, y, label }: Spot, most: number): SVGElement {
   const f1 = cell.measures["f1"];
-  const tokens = cell.measures["tokens"];
+  const tokens = cell.measures[COST];
   return s(
     "g",
     { class: cell.method === "beliefrag" ? "spot ours" : "spot" },

@@ -113,7 +113,7 @@ function matrix(run: Overview): Child {
     const f1 = cell?.measures["f1"];
     if (!cell || !f1) return h("td", {}, "\u2013");
     const top = f1.mean === best.get(dataset);
-    return h("td", { class: top ? "best" : undefined }, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), top && h("span", { class: "aside" }, "best"), h("small", {}, mean("tokens", cell.measures["tokens"])));
+    return h("td", { class: top ? "best" : undefined }, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), top && h("span", { class: "aside" }, "best"), h("small", {}, mean("tokens", cell.measures["tokens_beside_f1"])));
   };
   return h("div", { class: "scroll" }, h("table", { class: "numbers matrix" },
     h("caption", {}, "F1, and tokens below it; the best F1 of a column is underlined"),

@@ -48,6 +48,8 @@ class Cell:
     outcomes: Mapping[str, int]
     measures: Mapping[str, Estimate | None]
     """None where the measure has no meaning, or no episode has it."""
+    tokens_beside_f1: Estimate | None
+    """Tokens over exactly the questions that the F1 is over, to set the two against each other."""
     calls_by_purpose: Mapping[str, float]
     """Mean calls per episode."""
     judge_tokens: int
@@ -80,10 +82,16 @@ def _value(episode: Episode, measure: str) -> float | None:
     return None if value is None else float(value)
 
 
+def _tokens_beside_f1(episodes: Sequence[Episode]) -> dict[str, float]:
+    tokens = values_of(episodes, "tokens")
+    return {question_id: tokens[question_id] for question_id in values_of(episodes, "f1")}
+
+
 def cell_of(run: RunRecord, dataset: str, method: str, episodes: Sequence[Episode]) -> Cell:
     """The numbers of one method on one dataset, from its episodes."""
     finished = [episode for episode in episodes if episode.finished]
     measures = {name: values_of(finished, name) for name in MEASURES}
+    beside = _tokens_beside_f1(finished)
     purposes: Counter[str] = Counter()
     for episode in finished:
         purposes.update({p: part["calls"] for p, part in episode.usage.get("by_purpose", {}).items()})
@@ -95,6 +103,7 @@ def cell_of(run: RunRecord, dataset: str, method: str, episodes: Sequence[Episod
         failed=len(episodes) - len(finished),
         outcomes=Counter(episode.outcome for episode in episodes),
         measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
+        tokens_beside_f1=mean_estimate(beside) if beside else None,
         calls_by_purpose={purpose: count / len(finished) for purpose, count in sorted(purposes.items())},
         judge_tokens=sum(episode.judge["usage"]["tokens"] for episode in finished if episode.judge),
         unjudged=sum(_is_unjudged(episode) for episode in finished) if run.judge else 0,
@@ -129,6 +138,7 @@ def mean_of(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[Epis
                 {cell.dataset: values_of(found[cell.dataset, method], name) for cell in over}
             )
             rests_on[name] = tuple(cell.dataset for cell in over)
+    beside = {name: _tokens_beside_f1(found[name, method]) for name in rests_on.get("f1", ())}
     purposes = sorted({purpose for cell in cells for purpose in cell.calls_by_purpose}) if whole else []
     outcomes: Counter[str] = Counter()
     for cell in cells:
@@ -141,6 +151,7 @@ def mean_of(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[Epis
         failed=sum(cell.failed for cell in cells),
         outcomes=outcomes,
         measures=measures,
+        tokens_beside_f1=mean_over_datasets(beside) if beside else None,
         calls_by_purpose={
             purpose: math.fsum(cell.calls_by_purpose.get(purpose, 0.0) for cell in cells) / len(cells)
             for purpose in purposes

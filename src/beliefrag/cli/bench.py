@@ -135,7 +135,7 @@ def report(
 
     Example: beliefrag bench report runs/first
     """
-    from beliefrag.bench.report import HEADINGS, costs, rows, write_report
+    from beliefrag.bench.report import HEADINGS, costs, mean_notes, rows, write_report
     from beliefrag.bench.summary import summarise
     from beliefrag.cli.notices import say
     from beliefrag.cli.safe import shown
@@ -146,6 +146,8 @@ def report(
     written = write_report(summary, out or run / "report")
     typer.echo(shown(summary.first_line))
     print_table(HEADINGS, rows(summary))
+    for note in mean_notes(summary):
+        say(f"note: {note}")
     for what, words in costs(summary):
         say(f"{what}: {words}")
     for path in written:

@@ -26,7 +26,7 @@ from beliefrag.view.rows import UPSERT, episode_row
 
 __all__ = ["RunIndex"]
 
-_VERSION = 3
+_VERSION = 4
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
 _SCHEMA = """

@@ -62,7 +62,10 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "asked": cell.asked,
         "failed": cell.failed,
         "outcomes": dict(cell.outcomes),
-        "measures": {name: _estimate(cell.measures.get(name)) for name in _SHOWN},
+        "measures": {
+            **{name: _estimate(cell.measures.get(name)) for name in _SHOWN},
+            "tokens_beside_f1": _estimate(cell.tokens_beside_f1),
+        },
     }
 
 

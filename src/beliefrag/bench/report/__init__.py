@@ -8,13 +8,14 @@ from pathlib import Path
 from beliefrag.bench.errors import RunError
 from beliefrag.bench.report.latex import latex
 from beliefrag.bench.report.markdown import markdown
+from beliefrag.bench.report.means import mean_notes
 from beliefrag.bench.report.page import page
 from beliefrag.bench.report.sections import costs
 from beliefrag.bench.report.table import HEADINGS, rows
 from beliefrag.bench.report.tidy import tidy_csv
 from beliefrag.bench.summary import Summary
 
-__all__ = ["FILES", "HEADINGS", "costs", "latex", "markdown", "page", "rows", "tidy_csv", "write_report"]
+__all__ = ["FILES", "HEADINGS", "costs", "latex", "markdown", "mean_notes", "page", "rows", "tidy_csv", "write_report"]
 
 FILES: Mapping[str, Callable[[Summary], str]] = {
     "report.md": markdown,

@@ -18,12 +18,13 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 20, 50
 def f1_against_tokens(summary: Summary) -> str:
     """One point per method with its interval, on the mean over datasets (or the only one).
 
+    Both numbers of a point are over the same questions: where a dataset has no F1, its tokens do not count here.
     An empty text where there is no F1.
     """
     shown = [
         (cell.method, quality, cost.mean)
         for cell in _cells(summary)
-        if (quality := cell.measures["f1"]) is not None and (cost := cell.measures["tokens"]) is not None
+        if (quality := cell.measures["f1"]) is not None and (cost := cell.tokens_beside_f1) is not None
     ]
     if not shown:
         return ""

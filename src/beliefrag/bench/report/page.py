@@ -6,6 +6,7 @@ from html import escape
 
 from beliefrag.bench.report.figure import f1_against_tokens
 from beliefrag.bench.report.html import html_document, html_table
+from beliefrag.bench.report.means import rests_on_some
 from beliefrag.bench.report.sections import provenance, sections
 from beliefrag.bench.summary import Summary
 
@@ -19,7 +20,9 @@ def page(summary: Summary) -> str:
     state = "state" if summary.complete else "state incomplete"
     parts = [f'<p class="{state}">{escape(summary.first_line)}</p>', "<h1>Benchmark report</h1>"]
     if figure := f1_against_tokens(summary):
-        parts += ["<h2>F1 against tokens</h2>", f"<p>{_ABOUT_FIGURE}</p>", figure]
+        over = rests_on_some(summary, "f1")
+        about = f"{_ABOUT_FIGURE} Both numbers are over {', '.join(over)}." if over else _ABOUT_FIGURE
+        parts += ["<h2>F1 against tokens</h2>", f"<p>{escape(about)}</p>", figure]
     for section in sections(summary):
         parts += [f"<h2>{escape(section.title)}</h2><p>{escape(section.note)}</p>"]
         parts += [html_table(section.headings, section.rows)]

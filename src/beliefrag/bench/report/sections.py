@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from beliefrag.bench.cells import MEAN, MEASURES, Cell
 from beliefrag.bench.money import in_dollars
 from beliefrag.bench.published import MARK, published_tables
+from beliefrag.bench.report.means import rests_on_some
 from beliefrag.bench.report.table import interval, number, outcomes, questions
 from beliefrag.bench.summary import Failures, Summary
 from beliefrag.methods import TITLES
@@ -106,9 +107,7 @@ def _about(measure: str, summary: Summary) -> str:
     words = "Mean over questions with its 95 % bootstrap interval; ? marks an interval on fewer than 20 questions."
     if any(cell.lacks_some(measure) for cell in summary.cells):
         words += " * marks a number that lacks questions that were asked."
-    means = [cell.rests_on[measure] for cell in summary.cells if cell.dataset == MEAN and measure in cell.rests_on]
-    over = [dataset for dataset in summary.run.datasets if any(dataset in names for names in means)]
-    if means and len(over) < len(summary.run.datasets):
+    if over := rests_on_some(summary, measure):
         words += f" The mean is over {', '.join(over)}."
     return words
 
