@@ -76,7 +76,7 @@ def sections(summary: Summary) -> Iterator[Section]:
                 for f in summary.failures
             ),
         )
-    yield from _published(datasets, methods)
+    yield from _published(summary)
 
 
 def _efforts(summary: Summary) -> Iterator[Section]:
@@ -123,17 +123,34 @@ def _said(failures: Failures) -> str:
     return words if len(words) <= _MESSAGE else f"{words[:_MESSAGE]}…"
 
 
-def _published(datasets: Sequence[str], methods: Sequence[str]) -> Iterator[Section]:
+def _published(summary: Summary) -> Iterator[Section]:
+    """Every table of theirs that has a dataset, a method and a measure of the run."""
+    known = {dataset for table in published_tables().values() for dataset in table.datasets}
     for table in published_tables().values():
-        shared = [dataset for dataset in table.datasets if dataset in datasets]
-        theirs = [method for method in methods if method in table.rows]
-        if table.metric in ("f1", "tokens") and shared and theirs:
+        # A table without datasets prints the mean over all of them alone.
+        own = [
+            cell
+            for cell in summary.cells
+            if cell.dataset in (table.datasets or known)
+            and cell.method in table.rows
+            and cell.measures[table.metric] is not None
+        ]
+        shared = [dataset for dataset in table.datasets if dataset in {cell.dataset for cell in own}]
+        whole = set(table.datasets) <= set(shared) and any(row.mean is not None for row in table.rows.values())
+        if own:
             yield Section(
                 f"Theirs: {MEASURES[table.metric]} with {table.backbone}",
                 f"{table.what}, {MARK} ({table.unit}, {table.n} questions for each dataset). "
                 "Another model and other questions: not comparable with the numbers above, cell by cell.",
-                ("method", *shared),
-                tuple((TITLES[m], *(_printed(table.value(m, dataset)) for dataset in shared)) for m in theirs),
+                ("method", *shared, *([MEAN] if whole else [])),
+                tuple(
+                    (
+                        TITLES[method],
+                        *(_printed(table.value(method, dataset)) for dataset in shared),
+                        *([_printed(table.rows[method].mean)] if whole else []),
+                    )
+                    for method in dict.fromkeys(cell.method for cell in own)
+                ),
             )
 
 
