@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from beliefrag.bench.results import comparable
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
-from tests.support.http_server import ChatServer, completion
+from tests.support.http_server import ChatServer, Response, completion
 
 Command = Callable[..., Ran]
 
@@ -108,12 +109,69 @@ def test_an_audit_counts_each_reply_that_diverges_once(beliefrag: Command, home:
     audit = ("cache", "audit", "run", "--data", "north", "--base-url", chat_server.url)
     ran = beliefrag(*audit)
     assert ran.out.splitlines()[0] == "1 of 4 replies diverge from the live model"
-    assert ran.out.splitlines()[-1] == "answer\t3\t1\t0"
+    assert ran.out.splitlines()[-1] == "answer\t3\t0\t1\t0"
     assert len(chat_server.requests) == asked + 4
     assert beliefrag(*audit, "--n", "2").out.splitlines()[0].split(" replies")[0].endswith("of 2")
     # The cache still holds what it held.
     ran = beliefrag(*line, "--base-url", chat_server.url, *BORROWED, "--out", "again", "--replay")
     assert comparable(home / "again") == comparable(home / "run")
+
+
+def test_an_audit_counts_other_probabilities_of_the_same_words_apart(
+    beliefrag: Command, home: Path, chat_server: ChatServer
+) -> None:
+    write_dataset(home, "north", 3)
+
+    def reply(probability: float) -> Response:
+        top = [{"token": "Oslo", "logprob": math.log(probability)}]
+        return completion("Oslo", logprobs={"content": [{**top[0], "top_logprobs": top}]})
+
+    chat_server.play(reply(0.9))
+    line = ["bench", "run", "--data", "north", "--methods", "uncertainty_gate", "--no-judge", "--model", "m"]
+    assert beliefrag(*line, "--base-url", chat_server.url, *BORROWED, "--out", "run").code == 0
+    moved = {"north0 born": 0.9004, "north1 born": 0.8}
+    chat_server.play(
+        lambda request: reply(
+            next((p for asked, p in moved.items() if asked in request.body["messages"][-1]["content"]), 0.9)
+        )
+    )
+    ran = beliefrag("cache", "audit", "run", "--data", "north", "--base-url", chat_server.url)
+    assert ran.out.splitlines()[:2] == [
+        "0 of 3 replies diverge from the live model",
+        "1 more have the same text with other token probabilities",
+    ]
+    assert ran.out.splitlines()[-1] == "gate\t2\t1\t0\t0"
+
+
+def test_replies_that_are_not_in_the_cache_do_not_use_up_the_number_to_compare(beliefrag: Command, home: Path) -> None:
+    write_dataset(home, "north", 4)
+    line = ("bench", "run", "--data", "north", "--methods", "no_rag", "--model", write_script(home), "--no-judge")
+    assert beliefrag(*line, "--out", "run").code == 0
+    beliefrag("cache", "export", "replies.jsonl")
+    lines = Path("replies.jsonl").read_text().splitlines(keepends=True)
+    # The first two questions are answered in other words than the rest.
+    left = [each for each in lines if json.loads(each)["reply"]["text"] == "Oslo"]
+    Path("left.jsonl").write_text("".join(left))
+    beliefrag("cache", "prune", "--older-than", "0", "--yes")
+    beliefrag("cache", "import", "left.jsonl")
+    ran = beliefrag("cache", "audit", "run", "--data", "north", "--n", "2")
+    assert ran.out.splitlines()[:2] == [
+        "0 of 2 replies diverge from the live model",
+        "0 could not be asked again, 2 are not in the cache",
+    ]
+
+
+def test_a_run_on_own_questions_is_audited_with_them(beliefrag: Command, home: Path) -> None:
+    Path("notes").mkdir()
+    Path("notes/fram.txt").write_text("The Fram was designed by Colin Archer.")
+    Path("asked.csv").write_text("question,answers\nWho designed the Fram?,Colin Archer\n")
+    own = ("--questions", "asked.csv", "--docs", "notes")
+    model = write_script(home)
+    assert beliefrag("bench", "run", *own, "--methods", "static", "--model", model, "--out", "run").code == 0
+    ran = beliefrag("cache", "audit", "run", *own)
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "0 of 1 replies diverge from the live model"), ran.err
+    ran = beliefrag("cache", "audit", "run")
+    assert (ran.code, "Give either --data DIR, or --questions and --docs" in ran.err) == (2, True)
 
 
 def test_an_audit_against_another_model_is_refused(beliefrag: Command, home: Path) -> None:

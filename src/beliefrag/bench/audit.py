@@ -1,7 +1,9 @@
 """Asks the live model again what the cache has recorded, and counts the replies that diverge.
 
 At temperature 0 the same request should bring the same reply. Servers batch requests and change versions, so some do
-not: the paper found 58 of 5,341. The cache keeps keys, not requests; they come back by replaying a run.
+not: the paper found 58 of 5,341. Some come back in the same words with other token probabilities, which the verifier,
+FLARE and the uncertainty gate decide by: those are counted apart. The cache keeps keys, not requests; they come back by
+replaying a run.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from pathlib import Path
 from beliefrag import loop
 from beliefrag.bench.errors import RunChanged, RunError
 from beliefrag.bench.injection import Injection
+from beliefrag.bench.questions import Dataset
 from beliefrag.bench.record import RunRecord, merged
 from beliefrag.bench.results import read_episodes
 from beliefrag.bench.setup import Wanted, set_up
 from beliefrag.errors import ModelError, ReplayMiss
 from beliefrag.models.cache import reply_key
+from beliefrag.models.likeness import same_probabilities
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.settings import Settings
 
@@ -31,6 +35,8 @@ class Audit:
     """What the comparison came to, by purpose."""
 
     same: Counter[str] = field(default_factory=Counter)
+    reweighed: Counter[str] = field(default_factory=Counter)
+    """The same text with other token probabilities, where the request asked for them."""
     diverged: Counter[str] = field(default_factory=Counter)
     unasked: Counter[str] = field(default_factory=Counter)
     """The live model failed."""
@@ -40,7 +46,7 @@ class Audit:
     @property
     def compared(self) -> int:
         """How many keys were compared."""
-        return self.same.total() + self.diverged.total()
+        return self.same.total() + self.reweighed.total() + self.diverged.total()
 
 
 async def audit_run(
@@ -49,6 +55,7 @@ async def audit_run(
     data: tuple[Path, ...],
     live: ChatModel,
     *,
+    own: tuple[Dataset, ...] = (),
     most: int | None = None,
     watch: Callable[[Audit], None] = lambda _: None,
 ) -> Audit:
@@ -59,6 +66,7 @@ async def audit_run(
         settings: Those of the run.
         data: Its datasets.
         live: The model, without a cache around it.
+        own: Datasets of the run that were made of somebody's own questions and documents.
         most: Stop after so many keys.
         watch: Told after each episode.
 
@@ -74,7 +82,7 @@ async def audit_run(
         )
     audit = Audit()
     injection = run.injection or Injection()
-    wanted = Wanted(data, run.methods, seed=run.seed, judge=False, injection=injection, replay=True)
+    wanted = Wanted(data, run.methods, own=own, seed=run.seed, judge=False, injection=injection, replay=True)
     setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
     merged(run, setup.record)
     finished = [key for key, episode in sorted(read_episodes(folder).items()) if episode.finished]
@@ -110,6 +118,7 @@ class _Auditing:
         self._audit = audit
         self._most = most
         self._seen: set[str] = set()
+        self._missing: set[str] = set()
 
     @property
     def identity(self) -> str:
@@ -120,8 +129,8 @@ class _Auditing:
         try:
             recorded = await self._cache.chat(request)
         except ReplayMiss:
-            self._audit.missing += key not in self._seen
-            self._seen.add(key)
+            self._missing.add(key)
+            self._audit.missing = len(self._missing)
             raise
         if key not in self._seen and (self._most is None or len(self._seen) < self._most):
             self._seen.add(key)
@@ -130,8 +139,13 @@ class _Auditing:
             except ModelError:
                 self._audit.unasked[request.purpose] += 1
             else:
-                (self._audit.same if again.text == recorded.text else self._audit.diverged)[request.purpose] += 1
+                self._count(recorded, again)[request.purpose] += 1
         return recorded
+
+    def _count(self, recorded: ChatReply, again: ChatReply) -> Counter[str]:
+        if again.text != recorded.text:
+            return self._audit.diverged
+        return self._audit.same if same_probabilities(recorded, again) else self._audit.reweighed
 
     async def aclose(self) -> None:
         await self._cache.aclose()

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.labelled_questions import Questions, labelled_questions
 
 __all__ = ["app"]
 
@@ -51,8 +52,11 @@ def audit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run whose replies to repeat.", show_default=False)],
     *,
     data: Annotated[
-        list[Path], typer.Option("--data", metavar="DIR", help="The run's datasets; once for each.", show_default=False)
-    ],
+        list[Path] | None,
+        typer.Option("--data", metavar="DIR", help="The run's datasets; once for each.", show_default=False),
+    ] = None,
+    questions: Questions = None,
+    docs: options.Docs = None,
     most: Annotated[
         int | None, typer.Option("--n", metavar="N", min=1, help="Stop after so many replies; all by default.")
     ] = None,
@@ -62,6 +66,8 @@ def audit(
     debug: options.Debug = False,
 ) -> None:
     """Ask the live model again what a run's replies were recorded for, and count how many diverge.
+
+    A reply in the same words with other token probabilities (by more than 0.001) is counted apart.
 
     Every request is paid for again. The cache is not changed. The model and all settings are those of the run.
 
@@ -77,6 +83,7 @@ def audit(
     from beliefrag.models import compose, open_provider
     from beliefrag.models.retry import RetryPolicy
 
+    folders, own = labelled_questions(data, questions, docs, None)
     typed = {"model": model, "base_url": base_url, "prompts": prompts}
     given = {name: value for name, value in typed.items() if value is not None}
     settings = settings_of(RunRecord.read(run)).model_copy(update=given)
@@ -89,13 +96,16 @@ def audit(
     )
     live = compose(provider, cache=None, retry=RetryPolicy(seconds=settings.retry_seconds), limit=settings.concurrency)
     with busy("asking again"):
-        found = asyncio.run(audit_run(run, settings, tuple(data), live, most=most))
+        found = asyncio.run(audit_run(run, settings, folders, live, own=own, most=most))
     typer.echo(f"{found.diverged.total():,} of {found.compared:,} replies diverge from the live model")
+    if found.reweighed:
+        typer.echo(f"{found.reweighed.total():,} more have the same text with other token probabilities")
     if found.unasked or found.missing:
         typer.echo(f"{found.unasked.total():,} could not be asked again, {found.missing:,} are not in the cache")
-    purposes = sorted({*found.same, *found.diverged, *found.unasked})
-    rows = [(p, *(f"{part[p]:,}" for part in (found.same, found.diverged, found.unasked))) for p in purposes]
-    print_table(("purpose", "same", "diverged", "not asked"), rows)
+    parts = (found.same, found.reweighed, found.diverged, found.unasked)
+    purposes = sorted({purpose for part in parts for purpose in part})
+    rows = [(purpose, *(f"{part[purpose]:,}" for part in parts)) for purpose in purposes]
+    print_table(("purpose", "same", "other probabilities", "diverged", "not asked"), rows)
 
 
 @app.command()
