@@ -67,6 +67,17 @@ class _Stamp(TypedDict):
     at: float
 
 
+class _Clock:
+    """Where an episode stands: its step, and how long ago it began."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self._began = time.perf_counter()
+
+    def stamp(self) -> _Stamp:
+        return _Stamp(step=self.step, at=round(time.perf_counter() - self._began, 4))
+
+
 class _Ending(TypedDict):
     reason: str
     answerability: float | None
@@ -83,23 +94,21 @@ class _Episode:
         self._method = method
         self._harness = harness
         self._emit = emit
-        self._began = time.perf_counter()
+        self._clock = _Clock()
         self._meter = Meter(harness.model)
-        recorder = CallRecorder(self._call_started, self._call_finished)
-        self._desk = Desk(self._meter, harness.prompts, harness.verifier, recorder)
+        self._desk = Desk(self._meter, harness.prompts, harness.verifier, _recorder(self._clock, emit))
         self._evidence = Evidence()
         self._queries: list[str] = []
         self._rewritten: str | None = None
         self._novelty = 1.0
         self._nothing_missing = False
-        self._step = 0
         self._decisions: list[Decision] = []
         self._latest = Measurement()
 
     async def play(self) -> None:
         self._emit(
             events.Started(
-                **self._stamp(),
+                **self._clock.stamp(),
                 question=self._question,
                 method=self._method.name,
                 model=self._harness.model.identity,
@@ -118,7 +127,7 @@ class _Episode:
             _log.debug("An episode broke off.", exc_info=True)
             message = f"Internal error, {type(error).__name__}: {error}"
             outcome = self._failed(type(error).__name__, message, "Run again with --debug and report what it prints.")
-        self._emit(events.Finished(**self._stamp(), outcome=outcome))
+        self._emit(events.Finished(**self._clock.stamp(), outcome=outcome))
 
     async def _until_the_end(self) -> Outcome:
         controller = self._method.begin()
@@ -142,13 +151,13 @@ class _Episode:
                     self._prune(decision, measurement)
                 case _:
                     return await self._end(decision, view)
-            self._step += 1
+            self._clock.step += 1
 
     def _record(self, decision: Decision, measurement: Measurement) -> None:
         self._decisions.append(decision)
         self._emit(
             events.Decided(
-                **self._stamp(),
+                **self._clock.stamp(),
                 decision=decision,
                 observation=measurement.observation,
                 diagnostics=measurement.diagnostics,
@@ -178,11 +187,11 @@ class _Episode:
             self._queries.append(query)
             self._rewritten = None
             before = self._evidence.passages
-            change = self._evidence.add(hits, step=self._step, reason=decision.reason)
+            change = self._evidence.add(hits, step=self._clock.step, reason=decision.reason)
             self._novelty = novelty(change.added, before)
         self._emit(
             events.Retrieved(
-                **self._stamp(),
+                **self._clock.stamp(),
                 query=query,
                 hits=hits,
                 candidates=candidates,
@@ -230,7 +239,7 @@ class _Episode:
         self._rewritten = await self._desk.rewrite(self._question, before, reason)
         self._emit(
             events.Rewritten(
-                **self._stamp(), before=before, after=self._rewritten, reason=reason, evidence=self._evidence.ids
+                **self._clock.stamp(), before=before, after=self._rewritten, reason=reason, evidence=self._evidence.ids
             )
         )
 
@@ -239,8 +248,10 @@ class _Episode:
         if flagged is None:
             flagged = measurement.observation.unhelpful if measurement.observation else ()
         logged = len(self._evidence.log)
-        self._evidence.drop(flagged, step=self._step, reason=decision.reason)
-        self._emit(events.Pruned(**self._stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids))
+        self._evidence.drop(flagged, step=self._clock.step, reason=decision.reason)
+        self._emit(
+            events.Pruned(**self._clock.stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids)
+        )
 
     async def _end(self, decision: Decision, view: View) -> Outcome:
         compared = "; ".join(str(comparison) for comparison in decision.comparisons)
@@ -271,7 +282,7 @@ class _Episode:
         spent = Spent(len(self._queries), len(self._decisions), self._meter.usage.tokens)
         return View(
             question=self._question,
-            step=self._step,
+            step=self._clock.step,
             passages=self._evidence.passages,
             scores=self._evidence.scores,
             verifier_window=self._evidence.window(budget.verifier_passages),
@@ -293,16 +304,21 @@ class _Episode:
             nothing_missing=self._nothing_missing,
         )
 
-    def _stamp(self) -> _Stamp:
-        return _Stamp(step=self._step, at=round(time.perf_counter() - self._began, 4))
 
-    def _call_started(self, purpose: str) -> None:
-        self._emit(events.CallStarted(**self._stamp(), purpose=purpose))
+def _recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> CallRecorder:
+    """Makes events of calls.
 
-    def _call_finished(self, request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
-        self._emit(
+    It holds the clock and where events go, and nothing else. A controller is given the desk, which holds this, and the
+    rest of an episode leads to the retriever, which in a benchmark may have to know the gold answers.
+    """
+
+    def started(purpose: str) -> None:
+        emit(events.CallStarted(**clock.stamp(), purpose=purpose))
+
+    def finished(request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
+        emit(
             events.CallFinished(
-                **self._stamp(),
+                **clock.stamp(),
                 purpose=request.purpose,
                 messages=tuple({"role": message.role, "content": message.content} for message in request.messages),
                 reply=reply.text,
@@ -315,6 +331,8 @@ class _Episode:
                 repairs=repairs,
             )
         )
+
+    return CallRecorder(started, finished)
 
 
 def _repeats(query: str, made: list[str]) -> bool:

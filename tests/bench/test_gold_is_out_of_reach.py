@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import contextlib
 import dataclasses
 import inspect
+import json
+import threading
+import types
 import typing
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import beliefrag
+from beliefrag import loop
 from beliefrag.bench.card import Card
+from beliefrag.bench.injection import Injection, Injector
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
+from beliefrag.bench.setup import Course, Wanted, set_up
 from beliefrag.controller import Controller, Measurement, Method, View
-from beliefrag.desk import Desk
+from beliefrag.desk import CallRecorder, Desk
 from beliefrag.loop import Harness
 from beliefrag.method.budget import Spent
+from beliefrag.outcome import Answered
 from beliefrag.prompts import Prompts
-from beliefrag.types import Action, Budget, Passage, Question
+from beliefrag.result import Result
+from beliefrag.retrieval.injection import InjectedRetriever
+from beliefrag.settings import Settings
+from beliefrag.types import Action, Budget, Decision, Passage, Question
+from tests.support.bench_runs import write_script
+from tests.support.study_data import write_snippets
 
 SECRET = "Zyzzogeton the unguessable"
 GOLD = Gold(
@@ -50,25 +65,108 @@ def view_of(question: Question) -> View:
     )
 
 
-def reachable_values(root: object) -> Iterator[object]:
-    """Everything that attributes, items and elements lead to, private names included."""
-    seen: set[int] = set()
-    waiting = [root]
+# From the event loop, a thread or a frame introspection leads to everything in the process: there the walk ends.
+MACHINERY = (type, types.ModuleType, types.FrameType, asyncio.AbstractEventLoop, asyncio.Future, threading.Thread)
+
+
+def reachable_values(*roots: object) -> Iterator[object]:
+    """Everything that attributes, items, elements, bound methods and closures lead to, private names included."""
+    # What was seen is kept: the id of a value that is gone could be that of another one.
+    seen: dict[int, object] = {}
+    waiting = list(roots)
     while waiting:
         value = waiting.pop()
-        if id(value) in seen or isinstance(value, type) or inspect.isroutine(value) or inspect.ismodule(value):
+        if id(value) in seen or isinstance(value, MACHINERY):
             continue
-        seen.add(id(value))
+        seen[id(value)] = value
         yield value
         if isinstance(value, str | bytes | int | float | None):
             continue
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             waiting += [*value.keys(), *value.values()]
-        elif isinstance(value, list | tuple | set | frozenset):
+        elif isinstance(value, list | tuple | set | frozenset | deque):
             waiting += value
-        for name in dir(value):
-            if not (name.startswith("__") and name.endswith("__")):
-                waiting.append(getattr(value, name))
+        waiting += routine_parts(value) if inspect.isroutine(value) else attributes(value)
+
+
+def routine_parts(routine: object) -> Iterator[object]:
+    """What a function or a method was bound to and closes over."""
+    yield getattr(routine, "__self__", None)
+    yield getattr(routine, "__func__", None)
+    yield getattr(routine, "__defaults__", None)
+    yield getattr(routine, "__kwdefaults__", None)
+    yield getattr(routine, "__dict__", None)
+    for cell in getattr(routine, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # a cell that is still empty
+            yield cell.cell_contents
+
+
+def attributes(value: object) -> Iterator[object]:
+    for name in dir(value):
+        if not (name.startswith("__") and name.endswith("__")):
+            # Some properties of open files and databases cannot be read; a value that nobody gets hides nothing.
+            with contextlib.suppress(Exception):
+                yield getattr(value, name)
+
+
+@dataclasses.dataclass
+class Spy:
+    """A method that keeps all that lies in reach of what its controller is given, at each step."""
+
+    name: str = "spy"
+    found: list[object] = dataclasses.field(default_factory=list)
+
+    def begin(self) -> Controller:
+        return self
+
+    async def measure(self, view: View, desk: Desk) -> Measurement:
+        if view.passages:
+            await desk.verify(view.question, view.verifier_window)
+        self.found += reachable_values(view, desk)
+        return Measurement()
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        action = Action.ANSWER if view.queries else Action.RETRIEVE
+        return Decision(action, "spy", "look around", legal=view.legal)
+
+
+@pytest.fixture
+def injected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Course, LabelledQuestion]]:
+    """A run with noise and lies on questions whose gold holds what no passage says."""
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    folder = write_snippets(tmp_path)
+    lines = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["answers"].append(SECRET)
+        line["hint"] = SECRET
+    (folder / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    settings = Settings(model=write_script(tmp_path), verifier="structured")
+    wanted = Wanted((folder,), ("static",), splits=("fact",), injection=Injection(0.4, 0.4), judge=False)
+    setup = set_up(settings, wanted)
+    yield setup.courses["rgb"], next(iter(setup.courses["rgb"].questions.values()))
+    asyncio.run(setup.aclose())
+
+
+async def test_nothing_in_reach_of_a_controller_in_an_injected_episode_holds_gold(
+    injected: tuple[Course, LabelledQuestion],
+) -> None:
+    course, labelled = injected
+    spy, harness = Spy(), course.harness_for(labelled)
+    seen = [event async for event in loop.run(labelled.question, spy, harness)]
+    assert isinstance(harness.retriever, InjectedRetriever)
+    assert harness.retriever.noise_ids and harness.retriever.false_ids, "something was injected"
+    assert isinstance(Result.of(seen).outcome, Answered)
+    assert [value for value in spy.found if isinstance(value, CallRecorder)]
+    hidden = Gold | LabelledQuestion | Dataset | Card | Harness | Injector | InjectedRetriever | Course
+    assert not [value for value in spy.found if isinstance(value, hidden)]
+    assert not [value for value in spy.found if isinstance(value, str) and SECRET in value]
+
+
+def test_the_walk_goes_through_bound_methods_and_closures(injected: tuple[Course, LabelledQuestion]) -> None:
+    course, labelled = injected
+    search = course.harness_for(labelled).retriever.search
+    assert labelled.gold in list(reachable_values(search))
+    assert labelled.gold in list(reachable_values(lambda: search))
 
 
 def reachable_types(*roots: Any) -> set[type]:
@@ -107,7 +205,7 @@ def test_no_value_in_reach_of_a_controller_holds_gold() -> None:
 
 
 def test_the_search_for_gold_would_find_it() -> None:
-    values = list(reachable_values(LABELLED))
+    values = [value for value in reachable_values(LABELLED) if isinstance(value, Gold | str)]
     assert GOLD in values
     assert [value for value in values if isinstance(value, str) and SECRET in value]
     assert Gold in reachable_types(LabelledQuestion)
