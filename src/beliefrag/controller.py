@@ -7,6 +7,7 @@ The loop carries it out. A new method is one file with these two functions.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,17 @@ from beliefrag.desk import Desk
 from beliefrag.method.budget import Spent
 from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
 
-__all__ = ["Controller", "Measurement", "Method", "View"]
+__all__ = ["Controller", "Measurement", "Method", "View", "unlabelled"]
+
+
+def unlabelled(question: Question) -> Question:
+    """The question as a controller sees it: a benchmark's id can tell the number of hops or the split.
+
+    The id that it gets instead is the same everywhere, so that a method can seed its draws by it.
+    """
+    if not question.id:
+        return question
+    return Question(question.text, hashlib.sha256(question.id.encode("utf-8", "replace")).hexdigest()[:16])
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +33,7 @@ class View:
     """What a controller may see: the question, the evidence, its own history and what is left. No gold, no labels."""
 
     question: Question
+    """With an id that says nothing: see `unlabelled`."""
     step: int
     passages: tuple[Passage, ...]
     """Retained evidence in the order in which it came."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from beliefrag import events
-from beliefrag.controller import Measurement, Method, View
+from beliefrag.controller import Measurement, Method, View, unlabelled
 from beliefrag.desk import CallRecorder, Desk
 from beliefrag.errors import BeliefRAGError, RetrievalError
 from beliefrag.method import Change, Evidence, Spent, correction_fits, legal_actions, novelty
@@ -91,6 +91,7 @@ class _Episode:
         self, question: Question, method: Method, harness: Harness, emit: Callable[[events.Event], None]
     ) -> None:
         self._question = question
+        self._shown = unlabelled(question)
         self._method = method
         self._harness = harness
         self._emit = emit
@@ -281,7 +282,7 @@ class _Episode:
         budget = self._harness.budget
         spent = Spent(len(self._queries), len(self._decisions), self._meter.usage.tokens)
         return View(
-            question=self._question,
+            question=self._shown,
             step=self._clock.step,
             passages=self._evidence.passages,
             scores=self._evidence.scores,

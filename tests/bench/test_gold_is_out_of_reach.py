@@ -24,7 +24,7 @@ from beliefrag.bench.card import Card
 from beliefrag.bench.injection import Injection, Injector
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import Course, Wanted, set_up
-from beliefrag.controller import Controller, Measurement, Method, View
+from beliefrag.controller import Controller, Measurement, Method, View, unlabelled
 from beliefrag.desk import CallRecorder, Desk
 from beliefrag.loop import Harness
 from beliefrag.method.budget import Spent
@@ -115,6 +115,7 @@ class Spy:
 
     name: str = "spy"
     found: list[object] = dataclasses.field(default_factory=list)
+    asked: set[Question] = dataclasses.field(default_factory=set)
 
     def begin(self) -> Controller:
         return self
@@ -123,6 +124,7 @@ class Spy:
         if view.passages:
             await desk.verify(view.question, view.verifier_window)
         self.found += reachable_values(view, desk)
+        self.asked.add(view.question)
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
@@ -160,6 +162,21 @@ async def test_nothing_in_reach_of_a_controller_in_an_injected_episode_holds_gol
     hidden = Gold | LabelledQuestion | Dataset | Card | Harness | Injector | InjectedRetriever | Course
     assert not [value for value in spy.found if isinstance(value, hidden)]
     assert not [value for value in spy.found if isinstance(value, str) and SECRET in value]
+
+
+async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_everywhere(
+    injected: tuple[Course, LabelledQuestion],
+) -> None:
+    course, labelled = injected
+    one, other = Spy(), Spy()
+    for spy in (one, other):
+        events = [event async for event in loop.run(labelled.question, spy, course.harness_for(labelled))]
+        # Whoever records the episode still knows which one it was.
+        assert Result.of(events).question == labelled.question
+    assert one.asked == other.asked == {unlabelled(labelled.question)}
+    assert labelled.id.startswith("fact-")
+    assert all("fact" not in question.id and question.text == labelled.question.text for question in one.asked)
+    assert len({unlabelled(each.question).id for each in course.questions.values()}) == len(course.questions)
 
 
 def test_the_walk_goes_through_bound_methods_and_closures(injected: tuple[Course, LabelledQuestion]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,19 @@ def test_a_run_whose_answerability_was_exchanged_goes_on_with_the_same_exchange(
         run(tmp_path, data, **how)
     one, other = (Permuted({1: (MatchedState("q", value),)}).identity for value in (0.1, 0.2))
     assert one != other
+
+
+def test_an_exchanged_answerability_is_drawn_by_the_questions_own_id(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path, "north", 4)
+    own = {f"north-q{k}": 0.01 * (k + 1) for k in range(4)}
+    states = {1: tuple(MatchedState(question_id, value) for question_id, value in own.items())}
+    found = run(tmp_path, data, interventions={"north": Permuted(states, seed=7)}, methods=("beliefrag",))
+    for record in records(found):
+        others = [value for question_id, value in own.items() if question_id != record["question_id"]]
+        drawn = [(step["step"], step["answerability"]) for step in record["steps"][1:]]
+        assert drawn
+        for step, value in drawn:
+            assert value == random.Random(f"7/{record['question_id']}/{step}").choice(others)
 
 
 def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Path) -> None:

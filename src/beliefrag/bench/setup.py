@@ -185,7 +185,7 @@ def set_up(
             name=dataset.name,
             harness=Harness(model, index, prompts, verifier, settings.budget),
             methods={
-                name: _method(name, artifact, scale, thresholds, wanted.interventions.get(dataset.name))
+                name: _intervened(_method(name, artifact, scale, thresholds), questions, wanted, dataset.name)
                 for name in wanted.methods
             },
             questions={question.id: question for question in questions},
@@ -225,18 +225,18 @@ def set_up(
     return Setup(courses, record, judge, models)
 
 
-def _method(
-    name: str,
-    artifact: Artifact | None,
-    scale: ScoreScale,
-    thresholds: Thresholds,
-    intervention: Intervention | None,
-) -> Method:
+def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds: Thresholds) -> Method:
     if name in SURVEYS:
         # A survey asks what every answer would be; holding one back would only lose it.
         return SURVEYS[name](scale, replace(thresholds, least_answerability=None))
-    method = method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
-    return Intervened(method, intervention) if intervention and name in CALIBRATED else method
+    return method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
+
+
+def _intervened(method: Method, questions: Sequence[LabelledQuestion], wanted: Wanted, dataset: str) -> Method:
+    intervention = wanted.interventions.get(dataset)
+    if intervention is None or method.name not in CALIBRATED:
+        return method
+    return Intervened(method, intervention, tuple(each.question for each in questions))
 
 
 def _held_to(settings: Settings, artifact: Artifact, here: Circumstances, wanted: Wanted) -> Thresholds:

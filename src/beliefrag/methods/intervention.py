@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from beliefrag.controller import Controller, Measurement, Method, View
+from beliefrag.controller import Controller, Measurement, Method, View, unlabelled
 from beliefrag.desk import Desk
-from beliefrag.types import Decision
+from beliefrag.types import Decision, Question
 
 __all__ = ["Frozen", "Intervened", "Intervention", "MatchedState", "Permuted"]
 
@@ -35,7 +35,7 @@ class Intervention(Protocol):
         Args:
             live: What was measured here.
             first: What was measured at the first state of the episode that had evidence.
-            view: The state.
+            view: The state, with the question under its own id.
         """
         ...
 
@@ -113,6 +113,8 @@ class Intervened:
 
     method: Method
     intervention: Intervention
+    questions: Sequence[Question] = ()
+    """Those that it may be asked, under their own ids: interventions know other episodes by them."""
 
     @property
     def name(self) -> str:
@@ -121,13 +123,15 @@ class Intervened:
 
     def begin(self) -> Controller:
         """A controller of the method, with the intervention between measuring and deciding."""
-        return _Controller(self.method.begin(), self.intervention)
+        named = {unlabelled(question).id: question for question in self.questions}
+        return _Controller(self.method.begin(), self.intervention, named)
 
 
 class _Controller:
-    def __init__(self, controller: Controller, intervention: Intervention) -> None:
+    def __init__(self, controller: Controller, intervention: Intervention, named: Mapping[str, Question]) -> None:
         self._controller = controller
         self._intervention = intervention
+        self._named = named
         self._first: float | None = None
 
     async def measure(self, view: View, desk: Desk) -> Measurement:
@@ -136,7 +140,8 @@ class _Controller:
             return measured
         if self._first is None:
             self._first = measured.answerability
-        value = self._intervention.value(measured.answerability, self._first, view)
+        own = replace(view, question=self._named.get(view.question.id, view.question))
+        value = self._intervention.value(measured.answerability, self._first, own)
         return replace(measured, answerability=value)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
