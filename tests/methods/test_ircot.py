@@ -74,6 +74,16 @@ def test_the_first_sentence_is_found(reply: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     "sentence", ["So the answer is: x.", "so the answer is x", "The answer is: x", "Thus, the final answer is x"]
 )
-def test_a_conclusion_is_known_by_its_words(sentence: str) -> None:
+def test_a_conclusion_is_known_by_its_words_wherever_they_stand(sentence: str) -> None:
     assert concludes(sentence)
-    assert not concludes(f"Some say that {sentence}")
+    # The original's exit asks for no more than these words either.
+    assert concludes(f"Some say that {sentence}")
+    assert not concludes("The answers are in the archive, where the only answer isolates a fact.")
+
+
+async def test_a_last_fact_and_the_answer_in_one_sentence_end_the_reasoning(tmp_path: Path) -> None:
+    model = script(tmp_path, says("reasoner", "She was born in Torsby, so the answer is: Torsby."), ANSWER)
+    retriever = PlannedRetriever(hits("a"))
+    result = await play(model, retriever, method=IrCot())
+    assert retriever.queries == ["Which?"]
+    assert "has come to an answer" in result.reason

@@ -21,7 +21,7 @@ class IrCot:
     The first search is for the question. Then a sentence of reasoning is written in view of what was found, and
     searched for, until one gives the answer. As in the original, a separate reader has the last word: here the shared
     answer prompt over what was retained. The original shows worked examples drawn from each dataset and has limits of
-    its own; here the prompt has three made-up examples, and the shared budget holds.
+    its own; here the prompt has one made-up question, worked in three steps, and the shared budget holds.
     """
 
     name: str = "ircot"

@@ -14,6 +14,7 @@ from beliefrag.retrieval.sentences import sentences
 __all__ = ["concludes", "fields", "first_sentence", "repeats", "without_lead"]
 
 _LABEL = re.compile(r"\A(?:the\s+)?next\s+sentence\s*:\s*", re.IGNORECASE)
+_CONCLUSION = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
 _LEAD = re.compile(r"\A(?:so|thus|therefore|hence)?,?\s*(?:the\s+)?(?:final\s+)?answer\s+is\b\s*:?\s*", re.IGNORECASE)
 
 
@@ -39,8 +40,11 @@ def first_sentence(text: str) -> str:
 
 
 def concludes(sentence: str) -> bool:
-    """Whether the sentence gives the answer, so that no other follows it."""
-    return _LEAD.match(sentence) is not None
+    """Whether the sentence gives the answer, so that no other follows it.
+
+    As in IRCoT's own exit, "answer is" may stand anywhere in it: models often add the answer to the last fact.
+    """
+    return _CONCLUSION.search(sentence) is not None
 
 
 def without_lead(sentence: str) -> str:
