@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 
 from beliefrag.bench.datasets import FORMATS, import_dataset, load_dataset, load_passages
 from beliefrag.bench.datasets.importing import read_published
+from beliefrag.bench.datasets.writing import file_record
 from beliefrag.bench.errors import DataError
 from beliefrag.errors import SettingsError
-from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, lines
+from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines
 
 
 @pytest.mark.parametrize(("name", "record"), [("hotpotqa", HOTPOT), ("musique", MUSIQUE), ("rgb", RGB_FACT)])
@@ -70,6 +72,46 @@ def test_a_corpus_can_be_added(tmp_path: Path) -> None:
     loaded = load_dataset(tmp_path / "nq")
     assert [passage.id for passage in loaded.passages] == ["w1", load_passages(corpus)[1].id]
     assert [record.name for record in card.inputs] == ["NQ-open.dev.jsonl", "pool.jsonl"]
+
+
+def test_the_card_names_the_file_of_a_corpus_that_is_given_as_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "pool").mkdir()
+    corpus = lines(tmp_path / "pool" / "corpus.jsonl", {"id": "w1", "title": "T", "text": "x"})
+    questions = lines(tmp_path / "dev.jsonl", {"question": "who", "answer": ["x"]})
+    card = import_dataset("nq", [questions], tmp_path / "nq", corpus=tmp_path / "pool")
+    assert card.inputs == (file_record(questions), file_record(corpus))
+
+
+def write_trivia(folder: Path, pages: int) -> tuple[Path, Path]:
+    """A question with so many pages in the evidence folder, which holds one more that no question names."""
+    names = [f"page{k}.txt" for k in range(pages)]
+    record = json.loads(json.dumps(TRIVIA))
+    record["Data"][0] |= {"SearchResults": [], "EntityPages": [{"Title": "T", "Filename": name} for name in names]}
+    file, evidence = folder / "wikipedia-dev.json", folder / "evidence"
+    file.write_text(json.dumps(record))
+    (evidence / "wikipedia").mkdir(parents=True)
+    for name in (*names, "unread.txt"):
+        (evidence / "wikipedia" / name).write_text(f"This is {name}.")
+    return file, evidence
+
+
+def test_the_card_names_every_file_of_a_folder_that_was_read_and_no_other(tmp_path: Path) -> None:
+    file, evidence = write_trivia(tmp_path, 2)
+    card = import_dataset("triviaqa", [file, evidence], tmp_path / "out")
+    pages = [evidence / "wikipedia" / f"page{k}.txt" for k in range(2)]
+    assert card.inputs == tuple(map(file_record, (file, *pages)))
+
+
+def test_the_many_files_of_a_folder_have_one_hash_between_them(tmp_path: Path) -> None:
+    file, evidence = write_trivia(tmp_path, 120)
+    questions, whole = import_dataset("triviaqa", [file, evidence], tmp_path / "out").inputs
+    assert questions == file_record(file)
+    names = sorted(f"wikipedia/page{k}.txt" for k in range(120))
+    listed = "".join(f"{file_record(evidence / name).sha256}  {name}\n" for name in names)
+    assert (whole.name, whole.files) == ("evidence", 120)
+    assert whole.sha256 == hashlib.sha256(listed.encode()).hexdigest()
+    (evidence / "wikipedia" / "page7.txt").write_text("Something else.")
+    assert import_dataset("triviaqa", [file, evidence], tmp_path / "again").inputs[1].sha256 != whole.sha256
 
 
 def test_another_corpus_can_take_the_place_of_its_own(tmp_path: Path) -> None:

@@ -10,14 +10,16 @@ __all__ = ["Card", "FileRecord"]
 
 
 class FileRecord(BaseModel):
-    """One file that was read or written."""
+    """One file that was read or written, or the many that were read from one folder."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     """The file's own name. Its folder is nobody's business but the owner's."""
     sha256: str
+    """Of many files: that of their own hashes and names, a line each, as `sha256sum` writes them, sorted by name."""
     bytes: int = Field(ge=0)
+    files: int = Field(default=1, ge=1)
 
 
 class Card(BaseModel):

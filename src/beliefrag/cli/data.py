@@ -10,7 +10,7 @@ import typer
 from beliefrag.cli import options
 
 if TYPE_CHECKING:
-    from beliefrag.bench.card import Card
+    from beliefrag.bench.card import Card, FileRecord
 
 __all__ = ["app"]
 
@@ -159,13 +159,17 @@ def _print(card: Card, folder: Path) -> None:
     rows += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
     rows += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]
     rows += [("note", note) for note in card.notes]
-    rows += [("read", f"{file.name} {file.sha256}") for file in card.inputs]
+    rows += [("read", f"{_named(file)} {file.sha256}") for file in card.inputs]
     rows += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
     rows += [("skipped", f"{len(card.skipped):,}")] if card.skipped else []
     for heading, value in rows:
         typer.echo(f"{heading:<12} {shown(value)}")
     for problem in card.skipped:
         typer.echo(f"  {shown(problem)}")
+
+
+def _named(file: FileRecord) -> str:
+    return file.name if file.files == 1 else f"{file.name} ({file.files:,} files)"
 
 
 def _splits(card: Card) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from beliefrag._version import __version__
@@ -13,8 +14,9 @@ from beliefrag.bench.datasets.catalogue import FORMATS, format_named
 from beliefrag.bench.datasets.common_form import load_passages
 from beliefrag.bench.datasets.entry import Entry
 from beliefrag.bench.datasets.format import Format
+from beliefrag.bench.datasets.opened import input_records, noted_files
 from beliefrag.bench.datasets.records import Problem
-from beliefrag.bench.datasets.writing import CARD, file_record, write_records
+from beliefrag.bench.datasets.writing import CARD, write_records
 from beliefrag.bench.errors import DataError
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.types import Passage
@@ -70,6 +72,13 @@ def read_published(
     """
     if not files:
         raise DataError(f"No file of {published.name} is given.", remedy=f"Give {published.expects}.")
+    with noted_files() as noted:
+        dataset = _read(published, files, corpus, skip_broken)
+    inputs = input_records(noted, (*files, *([corpus] if corpus else [])))
+    return replace(dataset, card=dataset.card.model_copy(update={"inputs": inputs}))
+
+
+def _read(published: Format, files: Sequence[Path], corpus: Path | None, skip_broken: bool) -> Dataset:
     questions: dict[str, LabelledQuestion] = {}
     passages: dict[str, Passage] = {}
     problems: list[Problem] = []
@@ -97,9 +106,7 @@ def read_published(
     if corpus:
         passages |= {passage.id: passage for passage in load_passages(corpus) if passage.id not in passages}
     dataset = Dataset(published.name, tuple(questions.values()), tuple(passages.values()), Card(name=published.name))
-    return Dataset(
-        dataset.name, dataset.questions, dataset.passages, _card(published, dataset, files, corpus, problems)
-    )
+    return replace(dataset, card=_card(published, dataset, problems))
 
 
 def _again(found: Entry, before: str) -> Problem:
@@ -109,12 +116,7 @@ def _again(found: Entry, before: str) -> Problem:
     return Problem(found.place, f"{words} occurs twice, first in {before}")
 
 
-def _card(
-    published: Format, dataset: Dataset, files: Sequence[Path], corpus: Path | None, problems: Sequence[Problem]
-) -> Card:
-    read = [path for path in (*files, *([corpus] if corpus else [])) if path.is_file()]
-    folders = [path for path in files if path.is_dir()]
-    read += [path for folder in folders for path in sorted(folder.rglob("*.csv*"))]
+def _card(published: Format, dataset: Dataset, problems: Sequence[Problem]) -> Card:
     return Card(
         name=published.name,
         title=published.title,
@@ -127,7 +129,6 @@ def _card(
         with_supporting=sum(question.gold.supporting is not None for question in dataset.questions),
         skipped=tuple(str(problem) for problem in problems),
         notes=published.notes,
-        inputs=tuple(file_record(path) for path in read),
         made_by=f"beliefrag {__version__}",
     )
 

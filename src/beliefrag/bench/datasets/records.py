@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from beliefrag.bench.datasets.opened import read_noted
 from beliefrag.bench.errors import DataError
 
 __all__ = ["Problem", "Record", "plain_name", "read_bytes", "read_json_lines", "read_records", "read_table"]
@@ -59,7 +60,7 @@ def read_bytes(path: Path) -> bytes:
         DataError: The file cannot be read.
     """
     try:
-        content = path.read_bytes()
+        content = read_noted(path)
         if content.startswith(_GZIP):
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:

@@ -23,6 +23,7 @@ from beliefrag.bench.datasets.entry import (
     text,
 )
 from beliefrag.bench.datasets.format import Format, per_record
+from beliefrag.bench.datasets.opened import read_noted
 from beliefrag.bench.datasets.records import Problem
 from beliefrag.bench.errors import DataError
 from beliefrag.bench.normalise import normalise
@@ -77,9 +78,10 @@ def _document(folder: Path, name: str) -> str:
     if not path.is_relative_to(folder.resolve()):
         raise BadRecord(f"names an evidence file outside of the folder: {name!r}")
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        content = read_noted(path).decode("utf-8", "replace")
     except OSError:
         raise BadRecord(f"names an evidence file that is not there: {name!r}") from None
+    return content.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _mentions(passage: Passage, wanted: Sequence[str]) -> bool:
