@@ -114,14 +114,6 @@ def test_the_many_files_of_a_folder_have_one_hash_between_them(tmp_path: Path) -
     assert import_dataset("triviaqa", [file, evidence], tmp_path / "again").inputs[1].sha256 != whole.sha256
 
 
-def test_another_corpus_can_take_the_place_of_its_own(tmp_path: Path) -> None:
-    import_dataset("nq", [lines(tmp_path / "dev.jsonl", {"question": "who", "answer": ["x"]})], tmp_path / "nq")
-    pool = lines(tmp_path / "pool.jsonl", {"id": "w1", "title": "T", "text": "x"})
-    dataset = load_dataset(tmp_path / "nq", corpus=pool)
-    assert [passage.id for passage in dataset.passages] == ["w1"]
-    assert dataset.card.passages == 1 and "pool.jsonl" in dataset.card.notes[-1]
-
-
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     out = tmp_path / "musique"
     import_dataset("musique", [lines(tmp_path / "dev.jsonl", MUSIQUE)], out)

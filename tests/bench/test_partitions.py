@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.bench.partitions import Partition, partition, sample, split_by_partition
+from beliefrag.bench.partitions import Partition, partition, sample
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,8 @@ def test_a_sample_needs_a_size_and_unique_ids() -> None:
 
 
 def test_partitions_are_forty_thirty_thirty() -> None:
-    parts = split_by_partition([Named(f"question-{number}") for number in range(20_000)])
-    assert [len(parts[part]) / 20_000 for part in Partition] == pytest.approx([0.40, 0.30, 0.30], abs=0.012)
-
-
-@given(IDS)
-def test_every_question_is_in_exactly_one_part_whatever_surrounds_it(ids: list[str]) -> None:
-    parts = split_by_partition([Named(name) for name in ids])
-    assert sorted(member.id for members in parts.values() for member in members) == sorted(ids)
-    for part, members in parts.items():
-        assert all(partition(member.id) is part for member in members)
+    parts = Counter(partition(f"question-{number}") for number in range(20_000))
+    assert [parts[part] / 20_000 for part in Partition] == pytest.approx([0.40, 0.30, 0.30], abs=0.012)
 
 
 def test_the_salt_decides_and_is_fixed() -> None:

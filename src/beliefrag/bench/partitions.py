@@ -6,12 +6,12 @@ keeps what it had.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from beliefrag.calibration.partitions import SALT, Partition, partition, place
 
-__all__ = ["SALT", "Partition", "partition", "sample", "split_by_partition"]
+__all__ = ["SALT", "Partition", "partition", "sample"]
 
 
 class _Identified(Protocol):
@@ -20,14 +20,6 @@ class _Identified(Protocol):
 
 
 _Q = TypeVar("_Q", bound=_Identified)
-
-
-def split_by_partition(questions: Iterable[_Q], *, salt: str = SALT) -> dict[Partition, tuple[_Q, ...]]:
-    """The questions of each part, in their order."""
-    parts: dict[Partition, list[_Q]] = {part: [] for part in Partition}
-    for question in questions:
-        parts[partition(question.id, salt=salt)].append(question)
-    return {part: tuple(members) for part, members in parts.items()}
 
 
 def sample(questions: Sequence[_Q], n: int, seed: int = 0) -> tuple[_Q, ...]:

@@ -32,19 +32,18 @@ def is_dataset(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (QUESTIONS, f"{QUESTIONS}.gz"))
 
 
-def load_dataset(folder: Path, *, corpus: Path | None = None) -> Dataset:
+def load_dataset(folder: Path) -> Dataset:
     """A benchmark from a folder in the common form.
 
     Args:
         folder: Holds `questions.jsonl` and `corpus.jsonl`, each with or without `.gz`.
-        corpus: Passages to search in place of the folder's own, such as a larger shared pool.
 
     Raises:
         DataError: A file is missing, broken or not the one that the card describes, or supporting passages are not in
             the corpus.
     """
     questions = _whole(_question(record) for record in read_json_lines(_find(folder, QUESTIONS)))
-    passages = load_passages(corpus or folder)
+    passages = load_passages(folder)
     known = {passage.id for passage in passages}
     lost = [question.id for question in questions if not known.issuperset(question.gold.supporting or ())]
     if lost:
@@ -53,9 +52,6 @@ def load_dataset(folder: Path, *, corpus: Path | None = None) -> Dataset:
             remedy="Give the corpus that belongs to the questions.",
         )
     card = _card(folder) or _described(folder, questions, passages)
-    if corpus:
-        note = f"Searched in {corpus.name} in place of its own passages."
-        card = card.model_copy(update={"passages": len(passages), "notes": (*card.notes, note)})
     return Dataset(card.name, questions, passages, card)
 
 
