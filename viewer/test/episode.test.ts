@@ -63,8 +63,9 @@ test("the judge's word goes before F1, and no score is not wrong", () => {
 });
 
 test("labels of methods that lie together are pushed apart", () => {
-  const cell = (method: string, f1: number): Cell => ({ method, method_title: method, measures: { f1: { mean: f1 }, tokens: { mean: 100 } } }) as unknown as Cell;
+  const cell = (method: string, f1: number): Cell => ({ method, method_title: method, measures: { f1: { mean: f1 }, tokens_beside_f1: { mean: 100 } } }) as unknown as Cell;
   const labels = spots([cell("a", 0.5), cell("b", 0.5), cell("c", 0.49)], 1000).map(({ label }) => label);
+  assert.equal(labels.length, 3);
   for (const [place, label] of labels.entries()) for (const other of labels.slice(0, place)) assert.ok(Math.abs(label - other) >= 14);
 });
 
