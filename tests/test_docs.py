@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -108,6 +109,8 @@ def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServe
         assert "the head of finance" in done.stdout
         return
     words = shlex.split(command.replace(ADDRESS, chat_server.url))
+    set_before = dict(word.split("=", 1) for word in itertools.takewhile(re.compile("[A-Z_]+=").match, words))
+    words = words[len(set_before) :]
     runners: dict[str, Callable[[list[str]], list[str]]] = {
         # A dry run: `make test` would run this test again. What it would run is run by CI and by other tests.
         "make": lambda rest: ["make", "--dry-run", "--directory", str(ROOT), *rest],
@@ -128,6 +131,7 @@ def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServe
         text=True,
         timeout=120,
         cwd=ROOT if words[0] == "python" else practice,
+        env={**os.environ, **set_before},
     )
     assert done.returncode == 0, f"{page}: {command}\n{done.stdout}\n{done.stderr}"
     if "ask" in words:
