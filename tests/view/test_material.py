@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench.record import RunRecord
+from beliefrag.cli import main
 from beliefrag.view import RunSource
 from beliefrag.view.errors import NotHere
 from beliefrag.view.material import Material
+from tests.support.bench_runs import BORROWED, records, write_script
+from tests.support.study_data import write_snippets
 from tests.view.conftest import Played
 
 
@@ -61,13 +64,28 @@ def test_prompts_need_the_cache_that_the_run_was_made_with(
     assert "cannot be made again here" in absent
 
 
+def test_a_run_with_false_passages_is_shown_with_them_and_its_prompts_are_made_again(
+    cache: Path, tmp_path: Path
+) -> None:
+    data, run = write_snippets(tmp_path), tmp_path / "run"
+    told = ("--counterfactual", "0.4", "--split", "fact", "--methods", "static", "--no-judge", "--yes", *BORROWED)
+    main(["bench", "run", "--data", str(data), "--model", write_script(tmp_path), "--out", str(run), *told])
+    source = RunSource(run, [data])
+    episode, prompts = source.episode(1), source.prompts(1)
+    source.close()
+    assert episode.notes == ()
+    assert any("wrong" in name and passage.text for name, passage in episode.passages.items())
+    assert prompts.absent == ""
+    assert any("wrong" in line["injected"]["counterfactual"][0] for line in records(run))
+
+
 def test_prompts_that_would_come_out_differently_are_not_shown(played: Played, tmp_path: Path, data: Path) -> None:
     run = Path(shutil.copytree(played.run, tmp_path / "run"))
     file = run / "episodes.jsonl"
-    records = [json.loads(line) for line in file.read_text().splitlines()]
-    first, second = [place for place, record in enumerate(records) if record["calls"]][:2]
-    records[first]["calls"][0]["reply"] = "something else"
-    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    first, second = [place for place, line in enumerate(lines) if line["calls"]][:2]
+    lines[first]["calls"][0]["reply"] = "something else"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     source = RunSource(run, [data])
     assert "took another way" in source.prompts(first + 1).absent
     assert source.prompts(second + 1).absent == ""

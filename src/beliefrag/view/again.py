@@ -19,6 +19,8 @@ from pydantic import ValidationError
 
 from beliefrag import events, loop
 from beliefrag.bench.episode import episode_record
+from beliefrag.bench.injection import Injection
+from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.bench.record import RunRecord, merged
 from beliefrag.bench.setup import Course, Setup, Wanted, set_up
 from beliefrag.errors import BeliefRAGError
@@ -65,7 +67,7 @@ class Replayer:
         if labelled is None or record["method"] not in course.methods:
             raise NotHere("The dataset here does not hold the question of this episode.")
         try:
-            seen = asyncio.run(_played(course, record["method"], record["question_id"]))
+            seen = asyncio.run(_played(course, record["method"], labelled))
         except BeliefRAGError as error:
             raise NotHere(f"The episode cannot be played again: {error.message}", remedy=error.remedy) from error
         played = episode_record(
@@ -108,7 +110,14 @@ class Replayer:
         why = "The prompts are not in the run, and cannot be made again here"
         try:
             settings = Settings.model_validate(dict(self._run.settings))
-            wanted = Wanted((folder,), self._run.methods, seed=self._run.seed, judge=False, replay=True)
+            wanted = Wanted(
+                (folder,),
+                self._run.methods,
+                seed=self._run.seed,
+                judge=False,
+                replay=True,
+                injection=self._run.injection or Injection(),
+            )
             setup = set_up(settings, wanted, self._run)
             merged(self._run, setup.record)
         except ValidationError:
@@ -118,7 +127,7 @@ class Replayer:
         return setup
 
 
-async def _played(course: Course, method: str, question_id: str) -> list[events.Event]:
-    stream = loop.run(course.questions[question_id].question, course.methods[method], course.harness)
+async def _played(course: Course, method: str, labelled: LabelledQuestion) -> list[events.Event]:
+    stream = loop.run(labelled.question, course.methods[method], course.harness_for(labelled))
     async with aclosing(stream):
         return [event async for event in stream]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.datasets import is_dataset, load_dataset
+from beliefrag.bench.injection import searched_passages
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.bench.record import DatasetRecord, gold_hash
 from beliefrag.errors import BeliefRAGError
@@ -87,8 +88,9 @@ class Material:
             if gold_hash(dataset.questions) != record.gold:
                 problem = f"The dataset {name} in {folder.name} has other questions or gold answers than the run."
                 continue
-            digests = sum(passage_digest(passage) for passage in dataset.passages)
-            same = CorpusState.of(len(dataset.passages), digests).fingerprint == record.fingerprint
+            searched = searched_passages(dataset)
+            digests = sum(map(passage_digest, searched))
+            same = CorpusState.of(len(searched), digests).fingerprint == record.fingerprint
             return Benchmark(
                 folder,
                 {question.id: question for question in dataset.questions},
