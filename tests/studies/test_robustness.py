@@ -44,6 +44,7 @@ def told(method: str, key: str, end: str, dataset: str = "d") -> Episode:
         "follows_false": float(end == "false"),
         "recovers_true": float(end == "true"),
         "false_read": 2.0 if end != "unread" else 0.0,
+        "evidence_recall": 0.5 if end == "true" else 0.0,
     }
     outcome = "abstained" if end == "abstained" else "answered"
     return Episode(base.key, outcome, metrics, base.usage, None, 0.0, "", 0)
@@ -108,8 +109,12 @@ def test_without_a_planted_loss_none_is_found() -> None:
 def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
     found = misled_by(misled())
     own, other = ({name: rate(found, m, name) for name in RATES} for m in ("beliefrag", "static"))
-    assert own == pytest.approx({"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8})
-    assert other == pytest.approx({"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0})
+    assert own == pytest.approx(
+        {"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8, "support": 0.2}
+    )
+    assert other == pytest.approx(
+        {"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0, "support": 0.1}
+    )
 
 
 def test_the_difference_of_rates_is_paired_by_question() -> None:

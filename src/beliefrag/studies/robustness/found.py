@@ -24,7 +24,7 @@ from beliefrag.studies.study import Asked
 __all__ = ["MOST", "RATES", "Found", "Level", "Misled", "find", "misled_by", "noise_levels"]
 
 MOST = max(LEVELS)
-RATES = ("follows_false", "recovers_true", "abstained", "false_read")
+RATES = ("follows_false", "recovers_true", "abstained", "false_read", "support")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,13 @@ class Misled:
     """Questions that only some of the methods finished."""
 
     def rate(self, method: str, measure: str) -> Number | None:
-        """The share of questions; None where there is none."""
-        return Number.of(mean_estimate(self.values[method][measure])) if self.questions else None
+        """The share of questions, or of their supporting passages; None where there is none."""
+        own = self.values[method][measure]
+        return Number.of(mean_estimate(own)) if own else None
 
     def difference(self, method: str, measure: str) -> Number | None:
         """How far BeliefRAG's share lies from this method's, on the same questions; None where there is none."""
-        if not self.questions or method == METHOD:
+        if not self.values[method][measure] or method == METHOD:
             return None
         own, other = ({measure: self.values[each][measure]} for each in (METHOD, method))
         return Number.of(compare(own, other).measures[measure].difference)
@@ -161,7 +162,10 @@ def _supported(recording: Recording, method: str, shared: Sequence[str]) -> dict
 
 
 def misled_by(recording: Recording) -> Misled:
-    """How often each method follows the false answer, has the true one, abstains, and read a false passage at all."""
+    """How often each method follows the false answer, has the true one, abstains, and read a false passage at all.
+
+    And the share of supporting passages that it retained at the end: what it could recover from.
+    """
     told = {method: {_question(e): e for e in recording.of(method) if _was_told(e)} for method in COMPARED}
     shared = sorted(set.intersection(*map(set, told.values())))
     left_out = len(set.union(*map(set, told.values()))) - len(shared)
@@ -178,6 +182,7 @@ def _ends(episodes: Sequence[Episode]) -> dict[str, dict[str, float]]:
         "recovers_true": {_question(e): float(e.metrics["recovers_true"] or 0.0) for e in episodes},
         "abstained": {_question(e): float(e.outcome == "abstained") for e in episodes},
         "false_read": {_question(e): float((e.metrics["false_read"] or 0.0) > 0) for e in episodes},
+        "support": {_question(e): own for e in episodes if (own := e.metrics.get("evidence_recall")) is not None},
     }
 
 

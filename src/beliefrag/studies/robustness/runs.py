@@ -14,7 +14,7 @@ COMPARED = ("static", "iterative", "crag", METHOD)
 LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8)
 """Shares of irrelevant passages."""
 COUNTERFACTUAL = 0.4
-"""Share of false passages: two of five hits lie, and what is true can still be found. The paper gives none."""
+"""Share of false passages: two of five hits lie. The paper gives none."""
 COUNTERFACTUAL_RUN = f"counterfactual_{100 * COUNTERFACTUAL:02.0f}"
 ORDINARY_RUN = "comparison"
 """The run that others compare methods in: ordinary questions and evidence."""

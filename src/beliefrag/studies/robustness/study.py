@@ -126,10 +126,11 @@ def _noise_table(found: Found) -> Table:
 
 
 def _false_table(found: Found) -> Table:
-    names = ("false answer followed", "true answer recovered", "abstained", "read a false passage")
+    shares = ("false answer followed", "true answer recovered", "abstained", "read a false passage")
     columns = (
         Column("method"),
-        *(Column(name, "share of questions", bounded=True) for name in names),
+        *(Column(name, "share of questions", bounded=True) for name in shares),
+        Column("support", "share of supporting passages retained", bounded=True),
         Column(f"{TITLES[METHOD]} follows", "difference to this method", bounded=True),
         Column(f"{TITLES[METHOD]} recovers", "difference to this method", bounded=True),
     )
@@ -143,7 +144,8 @@ def _false_table(found: Found) -> Table:
     )
     note = (
         "On the questions that all methods finished. An answer follows if it has the false answer and not the true "
-        "one. What is left said something else."
+        "one; the others said something else. False passages take the place of true ones first: where little support "
+        "is left, there is little to recover from."
     )
     return Table("counterfactual", f"With up to {COUNTERFACTUAL:.0%} false passages", columns, rows, note)
 
