@@ -85,6 +85,7 @@ def provenance(recording: Recording) -> dict[str, Any]:
     """What a run's numbers depend on. Nothing of it changes when the same run is made again."""
     run = recording.run
     used = run.calibration
+    sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}
     return {
         "model": run.model,
         "verifier form": run.verifier,
@@ -94,7 +95,7 @@ def provenance(recording: Recording) -> dict[str, Any]:
         "seed": run.seed,
         "methods": list(run.methods),
         "questions": {name: len(run.datasets[name].question_ids) for name in recording.datasets},
-        "source": {name: run.datasets[name].source or "unknown" for name in recording.datasets},
+        **({"source": sources} if sources else {}),
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
         **({"answerability": dict(run.interventions)} if run.interventions else {}),
         "thresholds": dict(run.thresholds),

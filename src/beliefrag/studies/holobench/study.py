@@ -66,8 +66,8 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
                 "row_recall_ceiling": ceilings[_PAPER_ROWS],
             }
         ),
-        published_note="Theirs is HoloBench with gpt-oss-120b; ours are the datasets named below, with their source "
-        "there. The ceiling tells how many rows the questions here need beside theirs. Here a search returns "
+        published_note="Theirs is HoloBench with gpt-oss-120b; ours are the datasets that are named below. The "
+        "ceiling tells how many rows the questions here need beside theirs. Here a search returns "
         f"{budget['top_k']} rows in at most {budget['rounds']} searches; theirs must return more.",
         draw=partial(draw_rows, _points(found), ceilings[most], most),
         figure_size=(10.0, 4.2),
