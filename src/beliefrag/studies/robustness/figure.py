@@ -79,7 +79,7 @@ def _false(axes: Axes, rates: Mapping[str, Mapping[str, Number | None]]) -> None
 def _source(axes: Axes, areas: Mapping[str, Number | None]) -> None:
     for place, number in enumerate(areas.values()):
         if number is None:
-            axes.annotate("too few\nstates", (place, 0.25), ha="center", va="center", fontsize=9)
+            axes.annotate("too few\nquestions", (place, 0.25), ha="center", va="center", fontsize=9)
             continue
         axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
         upright_interval(axes, place, number, "black")
