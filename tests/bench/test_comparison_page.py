@@ -59,5 +59,5 @@ def test_the_page_begins_with_what_the_file_begins_with_and_has_every_command() 
     state = LINES[0].removeprefix("# ")
     assert state.startswith("INCOMPLETE")
     assert PAGE.index(state) < PAGE.index("Qwen2.5")
-    compared = re.findall(r"^beliefrag bench compare runs/comparison beliefrag (.*)$", PAGE, re.MULTILINE)
+    compared = re.findall(r"^\$ beliefrag bench compare runs/comparison beliefrag (.*)$", PAGE, re.MULTILINE)
     assert compared == ["static", "iterative", "crag", "no_rag --allow-unequal"]
