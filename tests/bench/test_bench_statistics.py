@@ -9,17 +9,31 @@ import numpy as np
 import pytest
 
 from beliefrag.bench.errors import UnequalQuestions
-from beliefrag.bench.statistics import compare, mean_estimate, mean_over_datasets
+from beliefrag.bench.statistics import average_seeds, compare, mean_estimate, mean_over_datasets
 
 
 def by_id(values: Iterable[float]) -> dict[str, float]:
     return {f"q{place:04}": float(value) for place, value in enumerate(values)}
 
 
+def test_seeds_are_averaged_within_a_question() -> None:
+    episodes = [("a", 0, 1.0), ("a", 1, 0.0), ("b", 0, 1.0)]
+    assert average_seeds(episodes) == {"a": 0.5, "b": 1.0}
+    # Pooling the three episodes would give 2/3; the question is the unit.
+    assert mean_estimate(average_seeds(episodes)).mean == 0.75
+
+
+def test_two_values_for_one_seed_are_refused() -> None:
+    with pytest.raises(ValueError, match="two values for seed 0"):
+        average_seeds([("a", 0, 1.0), ("a", 0, 0.0)])
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_not_a_number_is_never_averaged(value: float) -> None:
     with pytest.raises(ValueError, match="cannot be averaged"):
         mean_estimate({"a": 1.0, "b": value})
+    with pytest.raises(ValueError, match="cannot be averaged"):
+        average_seeds([("a", 0, value)])
 
 
 def test_equal_values_leave_no_doubt() -> None:

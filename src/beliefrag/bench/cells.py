@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from beliefrag.bench.record import RunRecord
 from beliefrag.bench.results import Episode
-from beliefrag.bench.statistics import Estimate, mean_estimate, mean_over_datasets
+from beliefrag.bench.statistics import Estimate, average_seeds, mean_estimate, mean_over_datasets
 
 __all__ = ["MEAN", "MEASURES", "Cell", "cell_of", "mean_of", "values_of"]
 
@@ -70,12 +70,9 @@ class Cell:
 
 
 def values_of(episodes: Iterable[Episode], measure: str) -> dict[str, float]:
-    """One value per question for a measure; failed episodes and those without it left out.
-
-    The episodes are of one method on one dataset and of the run's one seed, so that each question occurs once.
-    """
-    found = ((episode.key.question_id, _value(episode, measure)) for episode in episodes if episode.finished)
-    return {question_id: value for question_id, value in found if value is not None}
+    """One value per question for a measure, seeds averaged; failed episodes and those without it left out."""
+    found = ((episode, _value(episode, measure)) for episode in episodes if episode.finished)
+    return average_seeds((e.key.question_id, e.key.seed, value) for e, value in found if value is not None)
 
 
 def _value(episode: Episode, measure: str) -> float | None:

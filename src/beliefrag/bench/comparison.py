@@ -54,11 +54,7 @@ def compare_methods(
     found: list[DatasetComparison] = []
     for dataset, record in run.datasets.items():
         asked = set(record.question_ids)
-        here = [
-            each
-            for each in episodes
-            if each.key.dataset == dataset and each.key.question_id in asked and each.key.seed == run.seed
-        ]
+        here = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
         sides = [[episode for episode in here if episode.key.method == method] for method in (first, second)]
         quality = "f1" if any(values_of(side, "f1") for side in sides) else "answer_row_recall"
         one, other = (_measures(side, quality) for side in sides)

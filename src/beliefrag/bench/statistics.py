@@ -1,7 +1,7 @@
 """How sure a number is: seeded bootstrap over questions (SPEC 9).
 
-The question is the unit, and has one value: a run has one seed, which draws its questions, and models are asked at
-temperature 0. Intervals are percentile intervals of the bootstrap (Efron and Tibshirani, An Introduction to
+The question is the unit. Seeds of one question are averaged first, because repeating a question tells nothing new
+about other questions. Intervals are percentile intervals of the bootstrap (Efron and Tibshirani, An Introduction to
 the Bootstrap, 1993, chapter 13); the comparison of two methods resamples questions with both methods' values attached
 (the paired bootstrap of Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012), so that a hard question is hard
 for both. Everything is sorted by question id before the first draw: the order of a file changes nothing.
@@ -10,7 +10,8 @@ for both. Everything is sorted by question id before the first draw: the order o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "Difference",
     "Estimate",
     "PairedComparison",
+    "average_seeds",
     "compare",
     "compare_over_datasets",
     "mean_estimate",
@@ -90,13 +92,30 @@ class PairedComparison:
     """Questions that only one side has, where leaving them out was allowed."""
 
 
+def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float]:
+    """One value per question: the mean over its seeds.
+
+    Args:
+        episodes: Question id, seed and value of each.
+
+    Raises:
+        ValueError: A question has two values for one seed, or a value is not a finite number.
+    """
+    by_question: dict[str, dict[int, float]] = defaultdict(dict)
+    for question_id, seed, value in episodes:
+        if seed in by_question[question_id]:
+            raise ValueError(f"question {question_id!r} has two values for seed {seed}")
+        by_question[question_id][seed] = _finite(value, question_id)
+    return {question_id: math.fsum(seeds.values()) / len(seeds) for question_id, seeds in by_question.items()}
+
+
 def mean_estimate(
     values: Mapping[str, float], *, seed: int = 0, resamples: int = MEAN_RESAMPLES, level: float = 0.95
 ) -> Estimate:
     """The mean over questions with its bootstrap interval.
 
     Args:
-        values: One value per question.
+        values: One value per question, seeds already averaged.
         seed: Of the resampling.
         resamples: How many.
         level: Of the interval.
@@ -143,7 +162,7 @@ def compare(
     """The paired difference of two methods within one dataset, first minus second.
 
     Args:
-        first: Per measure (`f1`, `tokens` ...) one value per question.
+        first: Per measure (`f1`, `tokens` ...) one value per question, seeds already averaged.
         second: The same measures of the other method.
         allow_unequal: Compare on the questions that both have, and list the others.
         seed: Of the resampling.
