@@ -27,10 +27,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from beliefrag.bench.results import comparable, read_episodes, read_records
 from beliefrag.methods import METHODS
 from beliefrag.models.reply_store import ReplyStore
 from beliefrag.paths import cache_dir
+from beliefrag.runs.store import comparable, read_episodes, read_records
 
 DATASETS = (
     "hotpotqa",

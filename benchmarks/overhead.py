@@ -19,9 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from beliefrag import __version__, loop
-from beliefrag.assembly import assemble
+from beliefrag import __version__
 from beliefrag.demo import load_passages, load_questions
+from beliefrag.engine import loop
+from beliefrag.engine.assembly import assemble
 from beliefrag.events import Decided, Event
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.result import Result

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from beliefrag.assembly import open_model
-from beliefrag.desk import CallRecorder, Desk
+from beliefrag.engine.assembly import open_model
+from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.models.meter import Meter
-from beliefrag.prompts import Prompts, evidence_block, neutral
+from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import FORMS
@@ -33,15 +33,15 @@ async def measure(model_name: str, n: int, seed: int) -> dict[str, Any]:
     random.Random(seed).shuffle(rows)
     model = open_model(load_settings({"model": model_name}).settings)
     quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
-    desk = Desk(Meter(model), Prompts.load(), FORMS["probability"], quiet)
+    calls = ModelCalls(Meter(model), Prompts.load(), FORMS["probability"], quiet)
     found: list[dict[str, Any]] = []
     for row in rows[:n]:
         pairs = {"agree": row["positive"][:2], "differ": [row["positive"][0], row["positive_wrong"][-1]]}
         found.append({"id": row["id"]})
         for name, texts in pairs.items():
             evidence = evidence_block([Passage(str(i), "", text) for i, text in enumerate(texts)])
-            fields = {"question": neutral(row["query"]), "evidence": evidence}
-            found[-1][name] = round(await yes(desk, "verifier_agree", fields), 4)
+            fields = {"question": escape(row["query"]), "evidence": evidence}
+            found[-1][name] = round(await yes(calls, "verifier_agree", fields), 4)
         print(found[-1], flush=True)
     await model.aclose()
     return {"model": model.identity, "n": len(found), "auc": interval(found, _auc), "pairs": found}

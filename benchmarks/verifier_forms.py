@@ -22,12 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.assembly import open_model
 from beliefrag.bench.metrics import token_f1
-from beliefrag.desk import CallRecorder, Desk
-from beliefrag.method import novelty, relevance
+from beliefrag.engine.assembly import open_model
+from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.models.meter import Meter
 from beliefrag.models.protocol import ChatModel
+from beliefrag.policy import novelty, relevance
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.scale import score_scale
@@ -63,7 +63,7 @@ async def collect(model_name: str, split: str, n: int, forms: Sequence[str], out
         supporting = set(row["supporting"])
         question = Question(row["question"], row["id"])
         quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
-        answer = await Desk(Meter(model), prompts, FORMS["structured"], quiet).answer(question, passages)
+        answer = await ModelCalls(Meter(model), prompts, FORMS["structured"], quiet).answer(question, passages)
         record: Row = {
             "id": row["id"],
             "complete": supporting <= {passage.id for passage in passages},
@@ -85,7 +85,7 @@ async def observed(
     repairs: Counter[str] = Counter()
     recorder = CallRecorder(lambda purpose: None, lambda request, reply, found: repairs.update(found))
     meter = Meter(model)
-    observation = await Desk(meter, prompts, FORMS[form], recorder).verify(question, passages)
+    observation = await ModelCalls(meter, prompts, FORMS[form], recorder).verify(question, passages)
     flagged = set(observation.unhelpful)
     return {
         **{score: getattr(observation, score) for score in SCORES},

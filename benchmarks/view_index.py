@@ -18,13 +18,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.record import DatasetRecord, RunRecord
-from beliefrag.bench.results import EPISODES_FILE, episode_line
-from beliefrag.method import Thresholds
+from beliefrag.policy import Thresholds
+from beliefrag.runs.record import DatasetRecord, RunRecord
+from beliefrag.runs.store import EPISODES_FILE, episode_line
 from beliefrag.types import Budget
-from beliefrag.view.index import RunIndex
-from beliefrag.view.listing import ORDERS, Wanted, list_episodes, neighbours
-from beliefrag.view.sources import RunSource
+from beliefrag.web.view.index import RunIndex
+from beliefrag.web.view.listing import ORDERS, EpisodeFilter, list_episodes, neighbours
+from beliefrag.web.view.sources import RunSource
 
 METHODS = ("static", "iterative", "crag", "beliefrag")
 DATASETS = ("first", "second")
@@ -152,7 +152,7 @@ def page_times(index: RunIndex, pages: int) -> list[float]:
     draw = random.Random(1)
     times = []
     for _ in range(pages):
-        wanted = Wanted(
+        wanted = EpisodeFilter(
             text=draw.choice(("", "", draw.choice(WORDS), f"{draw.choice(WORDS)} {draw.choice(WORDS)}")),
             method=draw.choice(("", *METHODS)),
             dataset=draw.choice(("", *DATASETS)),
@@ -177,7 +177,7 @@ def measure(count: int, pages: int) -> dict[str, Any]:
         index = RunIndex(folder, database)
         building = seconds(index.refresh)
         times = sorted(page_times(index, pages))
-        beside = seconds(lambda: neighbours(index, Wanted(order="tokens"), count // 2))
+        beside = seconds(lambda: neighbours(index, EpisodeFilter(order="tokens"), count // 2))
         line = statistics.median(seconds(lambda: index.record(count // 2)) for _ in range(20))
         index.close()
         again = seconds(lambda: RunIndex(folder, database).refresh())

@@ -3,7 +3,7 @@
 from langchain_core.runnables import RunnableLambda
 
 from beliefrag import BeliefRAG
-from beliefrag.adapters.langchain import Answer, BeliefRAGRunnable
+from beliefrag.integrations.langchain import Answer, BeliefRAGRunnable
 
 
 def letter(answer: Answer) -> str:

@@ -7,7 +7,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from beliefrag import BeliefRAG
-from beliefrag.adapters.langchain import FromLangChain
+from beliefrag.integrations.langchain import FromLangChain
 
 store = InMemoryVectorStore(DeterministicFakeEmbedding(size=64))
 store.add_documents(

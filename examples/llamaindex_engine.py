@@ -3,7 +3,7 @@
 from llama_index.core.tools import QueryEngineTool
 
 from beliefrag import BeliefRAG
-from beliefrag.adapters.llamaindex import BeliefRAGQueryEngine
+from beliefrag.integrations.llamaindex import BeliefRAGQueryEngine
 
 with BeliefRAG(docs="handbook/") as rag:
     tool = QueryEngineTool.from_defaults(

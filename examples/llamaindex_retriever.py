@@ -6,7 +6,7 @@ from llama_index.core import SummaryIndex
 from llama_index.core.schema import TextNode
 
 from beliefrag import BeliefRAG
-from beliefrag.adapters.llamaindex import FromLlamaIndex
+from beliefrag.integrations.llamaindex import FromLlamaIndex
 
 nodes = [
     TextNode(id_=file.name, text=file.read_text(encoding="utf-8"), metadata={"file_path": str(file)})

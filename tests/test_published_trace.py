@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.events import Decided, Pruned, Retrieved, Rewritten
-from beliefrag.method import PRIOR, ScoreScale
 from beliefrag.outcome import Answered
+from beliefrag.policy import PRIOR, ScoreScale
 from beliefrag.result import Result
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 

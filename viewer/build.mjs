@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const flag = process.argv.indexOf("--out");
-const assets = flag > 0 ? process.argv[flag + 1] : join(here, "../src/beliefrag/view/assets");
+const assets = flag > 0 ? process.argv[flag + 1] : join(here, "../src/beliefrag/web/view/assets");
 
 if (process.argv.includes("--tests")) {
   const tests = (await readdir(join(here, "test"))).filter((name) => name.endsWith(".test.ts"));

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.results import comparable
+from beliefrag.runs.store import comparable
 from benchmarks.harness.material import PASSAGES, write_dataset
 from benchmarks.harness.runs import METHODS, play
 from benchmarks.harness.stub import stub

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.plan import make_plan
-from beliefrag.bench.results import EpisodeLog
 from beliefrag.bench.runner import Runner, Watcher, episodes_for
-from beliefrag.bench.setup import Setup, Wanted, set_up
+from beliefrag.bench.setup import RunSpec, Setup, set_up
+from beliefrag.runs.store import EpisodeLog
 from beliefrag.settings import Settings
 
 __all__ = ["METHODS", "Spent", "play"]
@@ -59,7 +59,7 @@ def play(
     """
     os.environ["BELIEFRAG_CACHE_DIR"] = str(place / "cache")
     settings = Settings(model="stub", base_url=url, borrow="published", concurrency=at_once)
-    wanted = Wanted(data=(data,), methods=methods, n=n, seed=_SEED, judge=False, replay=replay)
+    wanted = RunSpec(data=(data,), methods=methods, n=n, seed=_SEED, judge=False, replay=replay)
     setup = set_up(settings, wanted)
     with EpisodeLog(place / out, synced=not replay) as log:
         setup.record.write(place / out)

@@ -17,11 +17,11 @@ from typing import Any
 
 from rich.console import Console
 
-from beliefrag.assembly import assemble
 from beliefrag.cli.episode import play
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.wording import calibration_words
 from beliefrag.demo import load_passages
+from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Question
 

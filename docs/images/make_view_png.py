@@ -22,13 +22,13 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from beliefrag.assembly import assemble
 from beliefrag.cli.episode import play
 from beliefrag.cli.viewing import Watched
 from beliefrag.demo import load_passages
+from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Question
-from beliefrag.view import LiveSource, ViewServer, thresholds_in_force
+from beliefrag.web.view import LiveSource, ViewServer, thresholds_in_force
 
 SIZE = {"width": 1000, "height": 860}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from beliefrag._version import __version__
 
 if TYPE_CHECKING:
-    from beliefrag.client import BeliefRAG
+    from beliefrag.engine.client import BeliefRAG
     from beliefrag.errors import BeliefRAGError
     from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
     from beliefrag.result import Result
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "client": ["BeliefRAG"],
+    "engine.client": ["BeliefRAG"],
     "errors": ["BeliefRAGError"],
     "outcome": ["Abstained", "Answered", "Failed", "Outcome", "Stopped"],
     "result": ["Result"],

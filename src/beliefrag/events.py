@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from beliefrag.method.evidence import Mutation
 from beliefrag.outcome import Outcome
+from beliefrag.policy.evidence import Mutation
 from beliefrag.types import Attempt, Belief, Budget, Decision, Diagnostics, Hit, Observation, Question, Usage
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from beliefrag.errors import SettingsError
-from beliefrag.method import Thresholds
+from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
 __all__ = ["DEFAULT_MODEL", "Loaded", "Prices", "Settings", "load_settings", "user_config_path"]

@@ -12,8 +12,8 @@ import pytest
 from beliefrag.bench.datasets import FORMATS, import_dataset, load_dataset, load_passages
 from beliefrag.bench.datasets.importing import read_published
 from beliefrag.bench.datasets.writing import file_record
-from beliefrag.bench.errors import DataError
 from beliefrag.errors import SettingsError
+from beliefrag.runs.errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines
 
 

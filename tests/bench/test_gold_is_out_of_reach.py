@@ -19,16 +19,16 @@ from typing import Any
 import pytest
 
 import beliefrag
-from beliefrag import loop
 from beliefrag.bench.card import Card
-from beliefrag.bench.injection import Injection, Injector
+from beliefrag.bench.perturbation import Injection, Injector
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
-from beliefrag.bench.setup import Course, Wanted, set_up
-from beliefrag.controller import Controller, Measurement, Method, View, unlabelled
-from beliefrag.desk import CallRecorder, Desk
-from beliefrag.loop import Harness
-from beliefrag.method.budget import Spent
+from beliefrag.bench.setup import DatasetSetup, RunSpec, set_up
+from beliefrag.engine import loop
+from beliefrag.engine.controller import Controller, Measurement, Method, View, unlabelled
+from beliefrag.engine.loop import Harness
+from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.outcome import Answered
+from beliefrag.policy.budget import Spent
 from beliefrag.prompts import Prompts
 from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever
@@ -120,10 +120,10 @@ class Spy:
     def begin(self) -> Controller:
         return self
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if view.passages:
-            await desk.verify(view.question, view.verifier_window)
-        self.found += reachable_values(view, desk)
+            await calls.verify(view.question, view.verifier_window)
+        self.found += reachable_values(view, calls)
         self.asked.add(view.question)
         return Measurement()
 
@@ -133,7 +133,7 @@ class Spy:
 
 
 @pytest.fixture
-def injected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Course, LabelledQuestion]]:
+def injected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DatasetSetup, LabelledQuestion]]:
     """A run with noise and lies on questions whose gold holds what no passage says."""
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     folder = write_snippets(tmp_path)
@@ -143,14 +143,14 @@ def injected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
         line["hint"] = SECRET
     (folder / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     settings = Settings(model=write_script(tmp_path), verifier="structured")
-    wanted = Wanted((folder,), ("static",), splits=("fact",), injection=Injection(0.4, 0.4), judge=False)
+    wanted = RunSpec((folder,), ("static",), splits=("fact",), injection=Injection(0.4, 0.4), judge=False)
     setup = set_up(settings, wanted)
     yield setup.courses["rgb"], next(iter(setup.courses["rgb"].questions.values()))
     asyncio.run(setup.aclose())
 
 
 async def test_nothing_in_reach_of_a_controller_in_an_injected_episode_holds_gold(
-    injected: tuple[Course, LabelledQuestion],
+    injected: tuple[DatasetSetup, LabelledQuestion],
 ) -> None:
     course, labelled = injected
     spy, harness = Spy(), course.harness_for(labelled)
@@ -159,13 +159,13 @@ async def test_nothing_in_reach_of_a_controller_in_an_injected_episode_holds_gol
     assert harness.retriever.noise_ids and harness.retriever.false_ids, "something was injected"
     assert isinstance(Result.of(seen).outcome, Answered)
     assert [value for value in spy.found if isinstance(value, CallRecorder)]
-    hidden = Gold | LabelledQuestion | Dataset | Card | Harness | Injector | InjectedRetriever | Course
+    hidden = Gold | LabelledQuestion | Dataset | Card | Harness | Injector | InjectedRetriever | DatasetSetup
     assert not [value for value in spy.found if isinstance(value, hidden)]
     assert not [value for value in spy.found if isinstance(value, str) and SECRET in value]
 
 
 async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_everywhere(
-    injected: tuple[Course, LabelledQuestion],
+    injected: tuple[DatasetSetup, LabelledQuestion],
 ) -> None:
     course, labelled = injected
     one, other = Spy(), Spy()
@@ -179,7 +179,7 @@ async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_every
     assert len({unlabelled(each.question).id for each in course.questions.values()}) == len(course.questions)
 
 
-def test_the_walk_goes_through_bound_methods_and_closures(injected: tuple[Course, LabelledQuestion]) -> None:
+def test_the_walk_goes_through_bound_methods_and_closures(injected: tuple[DatasetSetup, LabelledQuestion]) -> None:
     course, labelled = injected
     search = course.harness_for(labelled).retriever.search
     assert labelled.gold in list(reachable_values(search))
@@ -229,8 +229,8 @@ def test_the_search_for_gold_would_find_it() -> None:
 
 
 def test_no_type_that_a_controller_or_a_prompt_is_given_mentions_gold() -> None:
-    types = reachable_types(View, Question, Desk, Measurement, Controller, Method, Harness, Prompts)
-    assert {Question, Passage, Budget, Desk} <= types
+    types = reachable_types(View, Question, ModelCalls, Measurement, Controller, Method, Harness, Prompts)
+    assert {Question, Passage, Budget, ModelCalls} <= types
     assert not types & {Gold, LabelledQuestion, Dataset, Card}
     assert not [found for found in types if found.__module__.startswith("beliefrag.bench")]
 

@@ -13,7 +13,7 @@ from beliefrag.bench.datasets import FORMATS
 from beliefrag.bench.datasets.entry import BadRecord
 from beliefrag.bench.datasets.importing import read_published
 from beliefrag.bench.datasets.row_database import RowDatabase
-from beliefrag.bench.errors import DataError
+from beliefrag.runs.errors import DataError
 
 WINES = [
     {"No": 1, "Name": "Giana", "Grape": "Zinfandel", "Score": 93},

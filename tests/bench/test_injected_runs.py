@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import load_dataset
-from beliefrag.bench.errors import RunChanged
-from beliefrag.bench.injection import Injection, misled
+from beliefrag.bench.perturbation import Injection, misled
 from beliefrag.bench.questions import Gold
-from beliefrag.bench.record import RunRecord, gold_hash
-from beliefrag.bench.report.sections import provenance
-from beliefrag.bench.results import comparable
-from beliefrag.bench.setup import Wanted
-from beliefrag.bench.summary import summarise
+from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import doubts, load_artifact
 from beliefrag.cli import bench_run
 from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import Frozen, MatchedState, Permuted
+from beliefrag.report.sections import provenance
+from beliefrag.runs.errors import RunChanged
+from beliefrag.runs.record import RunRecord, gold_hash
+from beliefrag.runs.store import comparable
+from beliefrag.runs.summary import summarise
 from beliefrag.settings import Settings
 from tests.support.bench_runs import records, write_dataset, write_script
 from tests.support.study_data import COLOURS, write_snippets
@@ -30,7 +30,7 @@ from tests.support.study_data import COLOURS, write_snippets
 
 def run(folder: Path, data: Path, out: str = "run", *, methods: tuple[str, ...] = ("static",), **how: Any) -> Path:
     settings = Settings(model=write_script(folder), verifier="structured", borrow="published", cache=False)
-    wanted = Wanted((data,), methods, judge=False, **how)
+    wanted = RunSpec((data,), methods, judge=False, **how)
     assert bench_run.run(settings, wanted, folder / out, at_once=4, dry_run=False, yes=True) == 0
     return folder / out
 
@@ -134,7 +134,7 @@ def test_a_report_has_the_rates_and_says_what_was_injected(tmp_path: Path) -> No
         for k in range(4)
     ]
     settings = Settings(model=write_script(tmp_path, *script), verifier="structured", borrow="published", cache=False)
-    wanted = Wanted((data,), ("static",), judge=False, splits=("fact",), injection=Injection(counterfactual=0.4))
+    wanted = RunSpec((data,), ("static",), judge=False, splits=("fact",), injection=Injection(counterfactual=0.4))
     bench_run.run(settings, wanted, tmp_path / "run", at_once=4, dry_run=False, yes=True)
     summary = summarise(tmp_path / "run")
     (cell,) = summary.cells
@@ -189,6 +189,6 @@ def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Pat
     settings = Settings(
         model=write_script(tmp_path), verifier="structured", borrow="published", cache=False, max_error=0.1
     )
-    wanted = Wanted((data,), ("beliefrag",), judge=False, injection=Injection(noise=0.5))
+    wanted = RunSpec((data,), ("beliefrag",), judge=False, injection=Injection(noise=0.5))
     with pytest.raises(CalibrationError, match="searches return 50 % irrelevant passages"):
         bench_run.run(settings, wanted, tmp_path / "promised", at_once=1, dry_run=True, yes=True)

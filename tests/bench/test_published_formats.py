@@ -13,8 +13,8 @@ import pytest
 from beliefrag.bench.datasets import FORMATS
 from beliefrag.bench.datasets.entry import passage_id
 from beliefrag.bench.datasets.importing import read_published
-from beliefrag.bench.errors import DataError
 from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.runs.errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, RGB_FACT, TRIVIA, lines
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from beliefrag.bench.metrics import recall_per_row_read
-from beliefrag.bench.published import Table, published_figures, published_tables
+from beliefrag.report.published import Table, published_figures, published_tables
 
 TABLES = published_tables()
 FIGURES = published_figures()

@@ -16,9 +16,9 @@ import pytest
 from beliefrag.bench.datasets import FORMATS, load_dataset, load_passages
 from beliefrag.bench.datasets.entry import make_passage, passage_id
 from beliefrag.bench.datasets.importing import read_published
-from beliefrag.bench.errors import DataError
-from beliefrag.bench.partitions import Partition, partition, sample
 from beliefrag.bench.questions import Dataset
+from beliefrag.runs.errors import DataError
+from beliefrag.runs.samples import Partition, partition, sample
 from tests.support.benchmark_files import ABSENT, BENCHMARKS
 
 NAMES = (

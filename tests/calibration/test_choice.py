@@ -8,7 +8,7 @@ import pytest
 from beliefrag.calibration import Artifact, Circumstances, artifact_for, doubts, load_artifact, shipped_artifacts
 from beliefrag.calibration.fits import LogisticFit
 from beliefrag.errors import CalibrationError
-from beliefrag.method import ScheduledValue, ScoreScale
+from beliefrag.policy import ScheduledValue, ScoreScale
 from beliefrag.retrieval import Bm25Index
 
 ANOTHER = "openai:another-model@http://localhost/v1"

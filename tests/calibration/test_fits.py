@@ -6,7 +6,7 @@ import pytest
 
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError
-from beliefrag.method import ScoreScale
+from beliefrag.policy import ScoreScale
 from beliefrag.types import Diagnostics
 
 X = Diagnostics(0.5, 0.5, 0.0, 0.5, 0.5, 0.5, 0.5)

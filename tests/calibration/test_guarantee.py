@@ -15,9 +15,9 @@ from beliefrag.calibration import (
     shipped_artifacts,
     under_guarantee,
 )
+from beliefrag.calibration.artifact_file import write_artifact
 from beliefrag.errors import CalibrationError
-from beliefrag.fitting.writing import write_artifact
-from beliefrag.method import Thresholds
+from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
 TENTH = Guarantee(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.results import comparable
 from beliefrag.bench.setup import chosen_methods
 from beliefrag.methods import METHODS
+from beliefrag.runs.store import comparable
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import line_of, records, served, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.typical import Figure, pace_of, typical
+from beliefrag.bench.cost_hints import Figure, pace_of, typical
 from beliefrag.methods import METHODS
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.bench.giving_up import GIVE_UP_AFTER, Streak
+from beliefrag.bench.circuit_breaker import GIVE_UP_AFTER, CircuitBreaker
 from tests.cli.shell import Ran
 from tests.support.bench_runs import records, served, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion, failure
@@ -156,7 +156,7 @@ def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(
 def test_a_failure_that_is_no_news_does_not_count(
     cause: str, before: str, replies: int, alive: bool, counts: bool
 ) -> None:
-    streak = Streak()
+    streak = CircuitBreaker()
     if alive:
         streak.went_well()
     for _ in range(GIVE_UP_AFTER):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.record import RunRecord
+from beliefrag.runs.record import RunRecord
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_script
 from tests.support.study_data import write_snippets

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.comparison import DatasetComparison
-from beliefrag.bench.statistics import compare
-from beliefrag.bench.summary import summarise
 from beliefrag.cli.bench_comparison import print_comparison
-from beliefrag.view.overview import overview_record
+from beliefrag.runs.paired import DatasetComparison
+from beliefrag.runs.statistics import compare
+from beliefrag.runs.summary import summarise
+from beliefrag.web.view.overview import overview_record
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 

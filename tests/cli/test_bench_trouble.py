@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench import setup
-from beliefrag.bench.record import versions
-from beliefrag.bench.results import comparable
 from beliefrag.cli import bench_run
 from beliefrag.methods import METHODS
+from beliefrag.runs.record import versions
+from beliefrag.runs.store import comparable
 from tests.cli.shell import Ran, command, in_shell
 from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
@@ -27,7 +27,7 @@ Command = Callable[..., Ran]
 
 
 def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> None:
-    from beliefrag.bench.results import EpisodeLog
+    from beliefrag.runs.store import EpisodeLog
 
     line = line_of(home, "--methods", "static")
     with EpisodeLog(home / "run"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.results import comparable
+from beliefrag.runs.store import comparable
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
 from tests.support.http_server import ChatServer, Response, completion

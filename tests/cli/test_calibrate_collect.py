@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.partitions import Partition, partition
-from beliefrag.bench.results import comparable
-from beliefrag.fitting.states import read_trajectories
+from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.states import read_trajectories
+from beliefrag.runs.store import comparable
 from tests.cli.shell import Ran
 from tests.support.bench_runs import PLACES, write_dataset, write_script
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.partitions import Partition, partition
-from beliefrag.calibration import load_artifact
-from beliefrag.fitting import logistic
+from beliefrag.calibration import load_artifact, logistic
+from beliefrag.runs.samples import Partition, partition
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
 from tests.support.planted_states import SCALE, write_run

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from beliefrag.calibration import load_artifact
+from beliefrag.calibration import load_artifact, logistic
 from beliefrag.cli import main
-from beliefrag.fitting import logistic
 from tests.cli.shell import Ran
 from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
 

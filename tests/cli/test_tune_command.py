@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from beliefrag.bench.partitions import Partition, partition
-from beliefrag.bench.setup import Wanted
+from beliefrag.bench.setup import RunSpec
+from beliefrag.calibration.tuning.grid import NOVELTY, RETRIEVAL_VALUE
 from beliefrag.cli import bench_run
+from beliefrag.runs.samples import Partition, partition
 from beliefrag.settings import Settings
-from beliefrag.tuning.grid import NOVELTY, RETRIEVAL_VALUE
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, PLACES, VERDICT, records, write_dataset, write_script
 
@@ -42,7 +42,7 @@ def survey(home: Path, verdict: dict[str, Any] = WEAK, methods: tuple[str, ...] 
     data = write_dataset(home, "north", N)
     model = script(home, verdict)
     settings = Settings(model=model, verifier="structured", borrow="published", cache=False)
-    wanted = Wanted((data,), methods, judge=False)
+    wanted = RunSpec((data,), methods, judge=False)
     assert bench_run.run(settings, wanted, home / "run", at_once=1, dry_run=False, yes=True) == 0
     return model
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from beliefrag import events
 from beliefrag.cli.wording import effect, summary, waiting_for
-from beliefrag.method.evidence import Mutation
 from beliefrag.outcome import Abstained, Stopped
+from beliefrag.policy.evidence import Mutation
 from beliefrag.types import Hit, Passage, Usage
 
 TITLES = {"a": "Fram", "b": "Gjøa", "c": ""}

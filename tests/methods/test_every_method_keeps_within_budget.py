@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import TransportError
-from beliefrag.method import ScoreScale
 from beliefrag.methods import METHODS, method_named
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
 from beliefrag.outcome import Failed
+from beliefrag.policy import ScoreScale
 from beliefrag.types import Budget
+from tests.engine.test_loop import AnyRetriever, check_invariants
 from tests.support.episodes import play
-from tests.test_loop import AnyRetriever, check_invariants
 
 CALIBRATION = load_artifact("published").calibration(ScoreScale(20.0, 8.0))
 unit = st.floats(0.0, 1.0)

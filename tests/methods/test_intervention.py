@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from beliefrag.method import ScoreScale, Thresholds
 from beliefrag.methods.intervention import Frozen, Intervened, MatchedState, Permuted
+from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.result import Result
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.reading import actions, says

@@ -4,7 +4,6 @@ import pytest
 
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, SettingsError
-from beliefrag.method import ScoreScale, Thresholds
 from beliefrag.methods import (
     CALIBRATED,
     METHODS,
@@ -18,6 +17,7 @@ from beliefrag.methods import (
     method_named,
 )
 from beliefrag.outcome import Failed
+from beliefrag.policy import ScoreScale, Thresholds
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 from tests.support.reading import actions, calls, says
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beliefrag.fitting.examples import Examples, answerable_states
-from beliefrag.fitting.states import Trajectory
-from beliefrag.studies import Asked, Result
+from beliefrag.calibration.examples import Examples, answerable_states
+from beliefrag.runs.states import Trajectory
+from beliefrag.studies import Result, StudyOptions
 from beliefrag.studies.belief import BELIEF
 from beliefrag.studies.belief.actions import levels
 from beliefrag.studies.belief.found import calibrated
@@ -24,8 +24,8 @@ from beliefrag.studies.belief.signals import (
     fitted_scores,
     signal,
 )
-from beliefrag.studies.orders import rise_together
-from beliefrag.studies.visited import Visited
+from beliefrag.studies.rank_agreement import rise_together
+from beliefrag.studies.states import StateTable
 from beliefrag.types import Action
 from tests.support.studied import recording, state, trajectory
 
@@ -51,7 +51,7 @@ def examples_of(trajectories: list[Trajectory]) -> Examples:
 
 
 def worked_out(trajectories: list[Trajectory]) -> Result:
-    return BELIEF.work_out({"comparison": recording(trajectories)}, Asked())
+    return BELIEF.work_out({"comparison": recording(trajectories)}, StudyOptions())
 
 
 def test_the_auc_of_four_states_by_hand() -> None:
@@ -265,7 +265,7 @@ def test_a_calibrated_score_seldom_shows_more_than_chance_would() -> None:
 
 def test_actions_by_level_are_those_of_each_third() -> None:
     done = [Action.RETRIEVE] * 3 + [Action.VERIFY] * 3 + [Action.ANSWER] * 3
-    visited = Visited(trajectory(f"q{k}", state(sufficiency=k / 9, action=a)) for k, a in enumerate(done))
+    visited = StateTable(trajectory(f"q{k}", state(sufficiency=k / 9, action=a)) for k, a in enumerate(done))
     found = levels(visited, DIMENSIONS["sufficiency"])
     assert found is not None
     assert [(level.name, level.states) for level in found] == [("low", 3), ("middle", 3), ("high", 3)]
@@ -275,7 +275,7 @@ def test_actions_by_level_are_those_of_each_third() -> None:
 
 
 def test_a_dimension_that_does_not_vary_has_no_levels() -> None:
-    visited = Visited(trajectory(f"q{k}", state(sufficiency=0.5)) for k in range(9))
+    visited = StateTable(trajectory(f"q{k}", state(sufficiency=0.5)) for k in range(9))
     assert levels(visited, DIMENSIONS["sufficiency"]) is None
 
 
@@ -292,12 +292,12 @@ def test_a_survey_serves_where_the_verifier_drafts_no_answers() -> None:
         trajectory(f"q{k}", state(sufficiency=k / 40, right=k >= 20, answerability=None), method="survey")
         for k in range(40)
     ]
-    result = BELIEF.work_out({"comparison": recording([*bare, *surveyed])}, Asked())
+    result = BELIEF.work_out({"comparison": recording([*bare, *surveyed])}, StudyOptions())
     assert result.numbers["auc"]["sufficiency"].value == 1.0
     assert "answerability" not in result.numbers["auc"]
     assert any("a survey of the same questions" in note for note in result.notes)
 
 
 def test_without_drafts_a_survey_is_run() -> None:
-    assert BELIEF.needs(Asked(drafts=False))[0].methods == ("beliefrag", "survey")
-    assert BELIEF.needs(Asked())[0].methods == ("beliefrag",)
+    assert BELIEF.needs(StudyOptions(drafts=False))[0].methods == ("beliefrag", "survey")
+    assert BELIEF.needs(StudyOptions())[0].methods == ("beliefrag",)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beliefrag.bench.statistics import compare_over_datasets
-from beliefrag.studies import Asked, Recording, Result
+from beliefrag.runs.statistics import compare_over_datasets
+from beliefrag.studies import Recording, Result, StudyOptions
 from beliefrag.studies.frontier import FRONTIER
 from beliefrag.studies.frontier.pareto import on_front, share_on_front
 from tests.support.studied import episode, recording
 
 
 def worked_out(found: Recording, **how: object) -> Result:
-    return FRONTIER.work_out({"comparison": found}, Asked(**how))  # type: ignore[arg-type]
+    return FRONTIER.work_out({"comparison": found}, StudyOptions(**how))  # type: ignore[arg-type]
 
 
 def compared(questions: int = 30) -> Recording:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from beliefrag.bench.results import Episode
-from beliefrag.studies import Asked
+from beliefrag.runs.store import Episode
+from beliefrag.studies import StudyOptions
 from beliefrag.studies.holobench import HOLOBENCH
 from beliefrag.studies.holobench.rows import Rows, ceiling, per_row_read
 from tests.support.studied import episode, recording
@@ -64,7 +64,7 @@ def test_the_interval_of_a_ratio_holds_the_planted_one_and_not_another() -> None
 def test_fewer_rows_for_the_same_recall_are_found() -> None:
     reads = {"static": 5.0, "iterative": 15.0, "beliefrag": 7.0}
     episodes = [of_rows(m, f"q{k}", 0.1 + 0.01 * (k % 3), read + k % 2) for m, read in reads.items() for k in range(30)]
-    result = HOLOBENCH.work_out({"rows": recording(episodes=episodes)}, Asked())
+    result = HOLOBENCH.work_out({"rows": recording(episodes=episodes)}, StudyOptions())
     own = result.numbers["methods"]
     assert own["beliefrag"]["recall_per_row_read"].value > own["iterative"]["recall_per_row_read"].value
     table = next(table for table in result.tables if table.name == "differences")
@@ -100,5 +100,5 @@ def test_methods_that_are_alike_but_for_chance_do_not_differ() -> None:
 
 def test_without_questions_about_rows_there_is_a_sentence() -> None:
     episodes = [episode(method, "q0", 0.5, 10) for method in ("static", "iterative", "beliefrag")]
-    result = HOLOBENCH.work_out({"rows": recording(episodes=episodes)}, Asked())
+    result = HOLOBENCH.work_out({"rows": recording(episodes=episodes)}, StudyOptions())
     assert "at least two questions about sets of rows" in result.findings[0]

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from beliefrag.bench.results import Episode
-from beliefrag.method import Thresholds
 from beliefrag.methods.intervention import MatchedState
-from beliefrag.studies import Asked, Recording, Result
-from beliefrag.studies.arms import Arms, unlike
+from beliefrag.policy import Thresholds
+from beliefrag.runs.store import Episode
+from beliefrag.studies import Recording, Result, StudyOptions
 from beliefrag.studies.mechanism import MECHANISM
 from beliefrag.studies.mechanism.variants import ABLATIONS, INTERVENTIONS, LIVE, matched_states
+from beliefrag.studies.variants import Variants, unlike
 from beliefrag.types import Action
 from tests.support.studied import episode, recording, run_record, state, trajectory
 
@@ -49,7 +49,7 @@ def made(
 
 
 def worked_out(recordings: dict[str, Recording]) -> Result:
-    return MECHANISM.work_out(recordings, Asked())
+    return MECHANISM.work_out(recordings, StudyOptions())
 
 
 def test_a_planted_loss_is_found_and_what_is_alike_is_not_clear() -> None:
@@ -90,7 +90,7 @@ def test_the_papers_values_stand_beside() -> None:
 def test_only_questions_that_every_variant_finished_are_compared() -> None:
     one = recording(episodes=played(1.0, start=0))
     other = recording(episodes=played(0.0, start=10))
-    arms = Arms.of({"one": one, "other": other}, "beliefrag", "f1")
+    arms = Variants.of({"one": one, "other": other}, "beliefrag", "f1")
     assert arms.questions == {"d": QUESTIONS - 10}
     assert arms.left_out == {"d": 20}
     assert arms.against("one", "other", "d").measures["accuracy"].difference.mean == 1.0
@@ -99,7 +99,7 @@ def test_only_questions_that_every_variant_finished_are_compared() -> None:
 def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
     alone = [episode("beliefrag", "q0", 1.0, 1000, dataset="e")]
     found = recording(episodes=[*played(1.0), *alone])
-    arms = Arms.of({"one": found, "other": found}, "beliefrag", "f1")
+    arms = Variants.of({"one": found, "other": found}, "beliefrag", "f1")
     assert arms.datasets == ("d",)
     assert list(arms.notes()) == ["Left out, with fewer than 2 questions that every variant finished: e."]
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from beliefrag.bench.results import Episode
-from beliefrag.studies import Asked, Recording
+from beliefrag.runs.store import Episode
+from beliefrag.studies import Recording, StudyOptions
 from beliefrag.studies.robustness import ROBUSTNESS
 from beliefrag.studies.robustness.found import RATES, Misled, misled_by
 from beliefrag.studies.robustness.runs import COMPARED, COUNTERFACTUAL_RUN, LEVELS, ORDINARY_RUN, noise_run
@@ -82,7 +82,7 @@ def everything(loss: float = 0.05, web: float = 0.3) -> dict[str, Recording]:
 
 
 def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
-    numbers = ROBUSTNESS.work_out(everything(), Asked()).numbers
+    numbers = ROBUSTNESS.work_out(everything(), StudyOptions()).numbers
     assert [each["f1"].value for each in numbers["noise"]["static"].values()] == pytest.approx(
         [0.85, 0.80, 0.75, 0.70, 0.65]
     )
@@ -93,7 +93,7 @@ def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
 
 
 def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
-    result = ROBUSTNESS.work_out(everything(), Asked())
+    result = ROBUSTNESS.work_out(everything(), StudyOptions())
     ahead = result.numbers["ahead_at_most_noise"]["static"]["f1"]
     assert ahead.value == pytest.approx(0.1)
     rows = {(row[0], row[1]): row for row in next(t for t in result.tables if t.name == "noise").rows}
@@ -102,7 +102,7 @@ def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
 
 
 def test_without_a_planted_loss_none_is_found() -> None:
-    lost = ROBUSTNESS.work_out(everything(loss=0.0), Asked()).numbers["f1_lost"]
+    lost = ROBUSTNESS.work_out(everything(loss=0.0), StudyOptions()).numbers["f1_lost"]
     assert {each.value for each in lost.values()} == {0.0}
 
 
@@ -188,7 +188,7 @@ def test_where_no_answer_is_on_trial_the_last_state_and_the_answer_given_count()
 
 
 def test_the_conflict_gate_by_source_is_what_was_planted() -> None:
-    result = ROBUSTNESS.work_out(everything(), Asked())
+    result = ROBUSTNESS.work_out(everything(), StudyOptions())
     sources = result.numbers["sources"]
     assert sources["counterfactual"]["gate"].value == 1.0
     assert sources["ordinary"]["gate"].value == 0.0
@@ -202,7 +202,7 @@ def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() 
     name = noise_run(0.4)
     base = recordings[name]
     recordings[name] = recording(episodes=[e for e in base.episodes if e.key != base.episodes[0].key])
-    result = ROBUSTNESS.work_out(recordings, Asked())
+    result = ROBUSTNESS.work_out(recordings, StudyOptions())
     assert "Noise: 29 questions" in result.n
     assert any("1 questions are left out of the noise" in note for note in result.notes)
 
@@ -210,4 +210,4 @@ def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() 
 def test_without_common_questions_there_is_a_sentence() -> None:
     recordings = everything()
     recordings[noise_run(0.2)] = recording(episodes=[episode(m, "other", 1.0, 10) for m in COMPARED])
-    assert "at least two questions at every level" in ROBUSTNESS.work_out(recordings, Asked()).findings[0]
+    assert "at least two questions at every level" in ROBUSTNESS.work_out(recordings, StudyOptions()).findings[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies import Asked, Beside, Column, Number, Recording, Result, StudyError, Table
+from beliefrag.studies import Beside, Column, Number, Recording, Result, StudyError, StudyOptions, Table
 from beliefrag.studies.files import table_csv, write_index, write_study
 from beliefrag.studies.frontier import FRONTIER
 from beliefrag.studies.page import in_words
@@ -32,7 +32,7 @@ def compared(dataset: str = "d") -> Recording:
 
 def written(folder: Path, dataset: str = "d") -> list[Path]:
     runs = {"comparison": compared(dataset)}
-    return write_study(FRONTIER, FRONTIER.work_out(runs, Asked()), runs, folder)
+    return write_study(FRONTIER, FRONTIER.work_out(runs, StudyOptions()), runs, folder)
 
 
 def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beliefrag.fitting.states import Trajectory
-from beliefrag.method import Thresholds
-from beliefrag.studies import Asked, Result
+from beliefrag.policy import Thresholds
+from beliefrag.runs.states import Trajectory
+from beliefrag.studies import Result, StudyOptions
+from beliefrag.studies.states import StateTable
 from beliefrag.studies.thresholds import THRESHOLDS
+from beliefrag.studies.thresholds.gate_rates import reached
 from beliefrag.studies.thresholds.gates import GATES
-from beliefrag.studies.thresholds.reached import reached
 from beliefrag.studies.thresholds.scales import Scale, quantile
-from beliefrag.studies.visited import Visited
 from tests.support.studied import recording, state, trajectory
 
 DEFAULT = Thresholds()
 
 
 def worked_out(trajectories: list[Trajectory]) -> Result:
-    return THRESHOLDS.work_out({"comparison": recording(trajectories)}, Asked())
+    return THRESHOLDS.work_out({"comparison": recording(trajectories)}, StudyOptions())
 
 
 def spread_apart(shift: float, questions: int = 40) -> list[Trajectory]:
@@ -60,7 +60,7 @@ def test_a_weight_of_two_is_the_same_as_a_value_twice() -> None:
 
 def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand() -> None:
     scores = {"d": (0.2, 0.4, 0.6), "e": (0.5, 0.7, 0.9, 0.9)}
-    visited = Visited(
+    visited = StateTable(
         trajectory(f"q{k}", state(answerability=score), dataset=name)
         for name, own in scores.items()
         for k, score in enumerate(own)
@@ -96,7 +96,7 @@ def test_intervals_are_over_questions_not_states() -> None:
     many = [trajectory(f"q{k}", state(answerability=0.9 * (k % 2))) for k in range(300)]
     widths = []
     for each in (few, many):
-        share = reached(Visited(each), GATES["answer"], DEFAULT).share
+        share = reached(StateTable(each), GATES["answer"], DEFAULT).share
         assert share.value == 0.5
         assert share.low is not None and share.high is not None
         widths.append(share.high - share.low)
@@ -138,7 +138,7 @@ def test_how_often_a_gate_fires_is_the_share_of_states_by_dataset_and_pooled() -
 
 def test_what_the_policy_decided_by_is_counted_apart_from_what_held() -> None:
     own = [trajectory(f"q{k}", state(flagged=1, branch="correct-flagged" if k == 0 else "stop")) for k in range(4)]
-    found = reached(Visited(own), GATES["flagged"], DEFAULT)
+    found = reached(StateTable(own), GATES["flagged"], DEFAULT)
     assert (found.share.value, found.decides.value, found.always) == (1.0, 0.25, True)
 
 
@@ -150,7 +150,7 @@ def test_a_gate_that_was_never_reached_is_named_with_the_nearest_value() -> None
         "conflict gate was never reached; nearest: conflict 0.42 (needs at least 0.5)" in f for f in result.findings
     )
     # With three questions, a gate that opens on 63 % of them stays unseen once in twenty times: 0.37 cubed is 0.05.
-    found = reached(Visited(own), GATES["conflict"], DEFAULT)
+    found = reached(StateTable(own), GATES["conflict"], DEFAULT)
     assert found.at_most == pytest.approx(0.6316, abs=1e-4)
     assert (found.share.low, found.share.high) == (None, None)
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beliefrag import loop
 from beliefrag.calibration import load_artifact
-from beliefrag.controller import Method
+from beliefrag.engine import loop
+from beliefrag.engine.controller import Method
+from beliefrag.engine.loop import Harness
 from beliefrag.events import Event
-from beliefrag.loop import Harness
-from beliefrag.method import ScoreScale, Thresholds
 from beliefrag.methods import BeliefRAGMethod
 from beliefrag.models.protocol import ChatModel
 from beliefrag.models.scripted import Scripted
+from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.result import Result
 from beliefrag.types import Budget, Hit, Passage, Question

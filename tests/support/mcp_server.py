@@ -13,12 +13,12 @@ from typing import Any
 
 from mcp import StdioServerParameters
 
-from beliefrag.assembly import assemble
-from beliefrag.serve.http import Limits, Service, listen
-from beliefrag.serve.mcp.app import create_mcp_app
-from beliefrag.serve.mcp.running import McpServer
+from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage
+from beliefrag.web.http import Limits, Service, listen
+from beliefrag.web.mcp.app import create_mcp_app
+from beliefrag.web.mcp.running import McpServer
 from tests.support.episodes import script, verdict
 
 PASSAGES = [

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.record import DatasetRecord, RunRecord
-from beliefrag.fitting.collection import Collection, collect
-from beliefrag.method import ScoreScale, Thresholds
-from beliefrag.method.diagnostics import sigmoid
+from beliefrag.calibration.collection import Collection, collect
+from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
+from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.types import Budget, Diagnostics
 
 Chance = Callable[[dict[str, float]], float]

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from beliefrag.bench.partitions import Partition, partition
-from beliefrag.bench.record import DatasetRecord, RunRecord
 from beliefrag.calibration import Artifact, load_artifact
-from beliefrag.fitting.states import State, Trajectory
-from beliefrag.method import Spent, Thresholds, correction_fits, legal_actions
-from beliefrag.tuning.recorded import Questions, Recorded
+from beliefrag.calibration.tuning.recorded import Questions, Recorded
+from beliefrag.policy import Spent, Thresholds, correction_fits, legal_actions
+from beliefrag.runs.record import DatasetRecord, RunRecord
+from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
 STEP = 1_000

@@ -14,11 +14,11 @@ from typing import Any
 
 import httpx2
 
-from beliefrag.assembly import Assembly, assemble
+from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.serve.http import Limits, Metrics, Server, Service, Site, create_app, listen
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
+from beliefrag.web.http import Limits, Metrics, Server, Service, Site, create_app, listen
 from tests.support.episodes import verdict
 
 PASSAGES = [

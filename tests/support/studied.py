@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.record import DatasetRecord, RunRecord
-from beliefrag.bench.results import Episode, EpisodeKey
-from beliefrag.fitting.states import State, Trajectory
-from beliefrag.method import Thresholds
+from beliefrag.policy import Thresholds
+from beliefrag.runs.record import DatasetRecord, RunRecord
+from beliefrag.runs.states import State, Trajectory
+from beliefrag.runs.store import Episode, EpisodeKey
 from beliefrag.studies.recording import Recording
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.partitions import Partition, partition
-from beliefrag.bench.setup import Wanted
+from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import load_artifact
+from beliefrag.calibration.artifact_file import write_artifact
 from beliefrag.cli import bench_run
-from beliefrag.fitting.writing import write_artifact
 from beliefrag.models.scripted import Scripted
 from beliefrag.retrieval import Bm25Index
+from beliefrag.runs.samples import Partition, partition
 from beliefrag.settings import Settings
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 
@@ -39,7 +39,7 @@ def survey(folder: Path, *methods: str, settings: Settings | None = None) -> Pat
     """The run of a survey over all questions, or of other methods."""
     data = folder / "north" if (folder / "north").exists() else write_dataset(folder, "north", questions=QUESTIONS)
     settings = settings or Settings(model=write_model(folder), verifier="structured", cache=False)
-    wanted = Wanted((data,), methods or ("survey",), judge=False)
+    wanted = RunSpec((data,), methods or ("survey",), judge=False)
     out = folder / "-".join(("run", *methods))
     assert bench_run.run(settings, wanted, out, at_once=8, dry_run=False, yes=True) == 0
     return out

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from beliefrag.view import ViewServer
+from beliefrag.web.view import ViewServer
 from tests.support.bench_runs import write_dataset
 
 SCRIPT = "<script>window.hacked = 1</script>"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.desk import CallRecorder, Desk
+from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.meter import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest
@@ -30,13 +30,13 @@ class Observed:
 
 async def observe(tmp_path: Path, form: str, *lines: dict[str, Any]) -> tuple[Observation, Observed]:
     kept = Observed()
-    desk = Desk(
+    calls = ModelCalls(
         Meter(script(tmp_path, *lines)),
         Prompts.load(),
         verifier_form(form),
         CallRecorder(lambda purpose: None, kept.finished),
     )
-    return await desk.verify(Question("Which?"), PASSAGES), kept
+    return await calls.verify(Question("Which?"), PASSAGES), kept
 
 
 def line(**reply: object) -> dict[str, Any]:
@@ -163,11 +163,13 @@ async def test_a_probe_that_is_neither_yes_nor_no_twice_gives_the_cautious_obser
 async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(tmp_path: Path) -> None:
     kept = Observed()
     meter = Meter(script(tmp_path, *helps(0.8, 0.2), *WHOLE))
-    desk = Desk(meter, Prompts.load(), verifier_form("probability"), CallRecorder(lambda purpose: None, kept.finished))
-    first = await desk.verify(Question("Which?"), PASSAGES)
+    calls = ModelCalls(
+        meter, Prompts.load(), verifier_form("probability"), CallRecorder(lambda purpose: None, kept.finished)
+    )
+    first = await calls.verify(Question("Which?"), PASSAGES)
     paid = meter.usage
-    assert await desk.verify(Question("Which?"), PASSAGES) == first
-    assert await desk.answer(Question("Which?"), PASSAGES) == "New York"
+    assert await calls.verify(Question("Which?"), PASSAGES) == first
+    assert await calls.answer(Question("Which?"), PASSAGES) == "New York"
     assert meter.usage == paid
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from beliefrag.bench.errors import DataError
-from beliefrag.bench.partitions import Partition, partition, sample
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
+from beliefrag.runs.errors import DataError
+from beliefrag.runs.samples import Partition, partition, sample
 
 __all__ = ["DataError", "Dataset", "Gold", "LabelledQuestion", "Partition", "partition", "sample"]

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beliefrag import loop
-from beliefrag.bench.errors import RunChanged, RunError
-from beliefrag.bench.injection import Injection
+from beliefrag.bench.perturbation import Injection
 from beliefrag.bench.questions import Dataset
-from beliefrag.bench.record import RunRecord, merged
-from beliefrag.bench.results import read_episodes
-from beliefrag.bench.setup import Wanted, set_up
+from beliefrag.bench.setup import RunSpec, set_up
+from beliefrag.engine import loop
 from beliefrag.errors import ModelError, ReplayMiss
 from beliefrag.models.cache import reply_key
-from beliefrag.models.likeness import same_probabilities
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.models.reply_diff import same_probabilities
+from beliefrag.runs.errors import RunChanged, RunError
+from beliefrag.runs.record import RunRecord, merged
+from beliefrag.runs.store import read_episodes
 from beliefrag.settings import Settings
 
 __all__ = ["Audit", "audit_run"]
@@ -82,7 +82,7 @@ async def audit_run(
         )
     audit = Audit()
     injection = run.injection or Injection()
-    wanted = Wanted(data, run.methods, own=own, seed=run.seed, judge=False, injection=injection, replay=True)
+    wanted = RunSpec(data, run.methods, own=own, seed=run.seed, judge=False, injection=injection, replay=True)
     setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
     merged(run, setup.record)
     finished = [key for key, episode in sorted(read_episodes(folder).items()) if episode.finished]

@@ -9,13 +9,13 @@ from typing import Any
 from beliefrag import events
 from beliefrag.bench.metrics import accepted
 from beliefrag.bench.questions import LabelledQuestion
-from beliefrag.desk import CallRecorder, Desk
+from beliefrag.engine.model_calls import CallRecorder, ModelCalls
+from beliefrag.engine.replies import Repairs, bare_answer
 from beliefrag.errors import BeliefRAGError, ReplyError
-from beliefrag.methods import SURVEYS
+from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.models.meter import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
-from beliefrag.prompts import Prompts, neutral
-from beliefrag.replies import Repairs, bare_answer
+from beliefrag.prompts import Prompts, escape
 from beliefrag.verifiers import verifier_form
 
 __all__ = ["Judge", "read_verdict"]
@@ -55,7 +55,7 @@ class Judge:
         steps = record["steps"]
         try:
             right = record["answer"] is not None and await self._ask(meter, record["answer"], labelled)
-            if record["method"] in SURVEYS:
+            if record["method"] in STATE_COLLECTORS:
                 steps = await self._tried(meter, steps, labelled, {record["answer"]: float(right)})
             correct = right
         except BeliefRAGError as failure:
@@ -86,13 +86,13 @@ class Judge:
 
     async def _ask(self, meter: Meter, answer: str, labelled: LabelledQuestion) -> bool:
         recorder = CallRecorder(lambda _: None, lambda *_: None)
-        desk = Desk(meter, self._prompts, verifier_form("structured"), recorder)
+        calls = ModelCalls(meter, self._prompts, verifier_form("structured"), recorder)
         fields = {
-            "question": neutral(labelled.question.text),
-            "golds": "; ".join(neutral(gold) for gold in accepted(labelled.gold)[:_SPELLINGS]),
-            "prediction": neutral(answer),
+            "question": escape(labelled.question.text),
+            "golds": "; ".join(escape(gold) for gold in accepted(labelled.gold)[:_SPELLINGS]),
+            "prediction": escape(answer),
         }
-        return await desk.ask("judge", "judge", fields, read_verdict)
+        return await calls.ask("judge", "judge", fields, read_verdict)
 
 
 def read_verdict(reply: ChatReply, repairs: Repairs) -> bool:

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from beliefrag.bench.results import Episode, EpisodeKey
+from beliefrag.bench.cost_hints import JUDGE, Figure, pace_of, typical
 from beliefrag.bench.setup import Setup
-from beliefrag.bench.typical import JUDGE, Figure, pace_of, typical
+from beliefrag.runs.store import Episode, EpisodeKey
 from beliefrag.types import Usage
 
 __all__ = ["Estimate", "Plan", "make_plan"]

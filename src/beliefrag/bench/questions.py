@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from beliefrag.bench.card import Card
-from beliefrag.bench.errors import DataError
+from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage, Question
 
 __all__ = ["Dataset", "Gold", "LabelledQuestion"]

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from beliefrag import loop
-from beliefrag.bench.episode import episode_record
-from beliefrag.bench.errors import RunError
-from beliefrag.bench.giving_up import Streak
+from beliefrag.bench.circuit_breaker import CircuitBreaker
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.plan import Plan
-from beliefrag.bench.results import Episode, EpisodeKey, EpisodeLog
+from beliefrag.bench.scoring import episode_record
 from beliefrag.bench.setup import Setup
+from beliefrag.engine import loop
 from beliefrag.events import Event
 from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever
+from beliefrag.runs.errors import RunError
+from beliefrag.runs.store import Episode, EpisodeKey, EpisodeLog
 
 __all__ = ["Runner", "Tally", "Watcher", "episodes_for"]
 
@@ -73,8 +73,8 @@ class Runner:
         self._at_once = at_once
         self._watcher = watcher
         self._patient = patient
-        self._failures = Streak()
-        self._unjudged = Streak()
+        self._failures = CircuitBreaker()
+        self._unjudged = CircuitBreaker()
         self._tally = Tally()
 
     def stop(self) -> None:

@@ -7,35 +7,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from beliefrag.assembly import guarantee_in_force
-from beliefrag.bench.cells import MEAN
 from beliefrag.bench.datasets import load_dataset
-from beliefrag.bench.errors import DataError
-from beliefrag.bench.injection import Injection, Injector, searched_passages
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.money import judge_price, model_price
-from beliefrag.bench.partitions import Partition, partition, sample
+from beliefrag.bench.perturbation import Injection, Injector, searched_passages
 from beliefrag.bench.questions import Dataset, LabelledQuestion
-from beliefrag.bench.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
 from beliefrag.calibration import Artifact, Circumstances, artifact_for, doubts, under_guarantee
-from beliefrag.controller import Method
+from beliefrag.engine.assembly import guarantee_in_force
+from beliefrag.engine.controller import Method
+from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.loop import Harness
-from beliefrag.method import ScoreScale, Thresholds
-from beliefrag.methods import CALIBRATED, METHODS, SURVEYS, method_named
+from beliefrag.methods import CALIBRATED, METHODS, STATE_COLLECTORS, method_named
 from beliefrag.methods.intervention import Intervened, Intervention
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.cache import Cache
 from beliefrag.models.retry import RetryPolicy
 from beliefrag.models.weights import missing_identity
 from beliefrag.paths import cache_dir
+from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.scale import score_scale
+from beliefrag.runs.cells import MEAN
+from beliefrag.runs.errors import DataError
+from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
+from beliefrag.runs.samples import Partition, partition, sample
 from beliefrag.settings import Settings
 from beliefrag.verifiers import verifier_form
 
-__all__ = ["Course", "Setup", "Wanted", "chosen_methods", "set_up"]
+__all__ = ["DatasetSetup", "RunSpec", "Setup", "chosen_methods", "set_up"]
 
 _ALL = "all"
 _PRIVATE_SETTINGS = {"base_url", "prompts"}
@@ -43,7 +43,7 @@ _PRIVATE_SETTINGS = {"base_url", "prompts"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunSpec:
     """What somebody wants to run."""
 
     data: tuple[Path, ...]
@@ -71,7 +71,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class DatasetSetup:
     """One dataset, ready to run: what its episodes share."""
 
     name: str
@@ -99,7 +99,7 @@ class Course:
 class Setup:
     """Everything opened."""
 
-    courses: Mapping[str, Course]
+    courses: Mapping[str, DatasetSetup]
     record: RunRecord
     judge: Judge | None
     models: tuple[ChatModel, ...]
@@ -131,7 +131,7 @@ def chosen_methods(names: str) -> tuple[str, ...]:
 
 def set_up(
     settings: Settings,
-    wanted: Wanted,
+    wanted: RunSpec,
     before: RunRecord | None = None,
     *,
     around: Callable[[ChatModel], ChatModel] = lambda model: model,
@@ -162,7 +162,7 @@ def set_up(
         here = Circumstances(model.identity, verifier.name, prompts.hashes(), Bm25Index.identity)
         artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
         thresholds = _held_to(settings, artifact, here, wanted)
-    courses: dict[str, Course] = {}
+    courses: dict[str, DatasetSetup] = {}
     records: dict[str, DatasetRecord] = {}
     for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
         if dataset.name == MEAN:
@@ -181,7 +181,7 @@ def set_up(
         index = Bm25Index.in_memory(searched_passages(dataset))
         scale = score_scale(index)
         questions = _chosen(dataset, wanted)
-        courses[dataset.name] = Course(
+        courses[dataset.name] = DatasetSetup(
             name=dataset.name,
             harness=Harness(model, index, prompts, verifier, settings.budget),
             methods={
@@ -226,20 +226,20 @@ def set_up(
 
 
 def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds: Thresholds) -> Method:
-    if name in SURVEYS:
+    if name in STATE_COLLECTORS:
         # A survey asks what every answer would be; holding one back would only lose it.
-        return SURVEYS[name](scale, replace(thresholds, least_answerability=None))
+        return STATE_COLLECTORS[name](scale, replace(thresholds, least_answerability=None))
     return method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
 
 
-def _intervened(method: Method, questions: Sequence[LabelledQuestion], wanted: Wanted, dataset: str) -> Method:
+def _intervened(method: Method, questions: Sequence[LabelledQuestion], wanted: RunSpec, dataset: str) -> Method:
     intervention = wanted.interventions.get(dataset)
     if intervention is None or method.name not in CALIBRATED:
         return method
     return Intervened(method, intervention, tuple(each.question for each in questions))
 
 
-def _held_to(settings: Settings, artifact: Artifact, here: Circumstances, wanted: Wanted) -> Thresholds:
+def _held_to(settings: Settings, artifact: Artifact, here: Circumstances, wanted: RunSpec) -> Thresholds:
     """The thresholds, with the one among them that keeps to the settings' largest error."""
     found = list(doubts(artifact, here))
     # The calibration is used as it is, for that is what such a run is about; but it promises nothing there.
@@ -251,7 +251,7 @@ def _held_to(settings: Settings, artifact: Artifact, here: Circumstances, wanted
     return under_guarantee(settings.thresholds, guarantee)
 
 
-def _chosen(dataset: Dataset, wanted: Wanted) -> Sequence[LabelledQuestion]:
+def _chosen(dataset: Dataset, wanted: RunSpec) -> Sequence[LabelledQuestion]:
     if wanted.splits:
         present = dataset.splits()
         # Benchmarks name their splits differently: each takes those that it has, and must have one.
@@ -262,7 +262,7 @@ def _chosen(dataset: Dataset, wanted: Wanted) -> Sequence[LabelledQuestion]:
     return sample(questions, wanted.n or len(questions), wanted.seed)
 
 
-def _open(settings: Settings, wanted: Wanted, before: str | None) -> ChatModel:
+def _open(settings: Settings, wanted: RunSpec, before: str | None) -> ChatModel:
     provider: ChatModel
     if wanted.replay and before is not None:
         provider = _Absent(before)

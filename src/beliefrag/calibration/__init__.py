@@ -2,9 +2,9 @@
 
 from beliefrag.calibration.abstention import guarantee_for, under_guarantee
 from beliefrag.calibration.artifact import Artifact, Calibration
-from beliefrag.calibration.choice import artifact_for, load_artifact, shipped_artifacts
 from beliefrag.calibration.guarantee import Guarantee
 from beliefrag.calibration.match import Circumstances, doubts, mismatches
+from beliefrag.calibration.select import artifact_for, load_artifact, shipped_artifacts
 
 __all__ = [
     "Artifact",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from beliefrag.calibration.artifact import Artifact
 from beliefrag.calibration.guarantee import Guarantee, target_words
 from beliefrag.errors import CalibrationError, SettingsError
-from beliefrag.method import Thresholds
+from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
 __all__ = ["guarantee_for", "under_guarantee"]

@@ -12,10 +12,10 @@ from pydantic_core import PydanticCustomError
 
 from beliefrag.calibration.fits import AnswerabilityFit, ValueFit
 from beliefrag.calibration.guarantee import Guarantee
-from beliefrag.calibration.partitions import held_out
 from beliefrag.calibration.report import FitReport
 from beliefrag.calibration.strict import Strict
-from beliefrag.method import Answerability, RetrievalValue, ScheduledValue, ScoreScale
+from beliefrag.policy import Answerability, RetrievalValue, ScheduledValue, ScoreScale
+from beliefrag.runs.partitions import held_out
 
 __all__ = ["Artifact", "Calibration"]
 

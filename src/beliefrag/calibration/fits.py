@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Tag, model_validator
 
 from beliefrag.calibration.strict import Strict
-from beliefrag.method import (
+from beliefrag.policy import (
     Answerability,
     FittedValue,
     IsotonicAnswerability,

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pydantic import Field
 
 from beliefrag.calibration.strict import Strict
-from beliefrag.method import Thresholds
+from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
 __all__ = ["Guarantee", "target_words"]

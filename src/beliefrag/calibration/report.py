@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beliefrag.calibration.strict import Strict
-from beliefrag.method import ScoreScale
+from beliefrag.policy import ScoreScale
 
 __all__ = [
     "AnswerabilityReport",

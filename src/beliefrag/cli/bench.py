@@ -75,8 +75,8 @@ def run(
 
     Example: beliefrag bench run --data hotpotqa --methods static,beliefrag --n 100 --out runs/first
     """
-    from beliefrag.bench.injection import Injection
-    from beliefrag.bench.setup import Wanted, chosen_methods
+    from beliefrag.bench.perturbation import Injection
+    from beliefrag.bench.setup import RunSpec, chosen_methods
     from beliefrag.cli.bench_run import run as run_
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.settings import load_settings
@@ -101,7 +101,7 @@ def run(
     run_options.one_judge(no_judge, judge_model, judge_base_url)
     injection = Injection(noise, counterfactual, seed)
     folders, own = labelled_questions(data, questions, docs, further)
-    wanted = Wanted(
+    wanted = RunSpec(
         data=folders,
         methods=chosen_methods(methods),
         own=own,
@@ -135,11 +135,11 @@ def report(
 
     Example: beliefrag bench report runs/first
     """
-    from beliefrag.bench.report import HEADINGS, costs, mean_notes, rows, write_report
-    from beliefrag.bench.summary import summarise
     from beliefrag.cli.notices import say
     from beliefrag.cli.safe import shown
     from beliefrag.cli.terminal import print_table
+    from beliefrag.report import HEADINGS, costs, mean_notes, rows, write_report
+    from beliefrag.runs.summary import summarise
 
     summary = summarise(run)
     # The files come first: whoever reads only the first lines of the output still gets all of them.
@@ -173,11 +173,11 @@ def compare(
 
     Example: beliefrag bench compare runs/first beliefrag iterative
     """
-    from beliefrag.bench.comparison import compare_methods, lacking
-    from beliefrag.bench.record import RunRecord
-    from beliefrag.bench.results import read_episodes
     from beliefrag.cli.bench_comparison import print_comparison
     from beliefrag.cli.notices import say
+    from beliefrag.runs.paired import compare_methods, lacking
+    from beliefrag.runs.record import RunRecord
+    from beliefrag.runs.store import read_episodes
 
     record, episodes = RunRecord.read(run), read_episodes(run).values()
     if words := lacking(record, episodes, first, second):

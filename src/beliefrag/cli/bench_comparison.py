@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beliefrag.bench.cells import MEASURES
-from beliefrag.bench.comparison import DatasetComparison
-from beliefrag.bench.statistics import Difference
 from beliefrag.cli.notices import say
 from beliefrag.cli.terminal import print_table
 from beliefrag.methods import TITLES
+from beliefrag.runs.cells import MEASURES
+from beliefrag.runs.paired import DatasetComparison
+from beliefrag.runs.statistics import Difference
 
 __all__ = ["print_comparison"]
 

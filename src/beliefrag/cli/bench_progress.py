@@ -12,12 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from beliefrag.bench.plan import Plan
-from beliefrag.bench.results import Episode, EpisodeKey
 from beliefrag.bench.runner import Watcher
 from beliefrag.cli.notices import say
 from beliefrag.cli.safe import shown
 from beliefrag.cli.terminal import is_screen, open_console
 from beliefrag.methods import TITLES
+from beliefrag.runs.store import Episode, EpisodeKey
 
 __all__ = ["watching"]
 

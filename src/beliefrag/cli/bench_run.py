@@ -13,18 +13,18 @@ from pathlib import Path
 
 import typer
 
-from beliefrag.bench.errors import RunError
 from beliefrag.bench.money import in_dollars
 from beliefrag.bench.plan import Plan, make_plan
-from beliefrag.bench.record import RUN_FILE, RunRecord, merged
-from beliefrag.bench.results import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes
 from beliefrag.bench.runner import Runner, Tally, Watcher, episodes_for
-from beliefrag.bench.setup import Setup, Wanted, set_up
+from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.cli.bench_progress import watching
 from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
 from beliefrag.cli.notices import say
 from beliefrag.cli.opening import busy
-from beliefrag.methods import CALIBRATED, SURVEYS, TITLES
+from beliefrag.methods import CALIBRATED, STATE_COLLECTORS, TITLES
+from beliefrag.runs.errors import RunError
+from beliefrag.runs.record import RUN_FILE, RunRecord, merged
+from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes
 from beliefrag.settings import Settings
 from beliefrag.types import Usage
 
@@ -40,7 +40,7 @@ class Prepared:
     """A run that is opened and planned, and not begun."""
 
     setup: Setup
-    wanted: Wanted
+    wanted: RunSpec
     out: Path
     record: RunRecord
     plan: Plan
@@ -51,7 +51,7 @@ class Prepared:
         await self.setup.aclose()
 
 
-def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, dry_run: bool, yes: bool) -> int:
+def run(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | None, dry_run: bool, yes: bool) -> int:
     """Runs what is wanted, and gives the exit code."""
     prepared = prepare(settings, wanted, out, at_once=at_once)
     tell(prepared)
@@ -63,7 +63,7 @@ def run(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None, d
     return carry_out(prepared)
 
 
-def prepare(settings: Settings, wanted: Wanted, out: Path, *, at_once: int | None) -> Prepared:
+def prepare(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | None) -> Prepared:
     """Opens what a run needs, holds it against what there is of the run, and plans the rest. Nothing is written."""
     before = _earlier(out)
     with busy("opening datasets and model"):
@@ -162,7 +162,7 @@ def tell(prepared: Prepared) -> None:
             "questions: BeliefRAG's numbers will flatter it"
         )
     largest = setup.record.settings.get("max_error")
-    if largest is not None and not {*CALIBRATED, *SURVEYS}.intersection(wanted.methods):
+    if largest is not None and not {*CALIBRATED, *STATE_COLLECTORS}.intersection(wanted.methods):
         keeping = ", ".join(TITLES[name] for name in sorted(CALIBRATED))
         say(f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it")
     if plan.left and (changed := _other_versions(record.versions, setup.record.versions)):
@@ -208,7 +208,7 @@ def agreed(calls: int, *, replay: bool) -> bool:
     return typer.confirm("Run it?", default=True, err=True)
 
 
-def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: Wanted) -> int:
+def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: RunSpec) -> int:
     if wanted.replay:
         say(f"{setup.missing_keys:,} keys are missing from the cache")
     resume = f"go on with: {shlex.join(['beliefrag', *sys.argv[1:]])}"

@@ -75,13 +75,13 @@ def audit(
     """
     import asyncio
 
-    from beliefrag.bench.another_version import settings_of
     from beliefrag.bench.audit import audit_run
-    from beliefrag.bench.record import RunRecord
     from beliefrag.cli.opening import busy
     from beliefrag.cli.terminal import print_table
     from beliefrag.models import compose, open_provider
     from beliefrag.models.retry import RetryPolicy
+    from beliefrag.runs.compatibility import settings_of
+    from beliefrag.runs.record import RunRecord
 
     folders, own = labelled_questions(data, questions, docs, None)
     typed = {"model": model, "base_url": base_url, "prompts": prompts}

@@ -62,11 +62,11 @@ def fit(
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
+    from beliefrag.calibration.artifact_file import write_artifact
+    from beliefrag.calibration.collection import collect, label_named
+    from beliefrag.calibration.fit import fit_artifact
     from beliefrag.cli.calibration_view import print_artifact
     from beliefrag.cli.notices import say
-    from beliefrag.fitting.collection import collect, label_named
-    from beliefrag.fitting.fit import fit_artifact
-    from beliefrag.fitting.writing import write_artifact
 
     wanted = label_named(label) if label else None
     path = out or runs[0] / "calibration.json"
@@ -154,11 +154,11 @@ def compare(
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
     from beliefrag.calibration import load_artifact, mismatches
+    from beliefrag.calibration.artifact_comparison import compare_artifacts
+    from beliefrag.calibration.collection import collect, label_named
     from beliefrag.cli.calibration_comparison import print_comparison, print_side_by_side
     from beliefrag.cli.notices import say
     from beliefrag.errors import SettingsError
-    from beliefrag.fitting.collection import collect, label_named
-    from beliefrag.fitting.comparison import compare_artifacts
 
     one, other = load_artifact(first), load_artifact(second)
     if label and not states:

@@ -34,11 +34,11 @@ def check(
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
     from beliefrag.calibration import load_artifact, mismatches
+    from beliefrag.calibration.collection import collect, label_named
+    from beliefrag.calibration.unseen import check_artifact
     from beliefrag.cli.calibration_view import print_quality
     from beliefrag.cli.notices import say
     from beliefrag.cli.terminal import print_table
-    from beliefrag.fitting.collection import collect, label_named
-    from beliefrag.fitting.unseen import check_artifact
 
     fitted = load_artifact(artifact)
     wanted = label_named(label) if label else None

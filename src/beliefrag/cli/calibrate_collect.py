@@ -11,7 +11,7 @@ from beliefrag.cli import options, run_options
 from beliefrag.cli.labelled_questions import Questions, labelled_questions
 
 if TYPE_CHECKING:
-    from beliefrag.bench.partitions import Partition
+    from beliefrag.runs.samples import Partition
 
 __all__ = ["collect"]
 
@@ -66,7 +66,7 @@ def collect(
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """
-    from beliefrag.bench.setup import Wanted
+    from beliefrag.bench.setup import RunSpec
     from beliefrag.cli.bench_run import run as run_
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.settings import load_settings
@@ -82,7 +82,7 @@ def collect(
     settings = load_settings(typed, config=config).settings
     run_options.one_judge(no_judge, judge_model, judge_base_url)
     folders, own = labelled_questions(data, questions, docs, further)
-    wanted = Wanted(
+    wanted = RunSpec(
         data=folders,
         methods=("survey", "survey_uncorrected") if uncorrected else ("survey",),
         own=own,
@@ -107,7 +107,7 @@ def collect(
 
 
 def _part(name: str) -> Partition:
-    from beliefrag.bench.partitions import Partition
+    from beliefrag.runs.samples import Partition
 
     try:
         return Partition(name)
@@ -117,9 +117,9 @@ def _part(name: str) -> Partition:
 
 def _tell(out: Path) -> None:
     """What there is to fit on, by part."""
+    from beliefrag.calibration.overview import HEADINGS, overview
     from beliefrag.cli.terminal import print_table
-    from beliefrag.fitting.overview import HEADINGS, overview
-    from beliefrag.fitting.states import read_trajectories
+    from beliefrag.runs.states import read_trajectories
 
     _, trajectories = read_trajectories(out)
     print_table(HEADINGS, overview(trajectories))

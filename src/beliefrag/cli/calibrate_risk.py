@@ -13,7 +13,7 @@ from beliefrag.cli import options
 
 if TYPE_CHECKING:
     from beliefrag.calibration import Guarantee
-    from beliefrag.fitting.risk_points import RiskPoints
+    from beliefrag.calibration.risk_points import RiskPoints
 
 __all__ = ["risk"]
 
@@ -54,13 +54,13 @@ def risk(
 
     Example: beliefrag calibrate risk mine.json runs/survey --max-error 0.1 --max-error 0.2
     """
+    from beliefrag.calibration.artifact_file import write_artifact
+    from beliefrag.calibration.collection import collect, label_named
+    from beliefrag.calibration.risk_guarantees import artifact_of_run, guarantees_from, with_guarantees
+    from beliefrag.calibration.risk_points import risk_points
     from beliefrag.cli.notices import say
     from beliefrag.errors import SettingsError
-    from beliefrag.fitting.collection import collect, label_named
-    from beliefrag.fitting.risk_guarantees import artifact_of_run, guarantees_from, with_guarantees
-    from beliefrag.fitting.risk_points import risk_points
-    from beliefrag.fitting.writing import write_artifact
-    from beliefrag.method import ScoreScale
+    from beliefrag.policy import ScoreScale
     from beliefrag.settings import load_settings
 
     targets = sorted(set(max_error))
@@ -136,8 +136,8 @@ def _print(guarantees: Sequence[Guarantee], found: RiskPoints) -> None:
 
 def _draw(found: RiskPoints, guarantees: Sequence[Guarantee], file: Path) -> Sequence[Path]:
     from beliefrag.calibration.risk import risk_coverage
+    from beliefrag.calibration.risk_figure import draw_risk_coverage
     from beliefrag.cli.notices import say
-    from beliefrag.fitting.risk_figure import draw_risk_coverage
 
     if not len(found.points.probability):
         say("no curve: the policy declines every question")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import typer
 
 from beliefrag.calibration import Artifact
+from beliefrag.calibration.artifact_comparison import BIASED, Comparison
 from beliefrag.cli.calibration_view import between, facts
 from beliefrag.cli.notices import say
 from beliefrag.cli.terminal import print_table
-from beliefrag.fitting.comparison import BIASED, Comparison
 
 __all__ = ["print_comparison", "print_side_by_side"]
 

@@ -67,8 +67,8 @@ def list_(
 ) -> None:
     """List the datasets in a folder, or the published formats that can be imported."""
     from beliefrag.bench.datasets import FORMATS, is_dataset, load_dataset
-    from beliefrag.bench.errors import DataError
     from beliefrag.cli.terminal import print_table
+    from beliefrag.runs.errors import DataError
 
     if folder is None:
         rows = [
@@ -109,9 +109,9 @@ def check(
 ) -> None:
     """Read datasets whole: every line, ids, supporting passages and hashes. Exits with 1 if one is not in order."""
     from beliefrag.bench.datasets import load_dataset
-    from beliefrag.bench.errors import DataError
     from beliefrag.cli.exits import FAILED
     from beliefrag.cli.terminal import print_table
+    from beliefrag.runs.errors import DataError
 
     rows = []
     for folder in folders:

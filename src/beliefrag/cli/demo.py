@@ -45,13 +45,13 @@ def demo(
     """
     import asyncio
 
-    from beliefrag.assembly import assemble
     from beliefrag.cli.episode import play
     from beliefrag.cli.exits import exit_code
     from beliefrag.cli.opening import busy
     from beliefrag.cli.showing import choose_display, tell_failure
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.demo import load_passages, load_questions
+    from beliefrag.engine.assembly import assemble
     from beliefrag.settings import load_settings
 
     questions = load_questions()

@@ -7,15 +7,15 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from beliefrag import loop
-from beliefrag.assembly import Assembly
 from beliefrag.cli.trace import Trace
+from beliefrag.engine import loop
+from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
 from beliefrag.types import Question
 
 if TYPE_CHECKING:
-    from beliefrag.telemetry.spans import EpisodeSpans
+    from beliefrag.integrations.otel.spans import EpisodeSpans
 
 __all__ = ["Display", "play"]
 

@@ -52,7 +52,7 @@ def labelled_questions(
 
 
 def _own(questions: Path, docs: list[Path]) -> Dataset:
-    from beliefrag.bench.datasets.own import own_dataset
+    from beliefrag.bench.datasets.user_questions import own_dataset
     from beliefrag.cli.opening import busy
     from beliefrag.paths import cache_dir
     from beliefrag.retrieval import docs_index

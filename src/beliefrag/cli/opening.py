@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from beliefrag.assembly import Assembly, assemble
 from beliefrag.cli.index_progress import watching
 from beliefrag.cli.notices import say
 from beliefrag.cli.terminal import is_screen, open_console
+from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.retrieval import IndexReport
 from beliefrag.settings import Settings
 

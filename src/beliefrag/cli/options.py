@@ -12,7 +12,7 @@ import typer
 from beliefrag.cli.notices import debug
 
 if TYPE_CHECKING:
-    from beliefrag.telemetry import Tracing
+    from beliefrag.integrations.otel import Tracing
 
 __all__ = [
     "BaseUrl",
@@ -193,7 +193,7 @@ def tracing(otel: bool, otel_text: bool) -> Iterator[Tracing | None]:
     if not otel:
         yield None
         return
-    from beliefrag.telemetry import open_tracing  # noqa: PLC0415 - only who asks for it waits for it
+    from beliefrag.integrations.otel import open_tracing  # noqa: PLC0415 - only who asks for it waits for it
 
     opened = open_tracing(text=otel_text)
     try:

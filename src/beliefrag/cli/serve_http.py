@@ -103,8 +103,8 @@ def http(
     from dataclasses import replace
 
     from beliefrag.cli.opening import open_for_question
-    from beliefrag.serve.http import Limits, Metrics, Service, Site, create_app, json_log, listen, read_token, serve
     from beliefrag.settings import load_settings
+    from beliefrag.web.http import Limits, Metrics, Service, Site, create_app, json_log, listen, read_token, serve
 
     paths = options.all_docs(docs, further)
     typed = options.as_settings(

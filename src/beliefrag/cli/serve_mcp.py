@@ -89,9 +89,9 @@ def mcp(
     from dataclasses import replace
 
     from beliefrag.cli.opening import open_for_question
-    from beliefrag.serve.http import Limits, Service, json_log, listen, read_token
-    from beliefrag.serve.mcp import serve_mcp_http, serve_mcp_stdio
     from beliefrag.settings import load_settings
+    from beliefrag.web.http import Limits, Service, json_log, listen, read_token
+    from beliefrag.web.mcp import serve_mcp_http, serve_mcp_stdio
 
     network = {"--host": host, "--port": port, "--token-file": token_file, "--allowed-host": allowed_host}
     unused = [name for name, value in (network | {"--grace": grace}).items() if value is not None]

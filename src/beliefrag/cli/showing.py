@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from beliefrag.assembly import Assembly
 from beliefrag.cli.episode import Display
 from beliefrag.cli.lines import LineDisplay
 from beliefrag.cli.live import LiveDisplay
@@ -13,6 +12,7 @@ from beliefrag.cli.safe import shown
 from beliefrag.cli.terminal import is_screen, open_console
 from beliefrag.cli.trace import json_line
 from beliefrag.cli.wording import calibration_words
+from beliefrag.engine.assembly import Assembly
 from beliefrag.outcome import Abstained, Failed, Stopped
 from beliefrag.result import Result
 from beliefrag.settings import Settings

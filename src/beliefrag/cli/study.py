@@ -11,7 +11,7 @@ from beliefrag.cli import options, run_options
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
-    from beliefrag.studies.study import Asked
+    from beliefrag.studies.study import StudyOptions
 
 __all__ = ["study"]
 
@@ -103,7 +103,7 @@ def study(
 
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
-    from beliefrag.bench.setup import Wanted
+    from beliefrag.bench.setup import RunSpec
     from beliefrag.cli.study_making import make_studies
     from beliefrag.cli.study_runs import Making, Sources
     from beliefrag.cli.weights import ensure_weights
@@ -147,7 +147,7 @@ def study(
         ensure_weights(settings.model, agreed=yes)
         if judge_model:
             ensure_weights(judge_model, agreed=yes)
-    wanted = Wanted(
+    wanted = RunSpec(
         data=(),
         methods=(),
         n=n,
@@ -163,14 +163,14 @@ def study(
     raise typer.Exit(make_studies(chosen, asked, Sources.open(from_ or (), folders), making, one=len(chosen) == 1))
 
 
-def _asked(settings: Settings, *, label: str, methods: str | None, of: str) -> Asked:
+def _asked(settings: Settings, *, label: str, methods: str | None, of: str) -> StudyOptions:
     from beliefrag.bench.setup import chosen_methods
-    from beliefrag.fitting.collection import label_named
+    from beliefrag.calibration.collection import label_named
     from beliefrag.models import default_verifier
-    from beliefrag.studies.study import Asked
+    from beliefrag.studies.study import StudyOptions
 
     named = chosen_methods(methods) if methods else None
-    return Asked(
+    return StudyOptions(
         label=label_named(label),
         of=chosen_methods(of)[0],
         methods=named,

@@ -16,13 +16,13 @@ from beliefrag.paths import cache_dir
 from beliefrag.studies.catalogue import STUDIES
 from beliefrag.studies.errors import StudyError
 from beliefrag.studies.files import write_index, write_study
-from beliefrag.studies.need import refuse_idle, shared
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.required_runs import refuse_idle, shared
+from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = ["make_studies"]
 
 
-def make_studies(studies: Sequence[Study], asked: Asked, sources: Sources, making: Making, *, one: bool) -> int:
+def make_studies(studies: Sequence[Study], asked: StudyOptions, sources: Sources, making: Making, *, one: bool) -> int:
     """Makes them, and gives the exit code.
 
     Args:

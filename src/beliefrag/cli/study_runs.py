@@ -10,17 +10,17 @@ from pathlib import Path
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.questions import Dataset
-from beliefrag.bench.record import RUN_FILE, RunRecord
-from beliefrag.bench.setup import Wanted
+from beliefrag.bench.setup import RunSpec
 from beliefrag.cli.bench_run import Prepared, agreed, amount, carry_out, duration, prepare, tell
 from beliefrag.cli.exits import INTERRUPTED, OK
 from beliefrag.cli.notices import say
 from beliefrag.cli.opening import busy
+from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.settings import Settings
 from beliefrag.studies.errors import StudyError
-from beliefrag.studies.need import NeededRun, changed, shared, stand_ins
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.required_runs import RequiredRun, changed, shared, stand_ins
+from beliefrag.studies.study import Study, StudyOptions
 from beliefrag.types import Usage
 
 __all__ = ["Making", "Sources", "made", "missing"]
@@ -42,7 +42,7 @@ class Sources:
         with busy("reading datasets"):
             return cls({str(path): RunRecord.read(path) for path in runs}, tuple(map(load_dataset, data)))
 
-    def datasets_for(self, need: NeededRun) -> tuple[Dataset, ...]:
+    def datasets_for(self, need: RequiredRun) -> tuple[Dataset, ...]:
         """The datasets that a needed run is made on."""
         return tuple(dataset for dataset in self.datasets if need.kind.has(dataset))
 
@@ -52,7 +52,7 @@ class Making:
     """How runs are made."""
 
     settings: Settings
-    wanted: Wanted
+    wanted: RunSpec
     """Questions, seed, splits, judge and replay; methods and datasets are those of each need."""
     out: Path
     at_once: int | None
@@ -60,7 +60,7 @@ class Making:
     yes: bool
 
 
-def missing(study: Study, asked: Asked, sources: Sources) -> str:
+def missing(study: Study, asked: StudyOptions, sources: Sources) -> str:
     """Why a study cannot be made from these sources; empty where it can."""
     needs = shared(study.needs(asked))
     there = stand_ins(needs, sources.runs)
@@ -71,7 +71,7 @@ def missing(study: Study, asked: Asked, sources: Sources) -> str:
     return ""
 
 
-def made(needs: Iterable[NeededRun], sources: Sources, making: Making) -> tuple[dict[str, Recording] | None, int]:
+def made(needs: Iterable[RequiredRun], sources: Sources, making: Making) -> tuple[dict[str, Recording] | None, int]:
     """The recordings of all needed runs and an exit code; None in place of them where there is nothing to study yet.
 
     Runs that are made go into one folder for all studies, and go on where they were.
@@ -106,7 +106,7 @@ def made(needs: Iterable[NeededRun], sources: Sources, making: Making) -> tuple[
     return recordings, code
 
 
-def _previewed(need: NeededRun, sources: Sources, making: Making, there: Mapping[str, Path]) -> Plan:
+def _previewed(need: RequiredRun, sources: Sources, making: Making, there: Mapping[str, Path]) -> Plan:
     """Says what is ahead in one run. It is closed again: many open runs would hold many indexes in memory."""
     say(f"run {need.name}:")
     prepared = _prepared(need, sources, making, _begun(need, making, there))
@@ -118,7 +118,7 @@ def _previewed(need: NeededRun, sources: Sources, making: Making, there: Mapping
 
 
 def _carried_out(
-    need: NeededRun, plan: Plan, sources: Sources, making: Making, recordings: Mapping[str, Recording]
+    need: RequiredRun, plan: Plan, sources: Sources, making: Making, recordings: Mapping[str, Recording]
 ) -> int:
     if not plan.left:
         return OK
@@ -126,7 +126,7 @@ def _carried_out(
     return carry_out(_prepared(need, sources, making, recordings))
 
 
-def _prepared(need: NeededRun, sources: Sources, making: Making, recordings: Mapping[str, Recording]) -> Prepared:
+def _prepared(need: RequiredRun, sources: Sources, making: Making, recordings: Mapping[str, Recording]) -> Prepared:
     datasets = sources.datasets_for(need)
     interventions = {}
     # A plan does not depend on an intervention, and is made before the recordings of earlier runs are there.
@@ -143,7 +143,7 @@ def _prepared(need: NeededRun, sources: Sources, making: Making, recordings: Map
     return prepare(changed(making.settings, need), wanted, _folder(need, making), at_once=making.at_once)
 
 
-def _begun(need: NeededRun, making: Making, there: Mapping[str, Path]) -> dict[str, Recording]:
+def _begun(need: RequiredRun, making: Making, there: Mapping[str, Path]) -> dict[str, Recording]:
     """What there is of the runs that a run looks at, where it has begun: what goes on is held against it."""
     folders = {name: there.get(name, making.out / _RUNS / name) for name in need.after}
     if not all((folder / RUN_FILE).exists() for folder in (*folders.values(), _folder(need, making))):
@@ -151,7 +151,7 @@ def _begun(need: NeededRun, making: Making, there: Mapping[str, Path]) -> dict[s
     return {name: Recording.read(folder) for name, folder in folders.items()}
 
 
-def _read(need: NeededRun, making: Making, there: Mapping[str, Path]) -> Recording:
+def _read(need: RequiredRun, making: Making, there: Mapping[str, Path]) -> Recording:
     # A run that was made for the need has no other datasets than it should; of an existing one some may not count.
     return Recording.read(there[need.name], need.kind) if need.name in there else Recording.read(_folder(need, making))
 
@@ -173,5 +173,5 @@ def _sum(usages: Iterable[Usage]) -> Usage:
     return Usage(**{name: sum(getattr(u, name) for u in each) for name in ("calls", "tokens_in", "tokens_out")})
 
 
-def _folder(need: NeededRun, making: Making) -> Path:
+def _folder(need: RequiredRun, making: Making) -> Path:
     return making.out / _RUNS / need.name

@@ -10,8 +10,8 @@ import typer
 from beliefrag.cli import options
 
 if TYPE_CHECKING:
-    from beliefrag.fitting.states import Label
-    from beliefrag.tuning import Goal, Grid, Tuning
+    from beliefrag.calibration.tuning import Goal, Grid, Tuning
+    from beliefrag.runs.states import Label
 
 __all__ = ["tune"]
 
@@ -101,12 +101,12 @@ def tune(
     import os
 
     from beliefrag.calibration import artifact_for, doubts
+    from beliefrag.calibration.tuning import read_recorded
+    from beliefrag.calibration.tuning import tune as tune_
     from beliefrag.cli.exits import FAILED
     from beliefrag.cli.opening import busy
     from beliefrag.paths import cache_dir
     from beliefrag.settings import load_settings
-    from beliefrag.tuning import read_recorded
-    from beliefrag.tuning import tune as tune_
 
     label = _measure(measure)
     grid, goal = _grid(answer, retrieval_value, novelty, corrections), _goal(max_tokens, min_f1)
@@ -119,7 +119,7 @@ def tune(
         tuning = tune_(recorded, artifact, grid=grid, goal=goal, doubts=doubts(artifact, here))
     # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
     os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
-    from beliefrag.tuning.files import write_tuning
+    from beliefrag.calibration.tuning.files import write_tuning
 
     with busy("drawing"):
         written = write_tuning(tuning, out or run / "tune")
@@ -129,10 +129,10 @@ def tune(
 
 
 def _show(tuning: Tuning, written: list[Path]) -> None:
+    from beliefrag.calibration.tuning import wording as words
     from beliefrag.cli.notices import say
     from beliefrag.cli.safe import shown
     from beliefrag.cli.terminal import print_table
-    from beliefrag.tuning import words
 
     typer.echo(shown(words.first_line(tuning)))
     for note in tuning.notes:
@@ -162,8 +162,8 @@ def _show(tuning: Tuning, written: list[Path]) -> None:
 
 
 def _goal(max_tokens: float | None, min_f1: float | None) -> Goal | None:
+    from beliefrag.calibration.tuning import Goal
     from beliefrag.errors import SettingsError
-    from beliefrag.tuning import Goal
 
     if max_tokens is None and min_f1 is None:
         return None
@@ -173,7 +173,7 @@ def _goal(max_tokens: float | None, min_f1: float | None) -> Goal | None:
 
 
 def _grid(answer: str | None, retrieval_value: str | None, novelty: str | None, corrections: str | None) -> Grid:
-    from beliefrag.tuning import Grid
+    from beliefrag.calibration.tuning import Grid
 
     return Grid(
         answer=_numbers("--answer", answer),
@@ -213,7 +213,7 @@ def _switches(text: str | None) -> tuple[bool, ...] | None:
 
 def _measure(name: str) -> Label:
     from beliefrag.errors import SettingsError
-    from beliefrag.fitting.states import LABELS
+    from beliefrag.runs.states import LABELS
 
     for label in LABELS:
         if label == name:

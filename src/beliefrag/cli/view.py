@@ -11,7 +11,7 @@ from beliefrag.cli import options
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
-    from beliefrag.view import RunSource, TraceSource
+    from beliefrag.web.view import RunSource, TraceSource
 
 __all__ = ["view"]
 
@@ -58,7 +58,7 @@ def view(
     """
     from beliefrag.cli.opening import busy
     from beliefrag.cli.viewing import show_page, stay
-    from beliefrag.view import RunSource, ViewServer, open_source
+    from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:
         raise typer.BadParameter("it goes with --export, which is missing", param_hint="--episode")
@@ -80,7 +80,7 @@ def view(
 
 
 def _export(source: RunSource | TraceSource, number: int, file: Path) -> None:
-    from beliefrag.view import export_page
+    from beliefrag.web.view import export_page
 
     page = export_page(source.episode(number), source.prompts(number))
     try:

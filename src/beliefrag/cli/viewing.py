@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from types import TracebackType
 
-from beliefrag.assembly import Assembly
 from beliefrag.cli.episode import Display
 from beliefrag.cli.notices import say
+from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
-from beliefrag.view import LiveSource, ViewServer, thresholds_in_force
+from beliefrag.web.view import LiveSource, ViewServer, thresholds_in_force
 
 __all__ = ["Watched", "show_page", "stay", "watched"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from beliefrag import events
 from beliefrag.calibration import Artifact
+from beliefrag.engine.replies import REPAIRS
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-from beliefrag.replies import REPAIRS
 from beliefrag.types import Belief, Passage, Usage
 
 __all__ = ["Row", "belief_items", "calibration_words", "effect", "percent", "summary", "waiting_for"]

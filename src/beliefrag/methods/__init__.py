@@ -1,4 +1,4 @@
-"""The methods: one file each, all on the protocol in `beliefrag.controller`.
+"""The methods: one file each, all on the protocol in `beliefrag.engine.controller`.
 
 Apart from BeliefRAG they are variants for the common harness, made to compare ways to control retrieval with
 everything else equal; docs/methods.md says how each differs from the system that it is named after.
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from beliefrag.calibration import Calibration
-from beliefrag.controller import Method
+from beliefrag.engine.controller import Method
 from beliefrag.errors import CalibrationError, SettingsError
-from beliefrag.method import Thresholds
 from beliefrag.methods.adaptive_k import AdaptiveK
 from beliefrag.methods.adaptive_rag import AdaptiveRag
 from beliefrag.methods.beliefrag import BeliefRAGMethod
@@ -22,15 +21,16 @@ from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.no_rag import NoRag
 from beliefrag.methods.rl_search import RlSearch
 from beliefrag.methods.self_rag import SelfRag
+from beliefrag.methods.state_collector import STATE_COLLECTORS
 from beliefrag.methods.static import Static
-from beliefrag.methods.survey import SURVEYS
 from beliefrag.methods.uncertainty_gate import UncertaintyGate
+from beliefrag.policy import Thresholds
 
 __all__ = [
     "CALIBRATED",
     "METHODS",
     "NEED_LOGPROBS",
-    "SURVEYS",
+    "STATE_COLLECTORS",
     "TITLES",
     "AdaptiveK",
     "AdaptiveRag",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
 __all__ = ["AdaptiveK", "LargestDrop"]
@@ -53,7 +53,7 @@ class AdaptiveK:
         """This very object: it has nothing to remember."""
         return self
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         """Looks at nothing."""
         return Measurement()
 

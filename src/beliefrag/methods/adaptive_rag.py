@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, Method, View
-from beliefrag.desk import Desk
+from beliefrag.engine.controller import Controller, Measurement, Method, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.replies import Repairs, one_line
 from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods.decisions import can_search
 from beliefrag.methods.iterative import Iterative
-from beliefrag.methods.moves import can_search
 from beliefrag.methods.no_rag import NoRag
 from beliefrag.methods.static import Static
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import neutral
-from beliefrag.replies import Repairs, one_line
+from beliefrag.prompts import escape
 from beliefrag.types import Decision
 
 __all__ = ["AdaptiveRag"]
@@ -43,22 +43,22 @@ class _Controller:
     def __init__(self) -> None:
         self._route: Controller | None = None
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if self._route is None:
-            self._route = await _route(view, desk)
-        return await self._route.measure(view, desk)
+            self._route = await _route(view, calls)
+        return await self._route.measure(view, calls)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         assert self._route is not None
         return self._route.decide(view, measurement)
 
 
-async def _route(view: View, desk: Desk) -> Controller:
+async def _route(view: View, calls: ModelCalls) -> Controller:
     # Where nothing can be searched all routes are one, and asking would be money thrown away.
     if not can_search(view):
         return Static().begin()
     try:
-        return await desk.ask("router", "router", {"question": neutral(view.question.text)}, _read_route)
+        return await calls.ask("router", "router", {"question": escape(view.question.text)}, _read_route)
     except UnreadableReply:
         return Static().begin()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from beliefrag.calibration import Calibration
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
-from beliefrag.method import (
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.policy import (
     NOTHING_OBSERVED,
     PRIOR,
     UNSURE,
@@ -48,13 +48,13 @@ class _Controller:
         self._seen: tuple[str, ...] = ()
         self._observation: Observation = NOTHING_OBSERVED
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
-        await self._observe(view, desk)
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        await self._observe(view, calls)
         x = measure(
             self._observation,
             relevance=relevance(view.scores, self._calibration.score_scale, view.budget.top_k),
             novelty=view.novelty,
-            cost=cost(desk.usage.tokens, view.budget.tokens),
+            cost=cost(calls.usage.tokens, view.budget.tokens),
         )
         # With no evidence there is nothing to update on: the belief stays, apart from what was spent.
         self._belief = update(self._belief, x) if view.passages else replace(self._belief, cost=x.cost)
@@ -74,13 +74,13 @@ class _Controller:
         draft = self._observation.draft
         return Attempt(draft) if draft is not None and view.verifier_window == view.answer_window else None
 
-    async def _observe(self, view: View, desk: Desk) -> None:
+    async def _observe(self, view: View, calls: ModelCalls) -> None:
         """Asks the verifier, unless the evidence is what it saw last or there is none (SPEC 2)."""
         ids = tuple(passage.id for passage in view.passages)
         if ids == self._seen:
             return
         self._seen = ids
-        self._observation = await desk.verify(view.question, view.verifier_window) if ids else NOTHING_OBSERVED
+        self._observation = await calls.verify(view.question, view.verifier_window) if ids else NOTHING_OBSERVED
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         assert measurement.belief and measurement.diagnostics

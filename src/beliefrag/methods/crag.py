@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
-from beliefrag.method import NOTHING_OBSERVED
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods.decisions import answer, can_search, search, stop
+from beliefrag.policy import NOTHING_OBSERVED
 from beliefrag.types import Action, Comparison, Decision, Observation
 
 __all__ = ["Crag"]
@@ -42,10 +42,10 @@ class _Controller:
     def __init__(self, method: Crag) -> None:
         self._method = method
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         # Graded after each search, and only where something can still follow from the grade.
         if view.actions[-1:] == (Action.RETRIEVE,) and view.passages and Action.REWRITE in view.legal:
-            return Measurement(observation=await desk.verify(view.question, view.verifier_window))
+            return Measurement(observation=await calls.verify(view.question, view.verifier_window))
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import reasoning
 from beliefrag.methods.confidence import Word, words
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
-from beliefrag.replies import Repairs
 from beliefrag.types import Comparison, Decision
 
 __all__ = ["Flare"]
@@ -71,13 +71,13 @@ class _Controller:
         self._doubtful: _Draft | None = None
         self._end = ""
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         # The text only steers searches: with none made yet, or none left, there is nothing to steer.
         if not (view.queries and can_search(view)):
             return Measurement()
         searched_for, self._doubtful = self._doubtful is not None, None
-        while not self._end and desk.usage.tokens < view.budget.tokens:
-            draft = await self._draft(view, desk)
+        while not self._end and calls.usage.tokens < view.budget.tokens:
+            draft = await self._draft(view, calls)
             if draft is None:
                 break
             doubtful = draft.least < self._method.confident and not reasoning.repeats(draft.text, self._written)
@@ -88,10 +88,12 @@ class _Controller:
             searched_for = False
         return Measurement()
 
-    async def _draft(self, view: View, desk: Desk) -> _Draft | None:
+    async def _draft(self, view: View, calls: ModelCalls) -> _Draft | None:
         fields = reasoning.fields(view, self._written)
         try:
-            return await desk.ask("draft", "reasoner", fields, self._read, max_tokens=_LONGEST_SENTENCE, top_logprobs=1)
+            return await calls.ask(
+                "draft", "reasoner", fields, self._read, max_tokens=_LONGEST_SENTENCE, top_logprobs=1
+            )
         except UnreadableReply:
             self._end = "the text broke off"
             return None

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from beliefrag.controller import Controller, Measurement, Method, View, unlabelled
-from beliefrag.desk import Desk
+from beliefrag.engine.controller import Controller, Measurement, Method, View, unlabelled
+from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.types import Decision, Question
 
 __all__ = ["Frozen", "Intervened", "Intervention", "MatchedState", "Permuted"]
@@ -134,8 +134,8 @@ class _Controller:
         self._named = named
         self._first: float | None = None
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
-        measured = await self._controller.measure(view, desk)
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        measured = await self._controller.measure(view, calls)
         if measured.answerability is None or not view.passages:
             return measured
         if self._first is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.errors import UnreadableReply
 from beliefrag.methods import reasoning
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
 __all__ = ["IrCot"]
@@ -36,11 +36,11 @@ class _Controller:
         self._written: list[str] = []
         self._end = ""
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if view.queries and can_search(view):
             fields = reasoning.fields(view, self._written)
             try:
-                sentence = await desk.ask(
+                sentence = await calls.ask(
                     "reasoner", "reasoner", fields, lambda reply, _: reasoning.first_sentence(reply.text)
                 )
             except UnreadableReply:

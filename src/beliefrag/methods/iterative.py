@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
 __all__ = ["Iterative"]
@@ -33,11 +33,11 @@ class _Controller:
     def __init__(self) -> None:
         self._query: str | None = None
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if view.queries and can_search(view):
-            self._query = await desk.write_query(view.question, view.answer_window, view.queries)
+            self._query = await calls.write_query(view.question, view.answer_window, view.queries)
             if self._query is None:
-                self._query = await desk.rewrite(view.question, view.queries[-1], _COMPLETE)
+                self._query = await calls.rewrite(view.question, view.queries[-1], _COMPLETE)
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

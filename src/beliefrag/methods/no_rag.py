@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
-from beliefrag.methods.moves import answer
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods.decisions import answer
 from beliefrag.types import Decision
 
 __all__ = ["NoRag"]
@@ -26,7 +26,7 @@ class NoRag:
         """This very object: it has nothing to remember."""
         return self
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         """Looks at nothing."""
         return Measurement()
 

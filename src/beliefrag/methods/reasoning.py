@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from beliefrag.controller import View
+from beliefrag.engine.controller import View
+from beliefrag.engine.replies import one_line
 from beliefrag.errors import ReplyError
-from beliefrag.prompts import evidence_block, neutral
-from beliefrag.replies import one_line
+from beliefrag.prompts import escape, evidence_block
 from beliefrag.retrieval.sentences import sentences
 
 __all__ = ["concludes", "fields", "first_sentence", "repeats", "without_lead"]
@@ -21,9 +21,9 @@ _LEAD = re.compile(r"\A(?:so|thus|therefore|hence)?,?\s*(?:the\s+)?(?:final\s+)?
 def fields(view: View, written: Sequence[str]) -> dict[str, str]:
     """What the prompt for the next sentence is filled with."""
     return {
-        "question": neutral(view.question.text),
+        "question": escape(view.question.text),
         "evidence": evidence_block(view.answer_window),
-        "reasoning": neutral(" ".join(written)) or "none",
+        "reasoning": escape(" ".join(written)) or "none",
     }
 
 

@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.replies import Repairs, bare_answer, one_line
 from beliefrag.errors import ReplyError, UnreadableReply
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply, Message
-from beliefrag.prompts import evidence_block, neutral
-from beliefrag.replies import Repairs, bare_answer, one_line
+from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Decision, Passage
 
 __all__ = ["RlSearch"]
@@ -50,8 +50,8 @@ class _Step:
 
     def turn(self) -> Message:
         """What the model said, as the rest of the dialogue remembers it: its step, and nothing it made up after it."""
-        thought = f"<think>{neutral(self.thought)[:_LONGEST_THOUGHT]}</think> " if self.thought else ""
-        return Message("assistant", f"{thought}<{self.kind}>{neutral(self.text)}</{self.kind}>")
+        thought = f"<think>{escape(self.thought)[:_LONGEST_THOUGHT]}</think> " if self.thought else ""
+        return Message("assistant", f"{thought}<{self.kind}>{escape(self.text)}</{self.kind}>")
 
 
 class _Controller:
@@ -60,15 +60,15 @@ class _Controller:
         self._shown: set[str] = set()
         self._step: _Step | None = None
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if view.queries:
             self._turns.append(self._information(view))
         self._step = None
         # The last word may be said after the last search, but not once the tokens are spent.
         if view.spent.tokens < view.budget.tokens:
-            fields = {"question": neutral(view.question.text)}
+            fields = {"question": escape(view.question.text)}
             try:
-                self._step = await desk.ask(
+                self._step = await calls.ask(
                     "dialogue", "search_dialogue", fields, _read, stop=_STEP_ENDS, turns=self._turns
                 )
             except UnreadableReply:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.replies import Repairs, one_line
 from beliefrag.errors import ReplyError, UnreadableReply
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import evidence_block, neutral
-from beliefrag.replies import Repairs, one_line
+from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Decision
 
 __all__ = ["SelfRag"]
@@ -37,11 +37,11 @@ class _Controller:
     def __init__(self) -> None:
         self._wanted = True
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if can_search(view):
-            fields = {"question": neutral(view.question.text), "evidence": evidence_block(view.answer_window)}
+            fields = {"question": escape(view.question.text), "evidence": evidence_block(view.answer_window)}
             try:
-                self._wanted = await desk.ask("trigger", "trigger", fields, _is_yes)
+                self._wanted = await calls.ask("trigger", "trigger", fields, _is_yes)
             except UnreadableReply:
                 self._wanted = True
         return Measurement()

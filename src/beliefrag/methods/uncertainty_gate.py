@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from beliefrag.controller import Controller, Measurement, View
-from beliefrag.desk import Desk
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.replies import Repairs, bare_answer
 from beliefrag.errors import UnreadableReply
 from beliefrag.methods.confidence import reply_probability
-from beliefrag.methods.moves import answer, can_search, search, stop
+from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import evidence_block, neutral
-from beliefrag.replies import Repairs, bare_answer
+from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Comparison, Decision
 
 __all__ = ["UncertaintyGate"]
@@ -40,12 +40,12 @@ class _Controller:
         self._answer: str | None = None
         self._probability = 0.0
 
-    async def measure(self, view: View, desk: Desk) -> Measurement:
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         # Where nothing can be searched, the gate would open to nowhere.
         if not view.queries and can_search(view):
-            fields = {"question": neutral(view.question.text), "evidence": evidence_block(())}
+            fields = {"question": escape(view.question.text), "evidence": evidence_block(())}
             try:
-                self._answer, self._probability = await desk.ask("gate", "answer", fields, self._read, top_logprobs=1)
+                self._answer, self._probability = await calls.ask("gate", "answer", fields, self._read, top_logprobs=1)
             except UnreadableReply:
                 self._probability = 0.0
         return Measurement()

@@ -2,7 +2,7 @@
 
 from beliefrag.models.compose import compose
 from beliefrag.models.meter import Meter
-from beliefrag.models.opening import default_verifier, open_provider
+from beliefrag.models.open import default_verifier, open_provider
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message, TokenProbability
 
 __all__ = [

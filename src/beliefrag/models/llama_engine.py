@@ -18,7 +18,7 @@ from beliefrag.errors import ModelError
 from beliefrag.models.failures import one_line
 from beliefrag.models.llama_reply import Generation, check_followed, join, refused
 from beliefrag.models.protocol import Message
-from beliefrag.models.stopping import spelling
+from beliefrag.models.stop_sequences import spelling
 
 __all__ = ["Engine", "GenerationStoppedError"]
 

@@ -16,7 +16,7 @@ from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.counting import STAND_IN, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status, one_line
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
-from beliefrag.models.stopping import before_stop, spelling
+from beliefrag.models.stop_sequences import before_stop, spelling
 
 __all__ = ["StoppedThinkingError", "read_reply"]
 

@@ -15,7 +15,7 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.counting import STAND_IN, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
-from beliefrag.models.stopping import before_stop, spelling
+from beliefrag.models.stop_sequences import before_stop, spelling
 
 __all__ = ["Scripted"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import statistics
 
-from beliefrag.method import ScoreScale
+from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.engine import Bm25Index
 
 __all__ = ["score_scale"]

@@ -6,23 +6,23 @@ them hands their recordings to its `work_out`, which is pure.
 
 from beliefrag.studies.errors import StudyError
 from beliefrag.studies.kinds import SHORT_ANSWERS, Kind
-from beliefrag.studies.need import NeededRun
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Beside, Column, Number, Result, Table, beside
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = [
     "SHORT_ANSWERS",
-    "Asked",
     "Beside",
     "Column",
     "Kind",
-    "NeededRun",
     "Number",
     "Recording",
+    "RequiredRun",
     "Result",
     "Study",
     "StudyError",
+    "StudyOptions",
     "Table",
     "beside",
 ]

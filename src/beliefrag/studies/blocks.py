@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from beliefrag.bench.report.html import html_document, html_table
-from beliefrag.bench.report.markdown import markdown_table
+from beliefrag.report.html import html_document, html_table
+from beliefrag.report.markdown import markdown_table
 
 __all__ = ["Block", "Heading", "Items", "Link", "Picture", "Rows", "Words", "as_html", "as_markdown"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.published import MARK
+from beliefrag.report.published import MARK
 from beliefrag.studies.blocks import Block, Heading, Items, Picture, Rows, Words
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Cell, Column, Number, Result, Table

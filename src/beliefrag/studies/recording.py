@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.bench.cells import values_of
-from beliefrag.bench.record import RunRecord
-from beliefrag.bench.results import Episode, EpisodeKey, read_episodes
-from beliefrag.fitting.states import Trajectory, read_trajectories
+from beliefrag.runs.cells import values_of
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.states import Trajectory, read_trajectories
+from beliefrag.runs.store import Episode, EpisodeKey, read_episodes
 from beliefrag.studies.kinds import Kind
 
 __all__ = ["Recording"]

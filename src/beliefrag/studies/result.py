@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from beliefrag.bench.published import published_figures
-from beliefrag.bench.statistics import FEW, Estimate
 from beliefrag.calibration.report import Interval
+from beliefrag.report.published import published_figures
+from beliefrag.runs.statistics import FEW, Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

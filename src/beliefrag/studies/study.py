@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from beliefrag.fitting.states import Label
-from beliefrag.studies.need import NeededRun
+from beliefrag.runs.states import Label
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Result
 
-__all__ = ["Asked", "Study"]
+__all__ = ["Study", "StudyOptions"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StudyOptions:
     """What whoever asks for studies can choose."""
 
     label: Label = "f1"
@@ -38,6 +38,6 @@ class Study:
     """In one line."""
     protocol: tuple[str, ...]
     """How it is answered, a sentence or two each; also where that is not the paper's way."""
-    needs: Callable[[Asked], tuple[NeededRun, ...]]
-    work_out: Callable[[Mapping[str, Recording], Asked], Result]
+    needs: Callable[[StudyOptions], tuple[RequiredRun, ...]]
+    work_out: Callable[[Mapping[str, Recording], StudyOptions], Result]
     """Takes the recordings of the needed runs by name. It is pure: the same records give the same result."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply
-from beliefrag.replies import Repairs
 from beliefrag.types import Observation, Passage
 
 __all__ = ["Asker", "VerifierForm", "read_ids", "read_score"]

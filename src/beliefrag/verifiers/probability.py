@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from beliefrag.engine.replies import Repairs, bare_answer
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.prompts import evidence_block, neutral
-from beliefrag.replies import Repairs, bare_answer
+from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers.form import Asker
 
@@ -48,7 +48,7 @@ class Probability:
         least = min(self.helps, max(helps) - self.margin)
         helpful = [passage for passage, p in zip(passages, helps, strict=True) if p >= least]
         draft, confidence = await asker.ask("verifier", "answer", fields, _drafted, top_logprobs=1)
-        whole = {**fields, "draft": neutral(draft)}
+        whole = {**fields, "draft": escape(draft)}
         support = await yes(asker, "verifier_support", whole)
         complete = await yes(asker, "verifier_complete", whole)
         agree = await self._agreement(asker, fields, helpful)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from beliefrag.engine.replies import Repairs, json_object
 from beliefrag.models.protocol import ChatReply
-from beliefrag.replies import Repairs, json_object
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers.form import Asker, read_ids, read_score
 

@@ -18,8 +18,8 @@ from beliefrag.bench.datasets.entry import BadRecord, labelled, needed, passage_
 from beliefrag.bench.datasets.records import Problem, Record, read_json_lines
 from beliefrag.bench.datasets.rgb import answer_groups
 from beliefrag.bench.datasets.writing import CARD, CORPUS, OWN_FIELDS, QUESTIONS, file_record
-from beliefrag.bench.errors import DataError
 from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["is_dataset", "load_dataset", "load_passages"]

@@ -19,7 +19,7 @@ from beliefrag.bench.datasets.entry import BadRecord, Entry, kept, labelled, mak
 from beliefrag.bench.datasets.format import Format, HubFiles
 from beliefrag.bench.datasets.records import Problem, Record, plain_name, read_table
 from beliefrag.bench.datasets.row_database import RowDatabase, row_texts
-from beliefrag.bench.errors import DataError
+from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["HOLOBENCH"]

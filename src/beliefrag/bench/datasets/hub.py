@@ -12,7 +12,7 @@ import httpx2
 
 from beliefrag.bench.datasets.catalogue import format_named
 from beliefrag.bench.datasets.format import HubFiles
-from beliefrag.bench.errors import DataError
+from beliefrag.runs.errors import DataError
 
 __all__ = ["fetch_published"]
 

@@ -14,11 +14,11 @@ from beliefrag.bench.datasets.catalogue import FORMATS, format_named
 from beliefrag.bench.datasets.common_form import load_passages
 from beliefrag.bench.datasets.entry import Entry
 from beliefrag.bench.datasets.format import Format
-from beliefrag.bench.datasets.opened import input_records, noted_files
+from beliefrag.bench.datasets.input_hashes import input_records, noted_files
 from beliefrag.bench.datasets.records import Problem
 from beliefrag.bench.datasets.writing import CARD, write_records
-from beliefrag.bench.errors import DataError
 from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["import_dataset", "read_published"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.opened import read_noted
-from beliefrag.bench.errors import DataError
+from beliefrag.bench.datasets.input_hashes import read_noted
+from beliefrag.runs.errors import DataError
 
 __all__ = ["Problem", "Record", "plain_name", "read_bytes", "read_json_lines", "read_records", "read_table"]
 

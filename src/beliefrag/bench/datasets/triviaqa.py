@@ -23,11 +23,11 @@ from beliefrag.bench.datasets.entry import (
     text,
 )
 from beliefrag.bench.datasets.format import Format, per_record
-from beliefrag.bench.datasets.opened import read_noted
+from beliefrag.bench.datasets.input_hashes import read_noted
 from beliefrag.bench.datasets.records import Problem
-from beliefrag.bench.errors import DataError
 from beliefrag.bench.normalise import normalise
 from beliefrag.retrieval.chunk import split_text
+from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["TRIVIAQA"]

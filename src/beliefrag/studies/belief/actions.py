@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from beliefrag.studies.belief.signals import Dimension
-from beliefrag.studies.visited import Visited
+from beliefrag.studies.states import StateTable
 from beliefrag.types import Action
 
 __all__ = ["LEVELS", "Level", "levels"]
@@ -34,7 +34,7 @@ class Level:
         return self.actions.get(action, 0) / self.states
 
 
-def levels(visited: Visited, dimension: Dimension) -> tuple[Level, ...] | None:
+def levels(visited: StateTable, dimension: Dimension) -> tuple[Level, ...] | None:
     """The three levels; None where the dimension varies too little for three.
 
     The cuts lie at one and two thirds of the visited states. States with the same value are never parted, so that the

@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 
-from beliefrag.bench.statistics import MEAN_RESAMPLES
+from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.quality import Floats, expected_calibration_error, reliability_curve
 from beliefrag.calibration.report import Bin
-from beliefrag.fitting.examples import Examples
+from beliefrag.runs.statistics import MEAN_RESAMPLES
 from beliefrag.studies.belief.actions import Level, levels
 from beliefrag.studies.belief.held_out import HeldOutAreas, held_out_areas
 from beliefrag.studies.belief.permutation import Matched, Permuted, matched, permuted
@@ -23,9 +23,9 @@ from beliefrag.studies.belief.signals import (
     fitted_scores,
     signal,
 )
-from beliefrag.studies.orders import rise_together
+from beliefrag.studies.rank_agreement import rise_together
 from beliefrag.studies.result import Number
-from beliefrag.studies.visited import Visited
+from beliefrag.studies.states import StateTable
 
 __all__ = ["ANSWERABILITY", "JOINT", "Calibrated", "Found", "calibrated", "find"]
 
@@ -73,7 +73,7 @@ class Found:
     """Dimensions that vary too little to be parted into three levels."""
 
 
-def find(examples: Examples, visited: Visited, threshold: float) -> Found:
+def find(examples: Examples, visited: StateTable, threshold: float) -> Found:
     """Works everything out.
 
     Args:

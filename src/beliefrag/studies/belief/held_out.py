@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from beliefrag.calibration.examples import Examples
+from beliefrag.calibration.logistic import fit_logistic
 from beliefrag.calibration.quality import Floats, auc
-from beliefrag.fitting.examples import Examples
-from beliefrag.fitting.logistic import fit_logistic
-from beliefrag.fitting.resampling import interval
+from beliefrag.calibration.resampling import interval
 from beliefrag.studies.result import Number
 
 __all__ = ["DRAWS", "RESAMPLES", "HeldOutAreas", "held_out_areas"]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from beliefrag.calibration.examples import Example, Examples
 from beliefrag.calibration.quality import Floats, auc
-from beliefrag.fitting.examples import Example, Examples
 
 __all__ = ["Matched", "Permuted", "matched", "permuted"]
 

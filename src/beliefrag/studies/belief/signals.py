@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 from scipy.stats import rankdata
 
+from beliefrag.calibration.evaluation import area
+from beliefrag.calibration.examples import Examples
+from beliefrag.calibration.logistic import LEAST_SPREAD, fit_logistic
 from beliefrag.calibration.quality import Floats
-from beliefrag.fitting.evaluation import area
-from beliefrag.fitting.examples import Examples
-from beliefrag.fitting.logistic import LEAST_SPREAD, fit_logistic
-from beliefrag.fitting.resampling import interval, resampled
-from beliefrag.fitting.states import State
+from beliefrag.calibration.resampling import interval, resampled
+from beliefrag.runs.states import State
 from beliefrag.studies.result import Number
 
 __all__ = [

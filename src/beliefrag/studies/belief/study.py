@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from beliefrag.bench.another_version import thresholds_of
-from beliefrag.fitting.examples import Examples, LeftOut, answerable_states
+from beliefrag.calibration.examples import Examples, LeftOut, answerable_states
+from beliefrag.runs.compatibility import thresholds_of
 from beliefrag.studies.belief.figure import draw_belief
 from beliefrag.studies.belief.found import ANSWERABILITY, JOINT, LEAST_JOINT, Found, find
 from beliefrag.studies.belief.held_out import DRAWS, RESAMPLES
 from beliefrag.studies.belief.tables import numbers, tables
-from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import bounded, in_words
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Number, Result, beside
-from beliefrag.studies.study import Asked, Study
-from beliefrag.studies.visited import Visited
+from beliefrag.studies.states import StateTable
+from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = ["BELIEF"]
 
@@ -25,13 +25,13 @@ _LEAST = 5
 """Questions with a right and with a wrong state: with fewer an AUC is an anecdote."""
 
 
-def _needs(asked: Asked) -> tuple[NeededRun, ...]:
+def _needs(asked: StudyOptions) -> tuple[RequiredRun, ...]:
     # Only a verifier that drafts answers leaves one at each state; for others a survey asks for them.
     methods = (_METHOD,) if asked.drafts else (_METHOD, _SURVEY)
-    return (NeededRun("comparison", methods, least=(_METHOD,)),)
+    return (RequiredRun("comparison", methods, least=(_METHOD,)),)
 
 
-def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
+def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Result:
     recording = recordings["comparison"]
     own = recording.states_of(_METHOD)
     method, examples, left_out = _labelled(recording, asked)
@@ -45,7 +45,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
         )
         return Result.too_little(why, n=n, notes=notes)
     thresholds = thresholds_of(recording.run)
-    found = find(examples, Visited(own), thresholds.answer)
+    found = find(examples, StateTable(own), thresholds.answer)
     return Result(
         n=n,
         findings=tuple(_findings(found)),
@@ -70,7 +70,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     )
 
 
-def _labelled(recording: Recording, asked: Asked) -> tuple[str, Examples, LeftOut]:
+def _labelled(recording: Recording, asked: StudyOptions) -> tuple[str, Examples, LeftOut]:
     """The states with a known outcome: BeliefRAG's own where it has any, else a survey's."""
     method = _METHOD
     found = answerable_states(recording.states_of(_METHOD), asked.label)
@@ -87,7 +87,7 @@ def _n(recording: Recording, examples: Examples) -> str:
     return f"{count.states:,} states with an answer on trial, {count.positive:,} of them right, of {many}."
 
 
-def _notes(recording: Recording, method: str, found: bool, left_out: LeftOut, asked: Asked) -> tuple[str, ...]:
+def _notes(recording: Recording, method: str, found: bool, left_out: LeftOut, asked: StudyOptions) -> tuple[str, ...]:
     right = "a token F1 of at least one half" if asked.label == "f1" else asked.label.replace("_", " ")
     notes = [f"A state is right if answering there gives a right answer: {right}."]
     if method == _SURVEY:

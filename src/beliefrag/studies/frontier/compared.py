@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from beliefrag.bench.cells import MEAN
-from beliefrag.bench.statistics import (
+from beliefrag.methods import METHODS
+from beliefrag.runs.cells import MEAN
+from beliefrag.runs.statistics import (
     Estimate,
     PairedComparison,
     compare,
@@ -16,10 +17,9 @@ from beliefrag.bench.statistics import (
     mean_estimate,
     mean_over_datasets,
 )
-from beliefrag.methods import METHODS
 from beliefrag.studies.frontier.pareto import on_front, share_on_front
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.study import Asked
+from beliefrag.studies.study import StudyOptions
 
 __all__ = ["LEAST", "Compared", "compared"]
 
@@ -75,7 +75,7 @@ class Compared:
         return np.array([[self.values[m][dataset][measure][key] for m in self.methods] for key in ids])
 
 
-def compared(recording: Recording, asked: Asked) -> Compared:
+def compared(recording: Recording, asked: StudyOptions) -> Compared:
     """What a run tells about its methods: all of them, or those that were asked for."""
     run = recording.run.methods
     methods = tuple(m for m in METHODS if m in run and (not asked.methods or m in (*asked.methods, asked.of)))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from beliefrag.bench.cells import MEAN
 from beliefrag.methods import METHODS, TITLES
+from beliefrag.runs.cells import MEAN
 from beliefrag.studies.drawing import MARKERS, label_points, plain
 from beliefrag.studies.result import Number
 

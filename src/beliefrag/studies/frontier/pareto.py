@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.bench.statistics import MEAN_RESAMPLES
+from beliefrag.runs.statistics import MEAN_RESAMPLES
 
 __all__ = ["on_front", "share_on_front"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from beliefrag.bench.cells import MEAN
-from beliefrag.bench.statistics import PairedComparison
 from beliefrag.methods import TITLES
+from beliefrag.runs.cells import MEAN
+from beliefrag.runs.statistics import PairedComparison
 from beliefrag.studies.frontier.compared import LEAST, Compared, compared
 from beliefrag.studies.frontier.figure import Point, draw_frontier
 from beliefrag.studies.frontier.tables import numbers, pairs_table, points_table, published
-from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Number, Result
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = ["FRONTIER"]
 
@@ -26,13 +26,13 @@ COMPARED = (
 """By default: those of the paper."""
 
 
-def _needs(asked: Asked) -> tuple[NeededRun, ...]:
+def _needs(asked: StudyOptions) -> tuple[RequiredRun, ...]:
     named = asked.methods or COMPARED
     methods = named if asked.of in named else (*named, asked.of)
-    return (NeededRun("comparison", methods, least=methods if asked.methods else (asked.of,)),)
+    return (RequiredRun("comparison", methods, least=methods if asked.methods else (asked.of,)),)
 
 
-def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
+def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Result:
     recording = recordings["comparison"]
     found = compared(recording, asked)
     n = _n(recording, found)
@@ -100,7 +100,7 @@ def _findings(
     found: Compared,
     fronts: Mapping[str, Mapping[str, bool]],
     pairs: Mapping[tuple[str, str], PairedComparison],
-    asked: Asked,
+    asked: StudyOptions,
 ) -> Iterator[str]:
     place = found.places()[0]
     where = "On the mean over datasets" if place == MEAN else f"On {place}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from beliefrag.bench.published import published_tables
-from beliefrag.bench.statistics import PairedComparison
 from beliefrag.methods import TITLES
+from beliefrag.report.published import published_tables
+from beliefrag.runs.statistics import PairedComparison
 from beliefrag.studies.frontier.compared import Compared
 from beliefrag.studies.frontier.figure import Point
 from beliefrag.studies.result import Beside, Column, Number, Table
-from beliefrag.studies.study import Asked
+from beliefrag.studies.study import StudyOptions
 
 __all__ = ["numbers", "pairs_table", "points_table", "published"]
 
@@ -34,7 +34,7 @@ def points_table(points: Mapping[str, list[Point]], shares: Mapping[str, Mapping
     return Table("points", "F1 and tokens of each method", columns, rows, note)
 
 
-def pairs_table(pairs: Mapping[tuple[str, str], PairedComparison], asked: Asked) -> Table:
+def pairs_table(pairs: Mapping[tuple[str, str], PairedComparison], asked: StudyOptions) -> Table:
     """The paired differences."""
     columns = (
         Column("dataset"),
@@ -63,7 +63,7 @@ def numbers(
     points: Mapping[str, list[Point]],
     shares: Mapping[str, Mapping[str, float]],
     pairs: Mapping[tuple[str, str], PairedComparison],
-    asked: Asked,
+    asked: StudyOptions,
 ) -> dict[str, object]:
     """The same as plain values."""
     return {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from beliefrag.bench.metrics import recall_per_row_read
-from beliefrag.bench.statistics import MEAN_RESAMPLES, Estimate, mean_estimate
 from beliefrag.calibration.quality import Floats
 from beliefrag.calibration.report import Interval
-from beliefrag.fitting.resampling import interval
+from beliefrag.calibration.resampling import interval
+from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, mean_estimate
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from beliefrag.bench.metrics import recall_per_row_read
-from beliefrag.bench.published import published_figures
-from beliefrag.bench.statistics import compare
 from beliefrag.methods import TITLES
+from beliefrag.report.published import published_figures
+from beliefrag.runs.statistics import compare
 from beliefrag.studies.holobench.figure import draw_rows
 from beliefrag.studies.holobench.rows import Rows, ceiling, rows_of
 from beliefrag.studies.kinds import ROWS
-from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = ["HOLOBENCH"]
 
@@ -27,11 +27,11 @@ _PAPER_ROWS = 50
 """Rows at which the paper gives the ceiling."""
 
 
-def _needs(asked: Asked) -> tuple[NeededRun, ...]:
-    return (NeededRun(RUN, COMPARED, kind=ROWS),)
+def _needs(asked: StudyOptions) -> tuple[RequiredRun, ...]:
+    return (RequiredRun(RUN, COMPARED, kind=ROWS),)
 
 
-def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
+def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Result:
     recording = recordings[RUN]
     found, left_out = rows_of(recording, COMPARED)
     needed = found[METHOD].values["rows_needed"]

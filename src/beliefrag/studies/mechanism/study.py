@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from beliefrag.bench.published import published_figures
-from beliefrag.bench.statistics import PairedComparison
-from beliefrag.fitting.states import Trajectory
-from beliefrag.method import Thresholds
-from beliefrag.studies.arms import ACCURACY, MEASURES, Arms, unlike
+from beliefrag.policy import Thresholds
+from beliefrag.report.published import published_figures
+from beliefrag.runs.states import Trajectory
+from beliefrag.runs.statistics import PairedComparison
 from beliefrag.studies.mechanism.figure import draw_mechanism
 from beliefrag.studies.mechanism.variants import (
     ABLATIONS,
@@ -21,11 +20,12 @@ from beliefrag.studies.mechanism.variants import (
     THRESHOLD,
     Variant,
 )
-from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.study import Study, StudyOptions
+from beliefrag.studies.variants import ACCURACY, MEASURES, Variants, unlike
 from beliefrag.types import Action
 
 __all__ = ["MECHANISM"]
@@ -37,7 +37,7 @@ class _Group:
 
     name: str
     variants: tuple[Variant, ...]
-    arms: Arms
+    arms: Variants
     pairs: Mapping[tuple[str, str], PairedComparison]
     """By place and variant: the variant minus the first one."""
     another_way: Mapping[str, float]
@@ -55,17 +55,17 @@ class _Group:
         return Number.of(self.pairs[place, arm].measures[measure].difference)
 
 
-def _needs(asked: Asked) -> tuple[NeededRun, ...]:
+def _needs(asked: StudyOptions) -> tuple[RequiredRun, ...]:
     return tuple(variant.run for variant in (*ABLATIONS, *INTERVENTIONS))
 
 
-def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
+def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Result:
     variants = {"ablations": ABLATIONS, "interventions": INTERVENTIONS}
     n = "; ".join(f"{name}: {_counted(recordings, group)}" for name, group in variants.items())
     if why := _unlike(recordings):
         return Result.too_little(why, n=n)
     arms = {
-        name: Arms.of({variant.name: recordings[variant.run.name] for variant in group}, METHOD, asked.label)
+        name: Variants.of({variant.name: recordings[variant.run.name] for variant in group}, METHOD, asked.label)
         for name, group in variants.items()
     }
     if not all(each.datasets for each in arms.values()):
@@ -111,7 +111,7 @@ def _unlike(recordings: Mapping[str, Recording]) -> str:
     return ""
 
 
-def _group(name: str, variants: tuple[Variant, ...], arms: Arms, recordings: Mapping[str, Recording]) -> _Group:
+def _group(name: str, variants: tuple[Variant, ...], arms: Variants, recordings: Mapping[str, Recording]) -> _Group:
     first, *others = (variant.name for variant in variants)
     pairs = {(place, arm): arms.against(arm, first, place) for place in arms.places for arm in others}
     ways = {variant.name: _ways(recordings[variant.run.name].states_of(METHOD)) for variant in variants}
@@ -128,7 +128,7 @@ def _counted(recordings: Mapping[str, Recording], group: Sequence[Variant]) -> s
     return ", ".join(f"{v.name} {len(recordings[v.run.name].of(METHOD)):,} episodes" for v in group)
 
 
-def _n(arms: Mapping[str, Arms]) -> str:
+def _n(arms: Mapping[str, Variants]) -> str:
     words = []
     for name, each in arms.items():
         counts = ", ".join(f"{count} of {dataset}" for dataset, count in each.questions.items())
@@ -208,7 +208,7 @@ def _numbers(group: _Group) -> dict[str, Any]:
     }
 
 
-def _notes(arms: Mapping[str, Arms], recordings: Mapping[str, Recording], asked: Asked) -> Iterator[str]:
+def _notes(arms: Mapping[str, Variants], recordings: Mapping[str, Recording], asked: StudyOptions) -> Iterator[str]:
     yield f"An answer is right by {asked.label}; an abstention is not."
     for each in arms.values():
         yield from each.notes()
@@ -217,7 +217,7 @@ def _notes(arms: Mapping[str, Arms], recordings: Mapping[str, Recording], asked:
             yield f"Run {name}: {sentence}"
 
 
-def _published(arms: Mapping[str, Arms]) -> tuple[Beside, ...]:
+def _published(arms: Mapping[str, Variants]) -> tuple[Beside, ...]:
     ours: dict[str, Number | None] = {}
     for name, group in (("ablations", ABLATIONS), ("interventions", INTERVENTIONS)):
         for variant in group:
@@ -226,7 +226,7 @@ def _published(arms: Mapping[str, Arms]) -> tuple[Beside, ...]:
     return beside(ours)
 
 
-def _bars(arms: Mapping[str, Arms]) -> dict[str, list[tuple[str, Number, float]]]:
+def _bars(arms: Mapping[str, Variants]) -> dict[str, list[tuple[str, Number, float]]]:
     """What the three panels show: variant, our number, the paper's value."""
     return {
         "ablations": _bar(arms["ablations"], ABLATIONS, ACCURACY),
@@ -235,7 +235,7 @@ def _bars(arms: Mapping[str, Arms]) -> dict[str, list[tuple[str, Number, float]]
     }
 
 
-def _bar(arms: Arms, group: Sequence[Variant], measure: str) -> list[tuple[str, Number, float]]:
+def _bar(arms: Variants, group: Sequence[Variant], measure: str) -> list[tuple[str, Number, float]]:
     theirs, place = published_figures(), arms.places[0]
     return [(v.name, arms.number(v.name, place, measure), theirs[v.published[measure]].value) for v in group]
 

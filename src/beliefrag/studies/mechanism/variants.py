@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from beliefrag.methods.intervention import Frozen, Intervention, MatchedState, Permuted
 from beliefrag.studies.kinds import MULTI_HOP
-from beliefrag.studies.need import NeededRun
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 
 __all__ = ["ABLATIONS", "FULL", "INTERVENTIONS", "LIVE", "METHOD", "STUDIED", "THRESHOLD", "Variant", "matched_states"]
 
@@ -27,7 +27,7 @@ class Variant:
     """One variant: what it is called, and the run that it is made in."""
 
     name: str
-    run: NeededRun
+    run: RequiredRun
     published: Mapping[str, str]
     """Ids of the paper's values for it, by measure."""
 
@@ -51,14 +51,14 @@ def matched_states(live: Recording, dataset: str) -> dict[int, tuple[MatchedStat
     return {rounds: tuple(states) for rounds, states in sorted(found.items())}
 
 
-def _ablated(name: str, **off: bool) -> NeededRun:
+def _ablated(name: str, **off: bool) -> RequiredRun:
     changes = {f"thresholds.{threshold}": value for threshold, value in off.items()}
-    return NeededRun(name, (METHOD,), kind=MULTI_HOP, changes=changes)
+    return RequiredRun(name, (METHOD,), kind=MULTI_HOP, changes=changes)
 
 
 _AT_THRESHOLD = {"thresholds.answer": THRESHOLD}
 
-FULL = Variant("full", NeededRun("comparison", (METHOD,)), {"accuracy": "correction_full"})
+FULL = Variant("full", RequiredRun("comparison", (METHOD,)), {"accuracy": "correction_full"})
 """The run is the one that others compare methods in: BeliefRAG as it is."""
 ABLATIONS = (
     FULL,
@@ -77,14 +77,14 @@ STUDIED = frozenset(
 
 LIVE = Variant(
     "live",
-    NeededRun(_LIVE_RUN, (METHOD,), kind=MULTI_HOP, changes=_AT_THRESHOLD),
+    RequiredRun(_LIVE_RUN, (METHOD,), kind=MULTI_HOP, changes=_AT_THRESHOLD),
     {"accuracy": "answerability_live", "rounds": "rounds_live"},
 )
 INTERVENTIONS = (
     LIVE,
     Variant(
         "permuted",
-        NeededRun(
+        RequiredRun(
             "answerability_permuted",
             (METHOD,),
             kind=MULTI_HOP,
@@ -96,7 +96,7 @@ INTERVENTIONS = (
     ),
     Variant(
         "frozen",
-        NeededRun("answerability_frozen", (METHOD,), kind=MULTI_HOP, changes=_AT_THRESHOLD, intervene=_frozen),
+        RequiredRun("answerability_frozen", (METHOD,), kind=MULTI_HOP, changes=_AT_THRESHOLD, intervene=_frozen),
         {"accuracy": "answerability_frozen", "rounds": "rounds_frozen"},
     ),
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from beliefrag.bench.results import Episode
-from beliefrag.bench.statistics import compare, mean_estimate
-from beliefrag.studies.arms import accuracy
+from beliefrag.runs.statistics import compare, mean_estimate
+from beliefrag.runs.store import Episode
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number
 from beliefrag.studies.robustness.runs import (
@@ -19,7 +18,8 @@ from beliefrag.studies.robustness.runs import (
     noise_run,
 )
 from beliefrag.studies.robustness.sources import Source, difference, mean_area, source_of
-from beliefrag.studies.study import Asked
+from beliefrag.studies.study import StudyOptions
+from beliefrag.studies.variants import accuracy
 
 __all__ = ["MOST", "RATES", "Found", "Level", "Misled", "find", "misled_by", "noise_levels"]
 
@@ -104,7 +104,7 @@ class Found:
         return Number.of(compare(worst, clean).measures["f1"].difference)
 
 
-def find(recordings: Mapping[str, Recording], asked: Asked) -> Found:
+def find(recordings: Mapping[str, Recording], asked: StudyOptions) -> Found:
     """Works everything out."""
     levels, dropped = noise_levels(recordings, asked)
     ordinary, web, false = (recordings[name] for name in (ORDINARY_RUN, noise_run(0.0), COUNTERFACTUAL_RUN))
@@ -123,7 +123,7 @@ def find(recordings: Mapping[str, Recording], asked: Asked) -> Found:
     )
 
 
-def noise_levels(recordings: Mapping[str, Recording], asked: Asked) -> tuple[dict[float, Level], int]:
+def noise_levels(recordings: Mapping[str, Recording], asked: StudyOptions) -> tuple[dict[float, Level], int]:
     """The levels, on the questions that every method finished at every level; and how many others there are."""
     f1: dict[tuple[float, str], dict[str, float]] = {}
     right: dict[tuple[float, str], dict[str, float]] = {}

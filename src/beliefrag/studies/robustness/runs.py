@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from beliefrag.bench.injection import Injection
+from beliefrag.bench.perturbation import Injection
 from beliefrag.studies.kinds import WITH_FALSEHOODS, WITH_NOISE
-from beliefrag.studies.need import NeededRun
+from beliefrag.studies.required_runs import RequiredRun
 
 __all__ = ["COMPARED", "COUNTERFACTUAL", "COUNTERFACTUAL_RUN", "LEVELS", "METHOD", "ORDINARY_RUN", "noise_run", "runs"]
 
@@ -25,17 +25,17 @@ def noise_run(level: float) -> str:
     return f"noise_{100 * level:02.0f}"
 
 
-def runs(methods: tuple[str, ...]) -> tuple[NeededRun, ...]:
+def runs(methods: tuple[str, ...]) -> tuple[RequiredRun, ...]:
     """All runs, with these methods where they are compared."""
     noisy = (
-        NeededRun(noise_run(level), methods, kind=WITH_NOISE, injection=Injection(noise=level), splits=("noise",))
+        RequiredRun(noise_run(level), methods, kind=WITH_NOISE, injection=Injection(noise=level), splits=("noise",))
         for level in LEVELS
     )
-    false = NeededRun(
+    false = RequiredRun(
         COUNTERFACTUAL_RUN,
         methods,
         kind=WITH_FALSEHOODS,
         injection=Injection(counterfactual=COUNTERFACTUAL),
         splits=("fact",),
     )
-    return (*noisy, false, NeededRun(ORDINARY_RUN, (METHOD,)))
+    return (*noisy, false, RequiredRun(ORDINARY_RUN, (METHOD,)))

@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from beliefrag.calibration.examples import Example, Examples
 from beliefrag.calibration.quality import Floats, auc
-from beliefrag.fitting.examples import Example, Examples
-from beliefrag.fitting.resampling import interval, resampled
-from beliefrag.fitting.states import Label, Trajectory
+from beliefrag.calibration.resampling import interval, resampled
+from beliefrag.runs.states import Label, Trajectory
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number
-from beliefrag.studies.visited import Visited
+from beliefrag.studies.states import StateTable
 
 __all__ = ["LEAST", "Source", "difference", "mean_area", "source_of"]
 
@@ -53,7 +53,7 @@ def source_of(name: str, recording: Recording, method: str, label: Label, datase
     """
     own = [t for t in recording.states_of(method) if t.dataset in datasets]
     threshold = float(recording.run.thresholds["conflict"] or 0.0)
-    visited = Visited(own)
+    visited = StateTable(own)
     conflict = visited.column(lambda state: state.belief.conflict)
     return Source(
         name=name,

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from beliefrag.methods import TITLES
-from beliefrag.studies.arms import unlike
-from beliefrag.studies.need import NeededRun
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
 from beliefrag.studies.robustness.figure import draw_robustness
 from beliefrag.studies.robustness.found import MOST, RATES, Found, find
@@ -24,16 +23,17 @@ from beliefrag.studies.robustness.runs import (
     runs,
 )
 from beliefrag.studies.robustness.sources import LEAST
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.study import Study, StudyOptions
+from beliefrag.studies.variants import unlike
 
 __all__ = ["ROBUSTNESS"]
 
 
-def _needs(asked: Asked) -> tuple[NeededRun, ...]:
+def _needs(asked: StudyOptions) -> tuple[RequiredRun, ...]:
     return runs(COMPARED)
 
 
-def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
+def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Result:
     found = find(recordings, asked)
     n = _n(found)
     if not found.levels:
@@ -196,7 +196,7 @@ def _numbers(found: Found) -> dict[str, Any]:
     }
 
 
-def _notes(found: Found, recordings: Mapping[str, Recording], asked: Asked) -> Iterator[str]:
+def _notes(found: Found, recordings: Mapping[str, Recording], asked: StudyOptions) -> Iterator[str]:
     yield f"An answer is right by {asked.label}; an abstention is not."
     ordinary, web = (recordings[name].run for name in (ORDINARY_RUN, noise_run(0.0)))
     if what := unlike(ordinary, web):

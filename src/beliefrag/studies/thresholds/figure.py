@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from beliefrag.studies.drawing import MARKERS, plain
 from beliefrag.studies.result import Number
+from beliefrag.studies.thresholds.gate_rates import Reached
 from beliefrag.studies.thresholds.gates import GATES
-from beliefrag.studies.thresholds.reached import Reached
 from beliefrag.studies.thresholds.scales import Placed
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from beliefrag.method import Thresholds
-from beliefrag.studies.orders import rise_together
+from beliefrag.policy import Thresholds
+from beliefrag.studies.rank_agreement import rise_together
 from beliefrag.studies.result import Number
+from beliefrag.studies.states import StateTable
+from beliefrag.studies.thresholds.gate_rates import Reached, reached
 from beliefrag.studies.thresholds.gates import GATES
-from beliefrag.studies.thresholds.reached import Reached, reached
 from beliefrag.studies.thresholds.scales import Placed, Scale
-from beliefrag.studies.visited import Visited
 
 __all__ = ["Found", "find"]
 
@@ -20,7 +20,7 @@ __all__ = ["Found", "find"]
 class Found:
     """What the study found."""
 
-    visited: Visited
+    visited: StateTable
     datasets: tuple[str, ...]
     raw: Mapping[str | None, Placed]
     calibrated: Mapping[str | None, Placed]
@@ -38,7 +38,7 @@ class Found:
         return [each for each in self.gates if each.dataset is None]
 
 
-def find(visited: Visited, datasets: tuple[str, ...], thresholds: Thresholds) -> Found:
+def find(visited: StateTable, datasets: tuple[str, ...], thresholds: Thresholds) -> Found:
     """Works everything out for the states of these datasets."""
     scores = visited.column(lambda s: s.belief.sufficiency), visited.column(lambda s: s.answerability or 0.0)
     raw, calibrated = (Scale(visited, score, thresholds.answer) for score in scores)

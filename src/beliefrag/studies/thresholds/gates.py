@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from beliefrag.fitting.states import State
-from beliefrag.method import Thresholds
+from beliefrag.policy import Thresholds
+from beliefrag.runs.states import State
 
 __all__ = ["GATES", "Condition", "Gate"]
 

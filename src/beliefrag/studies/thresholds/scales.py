@@ -9,7 +9,7 @@ import numpy as np
 
 from beliefrag.calibration.quality import Floats
 from beliefrag.studies.result import Number
-from beliefrag.studies.visited import Visited
+from beliefrag.studies.states import StateTable
 
 __all__ = ["Placed", "Scale", "quantile"]
 
@@ -52,7 +52,7 @@ class Scale:
         threshold: Where a gate cuts it.
     """
 
-    def __init__(self, visited: Visited, values: Floats, threshold: float) -> None:
+    def __init__(self, visited: StateTable, values: Floats, threshold: float) -> None:
         self._visited = visited
         self._values = values
         self._threshold = threshold

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from beliefrag.bench.another_version import thresholds_of
-from beliefrag.studies.need import NeededRun
+from beliefrag.runs.compatibility import thresholds_of
 from beliefrag.studies.page import in_words
 from beliefrag.studies.recording import Recording
+from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Result, beside
-from beliefrag.studies.study import Asked, Study
+from beliefrag.studies.states import StateTable
+from beliefrag.studies.study import Study, StudyOptions
 from beliefrag.studies.thresholds.figure import draw_thresholds
 from beliefrag.studies.thresholds.found import Found, find
-from beliefrag.studies.thresholds.reached import Reached
+from beliefrag.studies.thresholds.gate_rates import Reached
 from beliefrag.studies.thresholds.tables import numbers, tables
-from beliefrag.studies.visited import Visited
 
 __all__ = ["THRESHOLDS"]
 
@@ -28,19 +28,19 @@ _SAME_ORDER = (
 )
 
 
-def _needs(asked: Asked) -> tuple[NeededRun, ...]:
-    return (NeededRun("comparison", (_METHOD,)),)
+def _needs(asked: StudyOptions) -> tuple[RequiredRun, ...]:
+    return (RequiredRun("comparison", (_METHOD,)),)
 
 
-def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
+def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Result:
     recording = recordings["comparison"]
     thresholds = thresholds_of(recording.run)
     trajectories = [
         t for t in recording.states_of(_METHOD) if all(state.answerability is not None for state in t.states)
     ]
-    counts = {name: Visited(t for t in trajectories if t.dataset == name).count() for name in recording.datasets}
+    counts = {name: StateTable(t for t in trajectories if t.dataset == name).count() for name in recording.datasets}
     datasets = tuple(name for name, count in counts.items() if count >= _LEAST)
-    visited = Visited(t for t in trajectories if t.dataset in datasets)
+    visited = StateTable(t for t in trajectories if t.dataset in datasets)
     words = ", ".join(f"{counts[name]} of {name}" for name in datasets)
     many = f"{visited.count():,} questions ({words or 'none'})"
     n = f"{len(visited):,} visited states with evidence, of {many}; seed {recording.run.seed}."
@@ -73,7 +73,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: Asked) -> Result:
     )
 
 
-def _notes(recording: Recording, visited: Visited, counts: Mapping[str, int]) -> tuple[str, ...]:
+def _notes(recording: Recording, visited: StateTable, counts: Mapping[str, int]) -> tuple[str, ...]:
     bare = f"{visited.without_evidence:,} further states had no evidence, mostly those before the first search"
     notes = [f"{bare}: their values are constants of the method, and they are in no number here."]
     if small := [name for name, count in counts.items() if count < _LEAST]:

@@ -1,5 +1,0 @@
-"""Bridges to other frameworks: their retrievers search for us, and our index and our answers work in their chains.
-
-`beliefrag.adapters.langchain` and `beliefrag.adapters.llamaindex` each need the extra of their name. Importing this
-package imports neither.
-"""

@@ -1,0 +1,112 @@
+"""Imperfect evidence in a run: what is injected into the hits of its searches, and what came of it.
+
+The gold answers are needed to make a passage lie and to keep the answer out of the noise. They stay here: an episode is
+handed a retriever, and a controller only ever sees hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from beliefrag.bench.counterfactuals import FalseAnswers, Falsehood, own_false_ids
+from beliefrag.bench.metrics import covers
+from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
+from beliefrag.retrieval.injection import InjectedRetriever, check_shares, injected_words
+from beliefrag.retrieval.protocol import Retriever
+from beliefrag.types import Passage
+
+__all__ = ["Injection", "Injector", "misled", "searched_passages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """How much of what searches return is replaced."""
+
+    noise: float = 0.0
+    """The share of hits that irrelevant passages take the place of."""
+    counterfactual: float = 0.0
+    """The share of hits, as far as there are false passages, that say something false about the question."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_shares(self.noise, self.counterfactual)
+
+    def __bool__(self) -> bool:
+        return bool(self.noise or self.counterfactual)
+
+    def __str__(self) -> str:
+        words = injected_words(self.noise, self.counterfactual)
+        return f"{words}, drawn by seed {self.seed}" if self else words
+
+
+def searched_passages(dataset: Dataset) -> tuple[Passage, ...]:
+    """What there is to search. False passages that a dataset brings come by injection alone, where that is wanted."""
+    false = own_false_ids(dataset.questions)
+    return tuple(passage for passage in dataset.passages if passage.id not in false)
+
+
+class Injector:
+    """Makes the retriever of each episode of one dataset.
+
+    Args:
+        dataset: Whole: false answers are drawn from all of its questions, noise from all that is searched.
+        injection: How much.
+    """
+
+    def __init__(self, dataset: Dataset, injection: Injection) -> None:
+        self._injection = injection
+        self._pool = searched_passages(dataset)
+        self._false = FalseAnswers(dataset.questions, dataset.passages, injection.seed)
+
+    def falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
+        """What passages claim in place of the truth; None where nothing false is injected or can be."""
+        return self._false.of(labelled) if self._injection.counterfactual else None
+
+    def around(self, retriever: Retriever, labelled: LabelledQuestion) -> InjectedRetriever:
+        """The retriever for one episode on that question."""
+        falsehood = self.falsehood(labelled)
+        return InjectedRetriever(
+            retriever,
+            noise=self._injection.noise,
+            pool=self._pool,
+            about=labelled.question.text,
+            unfit=lambda passage: _helps(passage, labelled.gold),
+            counterfactual=self._injection.counterfactual,
+            false_version=falsehood.version if falsehood else lambda _: None,
+            false_passages=falsehood.passages if falsehood else (),
+            seed=f"{self._injection.seed}/{labelled.id}",
+        )
+
+    def noted(
+        self, record: Mapping[str, Any], retriever: InjectedRetriever, labelled: LabelledQuestion
+    ) -> dict[str, Any]:
+        """The line of an episode with what was injected into it and, where it ended, whether it was misled."""
+        falsehood = self.falsehood(labelled)
+        metrics = dict(record["metrics"])
+        if metrics and falsehood is not None:
+            metrics |= misled(record["answer"], labelled.gold, falsehood.answer)
+            metrics["false_read"] = float(len(retriever.false_ids))
+        injected = {"noise": list(retriever.noise_ids), "counterfactual": list(retriever.false_ids)}
+        return {**record, "metrics": metrics, "injected": injected}
+
+
+def misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:
+    """Whether an answer follows a false claim, and whether it has the truth all the same; an abstention does neither.
+
+    An answer that names both has the truth: it does not follow.
+    """
+    if answer is None:
+        return {"follows_false": 0.0, "recovers_true": 0.0}
+    right = covers(answer, gold)
+    return {
+        "follows_false": float(not right and covers(answer, Gold((false_answer,)))),
+        "recovers_true": float(right),
+    }
+
+
+def _helps(passage: Passage, gold: Gold) -> bool:
+    if passage.id in (gold.supporting or ()):
+        return True
+    return not gold.is_set and covers(f"{passage.title} {passage.text}", Gold(gold.answers))

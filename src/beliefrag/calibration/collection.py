@@ -1,0 +1,137 @@
+"""Reads the states of one or several runs, and refuses runs whose states do not mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from beliefrag.calibration.match import Circumstances, backbone
+from beliefrag.calibration.report import Corpus
+from beliefrag.errors import CalibrationError, SettingsError
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.states import LABELS, Label, Trajectory, read_trajectories
+from beliefrag.verifiers import verifier_form
+
+__all__ = ["Collection", "collect", "label_named"]
+
+_ALSO = ("query_writer", "rewriter")
+"""Prompts that decide which states are visited, though not what a state means."""
+
+_COLLECT = "Collect states with 'beliefrag calibrate collect' first."
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The states of runs that were made alike."""
+
+    runs: tuple[RunRecord, ...]
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """Hash of each prompt that shaped the diagnostics and the answers."""
+        run = self.runs[0]
+        return {name: run.prompts[name] for name in _shaping(run) if name in run.prompts}
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What the runs asked and searched with."""
+        run = self.runs[0]
+        return Circumstances(run.model, run.verifier, self.prompts, run.searched_with)
+
+    @property
+    def seed(self) -> int | None:
+        """By which the questions were drawn; None where the runs differ."""
+        seeds = {run.seed for run in self.runs}
+        return seeds.pop() if len(seeds) == 1 else None
+
+    @property
+    def judge(self) -> str | None:
+        """Who judged the answers."""
+        return next((run.judge for run in self.runs if run.judge), None)
+
+    def corpora(self) -> dict[str, Corpus]:
+        """The datasets that states come from."""
+        asked = {(trajectory.dataset, trajectory.question_id) for trajectory in self.trajectories}
+        found = {}
+        for run in self.runs:
+            for name, dataset in run.datasets.items():
+                if questions := sum(each == name for each, _ in asked):
+                    found[name] = Corpus(
+                        fingerprint=dataset.fingerprint,
+                        passages=dataset.passages,
+                        questions=questions,
+                        score_scale=dataset.score_scale,
+                    )
+        return found
+
+    def default_label(self) -> Label:
+        """The judge's verdict where every answer on trial has one, as the paper has it; otherwise token F1."""
+        tried = [state for trajectory in self.trajectories for state in trajectory.states if state.answer is not None]
+        return "judge" if tried and all(state.correct("judge") is not None for state in tried) else "f1"
+
+
+def collect(folders: Sequence[Path]) -> Collection:
+    """The states of these runs.
+
+    Raises:
+        RunError: A folder holds no run, or it cannot be read.
+        CalibrationError: No state was recorded, a run is given twice, or the runs were not made alike.
+    """
+    named: set[Path] = set()
+    for folder in folders:
+        if folder.resolve() in named:
+            raise CalibrationError(f"{folder} is given twice.", remedy="Name each run once: its states count once.")
+        named.add(folder.resolve())
+    read = [read_trajectories(folder) for folder in folders]
+    first = read[0][0]
+    for folder, (run, _) in zip(folders[1:], read[1:], strict=True):
+        for what, one, other in _differences(first, run):
+            raise CalibrationError(
+                f"{folders[0]} has the {what} {one}, and {folder} has {other}: their states do not mean the same.",
+                remedy="Fit runs of one kind together.",
+            )
+    trajectories = tuple(trajectory for _, found in read for trajectory in found)
+    if not any(state.answer is not None for trajectory in trajectories for state in trajectory.states):
+        raise CalibrationError(f"{folders[0]} has no state with an answer on trial.", remedy=_COLLECT)
+    return Collection(tuple(run for run, _ in read), trajectories)
+
+
+def label_named(name: str) -> Label:
+    """The label of that name.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    for label in LABELS:
+        if label == name:
+            return label
+    raise SettingsError(f"No label is called {name!r}.", remedy=f"Known: {', '.join(LABELS)}.")
+
+
+def _shaping(run: RunRecord) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(("system", "answer", *verifier_form(run.verifier).prompts)))
+
+
+def _differences(one: RunRecord, other: RunRecord) -> Iterator[tuple[str, object, object]]:
+    if backbone(one.model) != backbone(other.model):
+        yield "model", one.model, other.model
+    for name in ("verifier", "searched_with"):
+        if getattr(one, name) != getattr(other, name):
+            yield name.replace("searched_with", "retriever"), getattr(one, name), getattr(other, name)
+    yield from _unequal("budget of", one.budget, other.budget)
+    shaping = (*_shaping(one), *_ALSO)
+    yield from _unequal("prompt", *({name: run.prompts.get(name) for name in shaping} for run in (one, other)))
+    if one.judge and other.judge and (one.judge, one.prompts.get("judge")) != (other.judge, other.prompts.get("judge")):
+        yield "judge", one.judge, other.judge
+    shared = one.datasets.keys() & other.datasets.keys()
+    yield from _unequal(
+        "corpus of", *({name: run.datasets[name].fingerprint for name in sorted(shared)} for run in (one, other))
+    )
+
+
+def _unequal(what: str, one: Mapping[str, object], other: Mapping[str, object]) -> Iterator[tuple[str, object, object]]:
+    for name, value in one.items():
+        if value != other.get(name):
+            yield f"{what} {name}", value, other.get(name)

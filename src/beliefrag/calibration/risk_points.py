@@ -1,0 +1,126 @@
+"""The points that a guarantee is chosen on: how the policy ends held-out questions of a recorded run.
+
+A guarantee is for new questions, so the points must be questions that no fit and no choice has seen, and all of them
+that there are: leaving out some because of how they end would bend the error that the others show.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from beliefrag.calibration import Calibration
+from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
+from beliefrag.calibration.risk import Points
+from beliefrag.errors import CalibrationError
+from beliefrag.methods import STATE_COLLECTORS
+from beliefrag.policy import Thresholds
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.states import Label, Trajectory
+from beliefrag.types import Action
+
+__all__ = ["RiskPoints", "risk_points"]
+
+_OWN = "beliefrag"
+
+
+@dataclass(frozen=True, slots=True)
+class RiskPoints:
+    """The points, where they come from, and what was left out."""
+
+    points: Points
+    datasets: tuple[str, ...]
+    left_out: Mapping[str, int]
+    """How many questions of the run were left out, by the reason."""
+
+
+def risk_points(
+    run: RunRecord,
+    trajectories: Iterable[Trajectory],
+    calibration: Calibration,
+    *,
+    label: Label,
+    thresholds: Thresholds = Thresholds(),
+    seen: Collection[str] = (),
+) -> RiskPoints:
+    """How each held-out question of a run ends under the policy, and whether its answer is right.
+
+    Left out are questions of the other partitions, questions that the fit has on record as seen, and questions without
+    a finished episode. The last are no bias: a question that fails gives no answer when it is asked, either, so the
+    guarantee speaks of questions that come to an end.
+
+    Args:
+        run: The run's record.
+        trajectories: Its recordings, as `read_trajectories` gives them.
+        calibration: The fit that decides; its score scale is not used, for relevance is on record.
+        label: What says whether an answer is right.
+        thresholds: The policy that the guarantee is for.
+        seen: Ids of questions that the fit was made or chosen on, as far as they are known.
+
+    Raises:
+        CalibrationError: No question is held out, or the ending or the label of one that is cannot be told.
+    """
+    left_out: Counter[str] = Counter()
+    recordings = _recordings(trajectories)
+    endings: dict[tuple[str, str], Ended | LeftTheRecord] = {}
+    for dataset, record in run.datasets.items():
+        for question_id in record.question_ids:
+            key = dataset, question_id
+            if question_id in seen:
+                left_out["the fit has seen them"] += 1
+            elif (part := partition(question_id)) is not Partition.XHOLD:
+                left_out[f"they are of {part}, which fits and choices may see"] += 1
+            elif key not in recordings:
+                left_out["they have no finished episode with measured states"] += 1
+            else:
+                endings[key] = walk(recordings[key], calibration.answerability, calibration.retrieval_value, thresholds)
+    if not endings:
+        reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
+        raise CalibrationError(
+            f"The run has no held-out question to choose a threshold on ({reasons or 'it has no questions'}).",
+            remedy="Record more questions: three in ten are held out.",
+        )
+    points = _points(list(endings.values()), label)
+    return RiskPoints(points, tuple(sorted({dataset for dataset, _ in endings})), dict(left_out))
+
+
+def _recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
+    """The surveys of each question; BeliefRAG's own episodes only in a run that has no survey.
+
+    A survey goes on where an episode ends, so it knows more; an episode that was sampled apart need not agree with it.
+    """
+    known = list(trajectories)
+    wanted = set(STATE_COLLECTORS) if any(each.method in STATE_COLLECTORS for each in known) else {_OWN}
+    found: dict[tuple[str, str], list[Trajectory]] = defaultdict(list)
+    for each in known:
+        if each.method in wanted:
+            found[each.dataset, each.question_id].append(each)
+    return found
+
+
+def _points(endings: Sequence[Ended | LeftTheRecord], label: Label) -> Points:
+    left = [ending for ending in endings if isinstance(ending, LeftTheRecord)]
+    if left:
+        # Those that leave the record are those that need more than was tried: the rest would look better than it is.
+        raise CalibrationError(
+            f"The run cannot tell how {len(left):,} of {len(endings):,} questions end: the first asks for "
+            f"{left[0].action} at step {left[0].state.step + 1}, which was not tried there.",
+            remedy="Record a survey with the thresholds that the guarantee is for; without them it would be biased.",
+        )
+    ended = [ending for ending in endings if isinstance(ending, Ended)]
+    answered = [ending for ending in ended if ending.action is not Action.ABSTAIN]
+    labels = [ending.state.correct(label) for ending in answered]
+    if missing := labels.count(None):
+        raise CalibrationError(
+            f"{missing:,} of {len(labels):,} answers have no verdict by {label}.",
+            remedy="Label them, or choose another label with --label.",
+        )
+    return Points(
+        probability=np.array([ending.answerability for ending in answered], dtype=np.float64),
+        correct=np.array(labels, dtype=np.bool_),
+        declined=len(ended) - len(answered),
+    )

@@ -1,0 +1,134 @@
+"""The recordings of a run, by part and question: what an operating point can be tried on without asking a model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from beliefrag.calibration.tuning.errors import TuningError
+from beliefrag.policy import Thresholds
+from beliefrag.runs.cells import MEASURES
+from beliefrag.runs.compatibility import thresholds_of
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.states import Label, State, Trajectory, read_trajectories
+
+__all__ = ["RECORDING", "Questions", "Recorded", "read_recorded"]
+
+RECORDING = ("survey", "survey_uncorrected", "beliefrag")
+"""The methods whose episodes are states that the policy can be walked over, the most telling one first."""
+
+Questions = Mapping[str, Mapping[str, tuple[Trajectory, ...]]]
+"""The recordings of each question, by dataset and question id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a run recorded."""
+
+    run: RunRecord
+    measure: Label
+    """What says how good an answer is."""
+    parts: Mapping[Partition, Questions]
+    expected: int
+    """How many questions the run was given, in the datasets that count here."""
+    left_out: tuple[str, ...]
+    """Datasets for whose questions the measure has no meaning."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The run's own."""
+        return thresholds_of(self.run)
+
+    @property
+    def found(self) -> int:
+        """How many questions have a recording."""
+        return sum(1 for _ in self.recordings())
+
+    @property
+    def disagreeing(self) -> int:
+        """How many questions have two recordings that did the same and yet came to different states."""
+        return sum(not _agree(recordings) for recordings in self.recordings())
+
+    def recordings(self) -> Iterator[tuple[Trajectory, ...]]:
+        """Those of each question."""
+        for questions in self.parts.values():
+            for by_id in questions.values():
+                yield from by_id.values()
+
+    def size(self, part: Partition) -> int:
+        """How many questions of a part have a recording."""
+        return sum(len(by_id) for by_id in self.parts[part].values())
+
+
+def read_recorded(folder: Path, measure: Label = "f1") -> Recorded:
+    """Reads what a run recorded, and makes sure that every answer on trial has a score.
+
+    Raises:
+        RunError: The folder holds no run.
+        TuningError: The run has no answers on trial, or they lack the measure.
+    """
+    run, trajectories = read_trajectories(folder, *RECORDING)
+    asked = {name: set(dataset.question_ids) for name, dataset in run.datasets.items()}
+    own = [each for each in trajectories if each.question_id in asked.get(each.dataset, ())]
+    if not any(state.answer is not None for each in own for state in each.states):
+        what = "at none of its states" if own else f"it ran {', '.join(run.methods)}"
+        raise TuningError(
+            f"{folder} has no answers on trial to choose from: {what} (verifier form: {run.verifier}).",
+            remedy="Collect states with 'beliefrag calibrate collect', and tune that run.",
+        )
+    kept = _with_measure(own, measure)
+    left_out = tuple(name for name in run.datasets if _has(own, name) and not _has(kept, name))
+    return Recorded(
+        run=run,
+        measure=measure,
+        parts={part: _by_question(kept, part) for part in Partition},
+        expected=sum(len(ids) for name, ids in asked.items() if name not in left_out),
+        left_out=left_out,
+    )
+
+
+def _with_measure(trajectories: list[Trajectory], measure: Label) -> list[Trajectory]:
+    """The recordings whose answers have the measure: all of a dataset's questions must have one, or none."""
+    kept = [each for each in trajectories if all(measure in s.scores for s in each.states if s.answer is not None)]
+    if not any(state.answer is not None for each in kept for state in each.states):
+        raise TuningError(
+            f"No answer on trial of this run has the measure {MEASURES[measure]}.",
+            remedy="Collect states with a judge." if measure == "judge" else "Choose another one with --measure.",
+        )
+    questions = {(each.dataset, each.question_id) for each in trajectories if _has(kept, each.dataset)}
+    if lacking := questions - {(each.dataset, each.question_id) for each in kept}:
+        raise TuningError(
+            f"{len(lacking):,} of {len(questions):,} questions have answers on trial without the measure "
+            f"{MEASURES[measure]}.",
+            remedy="Finish collecting, or choose another one with --measure.",
+        )
+    return kept
+
+
+def _has(trajectories: list[Trajectory], dataset: str) -> bool:
+    return any(each.dataset == dataset for each in trajectories)
+
+
+def _by_question(trajectories: list[Trajectory], part: Partition) -> Questions:
+    found: dict[str, dict[str, list[Trajectory]]] = defaultdict(lambda: defaultdict(list))
+    # Sorted, so that neither the order of the file nor of its methods can change a number.
+    for each in sorted(trajectories, key=lambda t: (t.dataset, t.question_id, RECORDING.index(t.method))):
+        if partition(each.question_id) is part:
+            found[each.dataset][each.question_id].append(each)
+    return {dataset: {key: tuple(own) for key, own in by_id.items()} for dataset, by_id in found.items()}
+
+
+def _agree(recordings: tuple[Trajectory, ...]) -> bool:
+    """Whether the recordings are in the same state as long as they do the same."""
+    seen: dict[tuple[object, ...], State] = {}
+    for each in recordings:
+        way: tuple[object, ...] = ()
+        for state in each.states:
+            before = seen.setdefault(way, state)
+            if (before.diagnostics, before.tokens) != (state.diagnostics, state.tokens):
+                return False
+            way = (*way, state.action, state.reason)
+    return True

@@ -1,0 +1,181 @@
+"""The front door for Python: `BeliefRAG`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from beliefrag.engine import loop
+from beliefrag.engine.assembly import Assembly, assemble
+from beliefrag.errors import SettingsError
+from beliefrag.events import Event
+from beliefrag.result import Result
+from beliefrag.retrieval import Retriever, Skipped
+from beliefrag.settings import Settings, load_settings
+from beliefrag.types import Hit, Passage, Question
+
+__all__ = ["BeliefRAG"]
+
+_T = TypeVar("_T")
+
+
+class BeliefRAG:
+    """Answers questions over documents, says how sure it is and why it stopped, and declines when it should.
+
+    Give it exactly one of `docs` (files or folders), `passages`, `index` (a folder made by `beliefrag index`) or
+    `retriever` (anything with a `search` method). Any setting can be given by name; the others come from the settings
+    files, the environment and the defaults.
+
+    Episodes run on an event loop of the object's own, so `ask` works in scripts and notebooks alike, and `aask` from
+    any event loop.
+
+    Example:
+        >>> from beliefrag import BeliefRAG
+        >>> with BeliefRAG(docs="handbook/", model="local:qwen2.5-coder-1.5b") as rag:  # doctest: +SKIP
+        ...     result = rag.ask("Who approves travel?")
+        ...     print(result.answer, result.answerability, result.reason)
+    """
+
+    def __init__(
+        self,
+        docs: str | Path | Iterable[str | Path] | None = None,
+        *,
+        passages: Iterable[Passage] | None = None,
+        index: str | Path | None = None,
+        retriever: Retriever | None = None,
+        settings: Settings | None = None,
+        **given: Any,
+    ) -> None:
+        if settings is not None and given:
+            raise SettingsError("Give either settings or single settings by name, not both.")
+        self._settings = settings or load_settings(given).settings
+        self._assembly: Assembly = assemble(
+            self._settings, docs=docs, passages=passages, index=index, retriever=retriever
+        )
+        self._worker = _Worker()
+        self._closed = False
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Documents that could not be read, with the reason of each: what no answer rests on."""
+        return self._assembly.report.skipped if self._assembly.report else ()
+
+    def ask(self, question: str) -> Result:
+        """Answers a question. A failure is an outcome too: look at `result.outcome` before using `result.answer`."""
+        episode = self._worker.submit(self._episode(question))
+        try:
+            return episode.result()
+        finally:
+            # After an interrupt nobody waits for the answer, so nobody should pay for it.
+            episode.cancel()
+
+    async def aask(self, question: str) -> Result:
+        """Like `ask`, without blocking the caller's event loop. Cancelling it stops paying for model calls."""
+        return await asyncio.wrap_future(self._worker.submit(self._episode(question)))
+
+    async def stream(self, question: str) -> AsyncGenerator[Event, None]:
+        """Yields the events of an episode as they happen; the last is `Finished`."""
+        here = asyncio.get_running_loop()
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        async def produce() -> None:
+            async for event in self._events(question):
+                here.call_soon_threadsafe(queue.put_nowait, event)
+
+        producer = self._worker.submit(produce())
+        producer.add_done_callback(lambda _: here.call_soon_threadsafe(queue.put_nowait, None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            await asyncio.wrap_future(producer)
+        finally:
+            producer.cancel()
+
+    def events(self, question: str) -> Generator[Event, None, None]:
+        """Like `stream`, for callers without an event loop. Closing the generator stops paying for model calls."""
+        queue: SimpleQueue[Event | None] = SimpleQueue()
+
+        async def produce() -> None:
+            async for event in self._events(question):
+                queue.put(event)
+
+        producer = self._worker.submit(produce())
+        producer.add_done_callback(lambda _: queue.put(None))
+        try:
+            while (event := queue.get()) is not None:
+                yield event
+            producer.result()
+        finally:
+            producer.cancel()
+
+    def search(self, query: str, k: int = 5) -> list[Hit]:
+        """The passages that one search finds, best first, with no model asked: what an answer could be built on.
+
+        Having it makes this object a retriever itself.
+
+        Raises:
+            RetrievalError: The search failed.
+        """
+        return list(self._assembly.harness.retriever.search(query, k))[:k]
+
+    def close(self) -> None:
+        """Lets go of the model and of the worker thread. Calling it twice is harmless."""
+        if not self._closed:
+            self._closed = True
+            self._worker.submit(self._assembly.model.aclose()).result()
+            self._worker.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _events(self, question: str) -> AsyncGenerator[Event, None]:
+        if self._closed:
+            raise SettingsError("This BeliefRAG was closed.", remedy="Make a new one.")
+        if not question.strip():
+            raise SettingsError("The question is empty.", remedy="Ask something.")
+        return loop.run(Question(question), self._assembly.method, self._assembly.harness)
+
+    async def _episode(self, question: str) -> Result:
+        return Result.of([event async for event in self._events(question)])
+
+
+class _Worker:
+    """A thread with an event loop: clients and locks of a model belong to one loop for as long as they live."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="beliefrag", daemon=True)
+                self._thread.start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def stop(self) -> None:
+        with self._starting:
+            if self._loop is None or self._thread is None:
+                return
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = self._thread = None

@@ -1,0 +1,94 @@
+"""The small protocol that every method implements.
+
+A method is asked twice per step. `measure` may look at the evidence through the desk and so may pay for model calls.
+`decide` is plain and pays for nothing: it sees what is legal after the measuring was paid for, and picks one action.
+The loop carries it out. A new method is one file with these two functions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Protocol
+
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.policy.budget import Spent
+from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
+
+__all__ = ["Controller", "Measurement", "Method", "View", "unlabelled"]
+
+
+def unlabelled(question: Question) -> Question:
+    """The question as a controller sees it: a benchmark's id can tell the number of hops or the split.
+
+    The id that it gets instead is the same everywhere, so that a method can seed its draws by it.
+    """
+    if not question.id:
+        return question
+    return Question(question.text, hashlib.sha256(question.id.encode("utf-8", "replace")).hexdigest()[:16])
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a controller may see: the question, the evidence, its own history and what is left. No gold, no labels."""
+
+    question: Question
+    """With an id that says nothing: see `unlabelled`."""
+    step: int
+    passages: tuple[Passage, ...]
+    """Retained evidence in the order in which it came."""
+    scores: tuple[float, ...]
+    """The retriever's raw score of each."""
+    verifier_window: tuple[Passage, ...]
+    answer_window: tuple[Passage, ...]
+    queries: tuple[str, ...]
+    """Searches made so far."""
+    rewritten: str | None
+    """What REWRITE gave, until the next search."""
+    novelty: float
+    """Of the latest search; 1 before the first."""
+    actions: tuple[Action, ...]
+    budget: Budget
+    spent: Spent
+    legal: tuple[Action, ...]
+    correction_fits: bool
+    nothing_missing: bool
+    """The query writer found nothing left to search for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a controller found out in one step. Methods without a belief leave its parts empty."""
+
+    observation: Observation | None = None
+    diagnostics: Diagnostics | None = None
+    belief: Belief | None = None
+    answerability: float | None = None
+    retrieval_value: float | None = None
+    attempt: Attempt | None = None
+    """What answering here would give, where that is known without asking for it."""
+
+
+class Controller(Protocol):
+    """A method at work on one question."""
+
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        """Looks at the state. All model calls of the method go through the desk."""
+        ...
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        """Chooses one action out of `view.legal`."""
+        ...
+
+
+class Method(Protocol):
+    """A way to control retrieval."""
+
+    @property
+    def name(self) -> str:
+        """How settings, traces and tables call it."""
+        ...
+
+    def begin(self) -> Controller:
+        """A fresh controller for one question."""
+        ...

@@ -1,0 +1,208 @@
+"""Where an episode talks to the model: one function per prompt contract of SPEC 6, each call metered and recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from beliefrag.engine.replies import Repairs, bare_answer, one_line
+from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.models.meter import Meter
+from beliefrag.models.protocol import ChatReply, ChatRequest, Message
+from beliefrag.policy.diagnostics import NOTHING_OBSERVED
+from beliefrag.prompts import Prompts, escape, evidence_block
+from beliefrag.types import Observation, Passage, Question, Usage
+from beliefrag.verifiers import VerifierForm
+
+__all__ = ["SUFFICIENT", "CallRecorder", "ModelCalls"]
+
+SUFFICIENT = "SUFFICIENT"
+"""The query writer's word for: nothing is missing."""
+
+_SAYS_SUFFICIENT = re.compile(rf"\W*{SUFFICIENT}\b", re.IGNORECASE)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecorder:
+    """Told when a call begins and when it has ended, so that events can be made of it."""
+
+    started: Callable[[str], None]
+    finished: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
+
+
+class ModelCalls:
+    """The model-facing side of one episode."""
+
+    def __init__(self, model: Meter, prompts: Prompts, verifier: VerifierForm, recorder: CallRecorder) -> None:
+        self._model = model
+        self._prompts = prompts
+        self._verifier = verifier
+        self._recorder = recorder
+        self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
+
+    @property
+    def usage(self) -> Usage:
+        """What the episode has cost so far."""
+        return self._model.usage
+
+    def aside(self) -> ModelCalls:
+        """A desk for questions that are no part of the method, such as what an answer would be now.
+
+        It knows what this desk was told, but what it asks is in nobody's cost and this desk does not learn of it.
+        """
+        calls = ModelCalls(self._model.fresh(), self._prompts, self._verifier, self._recorder)
+        calls._replies = dict(self._replies)
+        return calls
+
+    async def verify(self, question: Question, passages: Sequence[Passage], draft: str | None = None) -> Observation:
+        """The verifier's observation of these passages.
+
+        A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
+        """
+        fields = {
+            "question": escape(question.text),
+            "evidence": evidence_block(passages),
+            "draft": escape(draft) if draft else "none",
+        }
+        try:
+            return await self._verifier.observe(self, fields, passages)
+        except UnreadableReply:
+            return NOTHING_OBSERVED
+
+    async def write_query(self, question: Question, passages: Sequence[Passage], queries: Sequence[str]) -> str | None:
+        """A query for what is still missing; None when nothing is."""
+        fields = {
+            "question": escape(question.text),
+            "evidence": evidence_block(passages),
+            "prior_queries": "; ".join(escape(query) for query in queries) or "none",
+        }
+        query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: one_line(reply.text))
+        return None if _SAYS_SUFFICIENT.match(query) else query
+
+    async def rewrite(self, question: Question, query: str, reason: str) -> str:
+        """A different query, given why the current one fails.
+
+        A model that gives the same one twice, or none, has nothing better to offer: the query stays, and the trace
+        counts it.
+        """
+        fields = {"question": escape(question.text), "query": escape(query), "reason": escape(reason)}
+
+        def read(reply: ChatReply, repairs: Repairs) -> str:
+            written = one_line(reply.text)
+            if written.casefold().split() == query.casefold().split():
+                raise ReplyError("That is the same query as before.")
+            return written
+
+        try:
+            return await self.ask("rewriter", "rewriter", fields, read)
+        except UnreadableReply:
+            return query
+
+    async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
+        """The final short answer."""
+        fields = {"question": escape(question.text), "evidence": evidence_block(passages)}
+        return await self.ask("answer", "answer", fields, lambda reply, _: bare_answer(reply.text))
+
+    async def ask(
+        self,
+        purpose: str,
+        prompt: str,
+        fields: Mapping[str, str],
+        read: Callable[[ChatReply, Repairs], _T],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        top_logprobs: int = 0,
+        stop: tuple[str, ...] = (),
+        turns: Sequence[Message] = (),
+    ) -> _T:
+        """Fills in a prompt, asks, reads, and asks once more when the reply cannot be read (SPEC 6).
+
+        Args:
+            purpose: What the call is metered as.
+            prompt: The template.
+            fields: What to fill in, already made safe with `escape` or `evidence_block`.
+            read: Turns the reply into a value, counting what it had to mend; raises ReplyError when it cannot.
+            schema: What the reply must look like, for providers that can enforce it.
+            max_tokens: The longest reply that makes sense, where there is one.
+            top_logprobs: How many token alternatives are needed.
+            stop: Texts that end the reply before they are written, so that nothing after them is paid for.
+            turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
+
+        Raises:
+            UnreadableReply: Neither reply could be read.
+        """
+        request = ChatRequest(
+            purpose,
+            (
+                Message("system", self._prompts.fill("system")),
+                Message("user", self._prompts.fill(prompt, **fields)),
+                *turns,
+            ),
+            schema=schema,
+            max_tokens=max_tokens,
+            top_logprobs=top_logprobs,
+            stop=stop,
+        )
+        try:
+            return await self._read(request, read, "asked_again")
+        except _Unreadable as first:
+            again = replace(request, messages=(*request.messages, *_objection(first)))
+        try:
+            return await self._read(again, read, "unusable")
+        except _Unreadable as second:
+            raise UnreadableReply(
+                f"The {purpose.replace('_', ' ')} reply could not be used, twice: {second.problem}",
+                remedy="Try another model, or other wording with --prompts.",
+            ) from second
+
+    async def _read(self, request: ChatRequest, read: Callable[[ChatReply, Repairs], _T], otherwise: str) -> _T:
+        repairs = Repairs()
+        reply, paid = await self._call(request)
+        try:
+            # Who asks for one token expects the reply to stop there; anywhere else a cut reply is half a thought.
+            if reply.truncated and request.max_tokens is None:
+                raise ReplyError("The reply was cut off.")
+            return read(reply, repairs)
+        except ReplyError as error:
+            repairs[otherwise] += 1
+            raise _Unreadable(reply.text, error.message) from error
+        finally:
+            if paid:
+                self._recorder.finished(request, reply, dict(repairs))
+
+    async def _call(self, request: ChatRequest) -> tuple[ChatReply, bool]:
+        """The reply, and whether it was paid for now.
+
+        What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
+        passage is judged once, and an answer that the verifier drafted from the same evidence is the answer.
+        """
+        shape = [request.schema, request.max_tokens, request.stop]
+        key = json.dumps([[m.role, m.content] for m in request.messages] + shape)
+        asked, reply = self._replies.get(key, (None, None))
+        if asked and reply and asked.top_logprobs >= request.top_logprobs:
+            return reply, False
+        self._recorder.started(request.purpose)
+        reply = await self._model.chat(request)
+        self._replies[key] = (request, reply)
+        return reply, True
+
+
+class _Unreadable(Exception):
+    def __init__(self, reply: str, problem: str) -> None:
+        super().__init__(problem)
+        self.reply = reply
+        self.problem = problem
+
+
+def _objection(unreadable: _Unreadable) -> tuple[Message, Message]:
+    # The model is shown its own reply: at temperature 0 the bare prompt would give the same words again.
+    return (
+        Message("assistant", escape(unreadable.reply)[:2000]),
+        Message("user", f"{unreadable.problem} Reply again, in exactly the form that was asked for."),
+    )

@@ -1,0 +1,49 @@
+"""The method of the paper, pure: no I/O, no clock, no model, no async.
+
+One file per idea, in the order in which a step uses them: evidence, diagnostics, belief, answerability, value, budget,
+policy. The loop and the BeliefRAG method call these; nothing here calls back.
+"""
+
+from beliefrag.policy.answerability import (
+    Answerability,
+    IsotonicAnswerability,
+    LogisticAnswerability,
+    PlattAnswerability,
+    RawAnswerability,
+)
+from beliefrag.policy.belief import PRIOR, update
+from beliefrag.policy.budget import Spent, correction_fits, legal_actions
+from beliefrag.policy.decide import UNSURE, Situation, Thresholds, decide
+from beliefrag.policy.diagnostics import NOTHING_OBSERVED, ScoreScale, cost, measure, novelty, relevance
+from beliefrag.policy.evidence import Change, Evidence, Mutation
+from beliefrag.policy.value import FALLBACK_SCHEDULE, FittedValue, RetrievalValue, ScheduledValue
+
+__all__ = [
+    "FALLBACK_SCHEDULE",
+    "NOTHING_OBSERVED",
+    "PRIOR",
+    "UNSURE",
+    "Answerability",
+    "Change",
+    "Evidence",
+    "FittedValue",
+    "IsotonicAnswerability",
+    "LogisticAnswerability",
+    "Mutation",
+    "PlattAnswerability",
+    "RawAnswerability",
+    "RetrievalValue",
+    "ScheduledValue",
+    "ScoreScale",
+    "Situation",
+    "Spent",
+    "Thresholds",
+    "correction_fits",
+    "cost",
+    "decide",
+    "legal_actions",
+    "measure",
+    "novelty",
+    "relevance",
+    "update",
+]

@@ -1,0 +1,98 @@
+"""Answerability p_ans: the calibrated chance that answering now gives a correct answer (SPEC 4).
+
+Distinct from the belief in sufficiency: that one summarises the evidence, this one is fitted to the generator's own
+success and is what the answer gate compares. The paper's form is a logistic over the seven diagnostics. The three
+others start from one raw score, for which we take the belief in sufficiency; the paper does not say which score its
+Platt and isotonic alternatives start from.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Protocol
+
+from beliefrag.policy.diagnostics import sigmoid
+from beliefrag.types import Diagnostics
+
+__all__ = [
+    "Answerability",
+    "IsotonicAnswerability",
+    "LogisticAnswerability",
+    "PlattAnswerability",
+    "RawAnswerability",
+    "log_odds",
+]
+
+_CERTAIN = 1e-6
+"""Nearer to 0 or 1 than this a raw score counts as this near: log-odds have no end."""
+
+
+class Answerability(Protocol):
+    """Anything that can say how likely an answer is to be right."""
+
+    def probability(self, x: Diagnostics, sufficiency: float) -> float:
+        """p_ans of a state with diagnostics x and that belief in sufficiency."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticAnswerability:
+    """A fitted logistic over the seven diagnostics; the belief plays no part."""
+
+    intercept: float
+    weights: Diagnostics
+
+    def probability(self, x: Diagnostics, sufficiency: float) -> float:
+        """p_ans = sigmoid(alpha + w . x)."""
+        return sigmoid(
+            self.intercept + sum(w * v for w, v in zip(self.weights.vector(), x.vector(), strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlattAnswerability:
+    """A fitted logistic over the log-odds of the raw score: slope 1 and intercept 0 leave the score as it is."""
+
+    intercept: float
+    slope: float
+
+    def probability(self, x: Diagnostics, sufficiency: float) -> float:
+        """p_ans = sigmoid(a + b logit(b_suff))."""
+        return sigmoid(self.intercept + self.slope * log_odds(sufficiency))
+
+
+@dataclass(frozen=True, slots=True)
+class IsotonicAnswerability:
+    """A rising line through fitted points of the raw score, level beyond the first and the last."""
+
+    scores: tuple[float, ...]
+    """Strictly rising."""
+    probabilities: tuple[float, ...]
+
+    def probability(self, x: Diagnostics, sufficiency: float) -> float:
+        """p_ans between the two points that the raw score lies between."""
+        right = bisect_left(self.scores, sufficiency)
+        if right == 0:
+            return self.probabilities[0]
+        if right == len(self.scores):
+            return self.probabilities[-1]
+        low, high = self.scores[right - 1], self.scores[right]
+        below, above = self.probabilities[right - 1], self.probabilities[right]
+        return below + (above - below) * (sufficiency - low) / (high - low)
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswerability:
+    """The raw score itself, taken for a probability."""
+
+    def probability(self, x: Diagnostics, sufficiency: float) -> float:
+        """p_ans = b_suff."""
+        return sufficiency
+
+
+def log_odds(sufficiency: float) -> float:
+    """The logit of a raw score, which Platt's form is a line in."""
+    p = min(max(sufficiency, _CERTAIN), 1 - _CERTAIN)
+    return math.log(p / (1 - p))

@@ -1,0 +1,14 @@
+"""The MCP server: the tools `ask` and `search` for agents, over stdio or HTTP; needs `pip install 'beliefrag[mcp]'`."""
+
+from beliefrag.errors import MissingExtra
+
+try:
+    import mcp.server  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("The MCP server", "mcp", error) from error
+
+from beliefrag.web.mcp.app import create_mcp_app
+from beliefrag.web.mcp.running import serve_mcp_http, serve_mcp_stdio
+from beliefrag.web.mcp.server import create_server
+
+__all__ = ["create_mcp_app", "create_server", "serve_mcp_http", "serve_mcp_stdio"]

@@ -1,0 +1,211 @@
+"""One episode as the pages show it, wherever it came from: a run, a trace or an episode under way.
+
+`viewer/src/shape.ts` has the same names. What comes from a file is checked against these types before a page gets it,
+so a damaged file is told of and never half shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from beliefrag.engine.replies import REPAIRS
+
+__all__ = [
+    "CallView",
+    "ComparisonView",
+    "DroppedView",
+    "EpisodeView",
+    "ErrorView",
+    "GoldView",
+    "MessageView",
+    "PassageView",
+    "PromptsView",
+    "SearchView",
+    "StepView",
+    "UsageView",
+]
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class PassageView(_View):
+    """A passage; the text is None where only its id was recorded and the corpus is not here."""
+
+    title: str = ""
+    text: str | None = None
+    source: str = ""
+
+
+class SearchView(_View):
+    """What RETRIEVE asked for and what came back."""
+
+    query: str | None
+    """None when the query writer found nothing missing and no search was made."""
+    is_question: bool
+    """Whether the query was the question itself."""
+    hits: tuple[tuple[str, float], ...] = ()
+    added: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+class DroppedView(_View):
+    """A passage that left the evidence, and why."""
+
+    id: str
+    why: str
+
+
+class ComparisonView(_View):
+    """A number and the threshold that it was held against."""
+
+    name: str
+    value: float
+    relation: str
+    threshold: float
+    holds: bool
+
+
+class AttemptView(_View):
+    """The answer that the episode would have given at a step."""
+
+    answer: str
+    tokens: int = 0
+    f1: float | None = None
+
+
+class StepView(_View):
+    """One action with everything that it rests on and changed."""
+
+    step: int
+    action: str
+    branch: str
+    reason: str
+    comparisons: tuple[ComparisonView, ...] = ()
+    legal: tuple[str, ...] = ()
+    diagnostics: Mapping[str, float] | None = None
+    belief: Mapping[str, float] | None = None
+    answerability: float | None = None
+    retrieval_value: float | None = None
+    tokens: int
+    flagged: tuple[str, ...] = ()
+    attempt: AttemptView | None = None
+    search: SearchView | None = None
+    rewritten: str | None = None
+    dropped: tuple[DroppedView, ...] = ()
+    evidence: tuple[str, ...] | None = None
+    """Ids retained after it; None while it is being carried out."""
+
+
+class CallView(_View):
+    """One model call. Its prompt is loaded apart: it is long, and for a run it has to be looked up."""
+
+    step: int
+    purpose: str
+    reply: str
+    tokens_in: int
+    tokens_out: int
+    counted_by: str
+    retries: int
+    repairs: tuple[str, ...] = ()
+    """What had to be mended to read the reply, in words."""
+    seconds: float | None = None
+    cached: bool | None = None
+
+    @field_validator("repairs", mode="before")
+    @classmethod
+    def _in_words(cls, counts: Any) -> Any:
+        if not isinstance(counts, Mapping):
+            return counts
+        return tuple(f"{count} {REPAIRS.get(kind, kind)}" for kind, count in counts.items() if count)
+
+
+class MessageView(_View):
+    """One message of a prompt."""
+
+    role: str
+    content: str
+
+
+class PromptsView(_View):
+    """The prompts of an episode's calls, in their order; or why they cannot be had."""
+
+    calls: tuple[tuple[MessageView, ...], ...] = ()
+    source: str = ""
+    """Where they came from, in words."""
+    absent: str = ""
+    """Why there are none, and how to get them; empty where there are."""
+
+
+class GoldView(_View):
+    """What is right about the question."""
+
+    answers: tuple[str, ...]
+    supporting: tuple[str, ...] | None
+    """None where nobody annotated them."""
+
+
+class UsageView(_View):
+    """What an episode cost, in all or for one purpose."""
+
+    calls: int = 0
+    tokens: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    retries: int = 0
+    wasted_tokens: int = 0
+    searches: int = 0
+    by_purpose: Mapping[str, UsageView] = {}
+
+
+class ErrorView(_View):
+    """Why an episode failed."""
+
+    cause: str
+    message: str
+    remedy: str = ""
+
+
+class EpisodeView(_View):
+    """All of one episode but its prompts."""
+
+    origin: Literal["run", "trace", "live"]
+    id: int
+    """Its number in the index of a run, 0 for a trace."""
+    method: str
+    method_title: str
+    dataset: str = ""
+    question_id: str = ""
+    seed: int | None = None
+    model: str = ""
+    made_with: Mapping[str, str] = {}
+    question: str | None = None
+    """None where it was recorded by id and the dataset is not here."""
+    outcome: str
+    """answered, stopped, abstained, failed; `running` while it is under way."""
+    answer: str | None = None
+    reason: str = ""
+    error: ErrorView | None = None
+    answerability: float | None = None
+    metrics: Mapping[str, float | None] = {}
+    usage: UsageView = UsageView()
+    seconds: float | None = None
+    budget: Mapping[str, int] = {}
+    thresholds: Mapping[str, float] = {}
+    """Those in force, by the names of the settings. One that is switched off is left out."""
+    sources: tuple[str, ...] = ()
+    steps: tuple[StepView, ...] = ()
+    calls: tuple[CallView, ...] = ()
+    passages: Mapping[str, PassageView] = {}
+    gold: GoldView | None = None
+    waiting: str = ""
+    """What an episode under way waits for."""
+    notes: tuple[str, ...] = ()
+    """What is not shown, why, and how to get it."""
+    licence: str = ""
+    """Of the dataset that questions and passages are from."""

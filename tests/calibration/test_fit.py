@@ -1,0 +1,303 @@
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+
+from beliefrag.calibration import Artifact, load_artifact, logistic
+from beliefrag.calibration.answerability_fit import best, fit_kinds
+from beliefrag.calibration.collection import collect
+from beliefrag.calibration.evaluation import answerabilities
+from beliefrag.calibration.examples import Example, Examples, answerable_states, flips
+from beliefrag.calibration.fit import contaminated, fit_artifact
+from beliefrag.calibration.fits import LogisticFit, PlattFit
+from beliefrag.calibration.resampling import resampled_weights
+from beliefrag.calibration.value_fit import fit_value
+from beliefrag.errors import CalibrationError
+from beliefrag.policy import FittedValue, PlattAnswerability
+from beliefrag.policy.diagnostics import sigmoid
+from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.states import read_trajectories
+from beliefrag.types import Action
+from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, write_run
+
+
+@pytest.fixture(autouse=True)
+def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The intervals of coefficients take most of the time, and most tests are not about them.
+    monkeypatch.setattr(logistic, "RESAMPLES", 40)
+
+
+def ids_of(*parts: Partition, count: int = 40) -> list[str]:
+    """Question ids of these parts, so many of each."""
+    every = [f"q{number}" for number in range(count * 20)]
+    return [each for part in parts for each in [q for q in every if partition(q) is part][:count]]
+
+
+def fitted(folder: Path, **how: Any) -> Artifact:
+    return fit_artifact(planted(folder, **how), "f1")
+
+
+def warned(artifact: Artifact, words: str) -> bool:
+    assert artifact.fit is not None
+    return any(words in warning for warning in artifact.fit.warnings)
+
+
+def test_a_planted_logistic_is_recovered_and_chosen(tmp_path: Path) -> None:
+    states, _ = answerable_states(planted(tmp_path, questions=3000).trajectories, "f1")
+    fits = fit_kinds(states.of(Partition.XFIT))
+    found = fits.kinds["logistic"]
+    assert isinstance(found, LogisticFit)
+    # Three standard errors: a weight of a uniform diagnostic on these 3,600 states has one of about 0.13.
+    assert found.intercept == pytest.approx(INTERCEPT, abs=0.4)
+    assert found.weights.vector() == pytest.approx(WEIGHTS.vector(), abs=0.4)
+    assert fits.idle == ("conflict",)
+    assert best(fits, states.of(Partition.XSEL))[0] == "logistic"
+
+
+def test_a_planted_line_in_the_raw_score_is_recovered(tmp_path: Path) -> None:
+    truth = PlattAnswerability(-0.7, 1.8)
+    states, _ = answerable_states(planted(tmp_path, questions=1500).trajectories, "f1")
+    draw = random.Random(1)
+    relabelled = Examples(
+        replace(e, positive=draw.random() < truth.probability(e.state.diagnostics, e.state.belief.sufficiency))
+        for e in states.each
+    )
+    found = fit_kinds(relabelled).kinds["platt"]
+    assert isinstance(found, PlattFit)
+    assert (found.intercept, found.slope) == pytest.approx((-0.7, 1.8), abs=0.15)
+
+
+def test_the_isotonic_kind_says_what_scikit_learns_does(tmp_path: Path) -> None:
+    states, _ = answerable_states(planted(tmp_path, questions=60).trajectories, "f1")
+    scores = np.array([state.belief.sufficiency for state in states.states])
+    theirs = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
+        scores, states.outcomes, sample_weight=states.weights
+    )
+    ours = answerabilities(states, fit_kinds(states).kinds["isotonic"].function())
+    assert ours == pytest.approx(theirs.predict(scores))
+
+
+def test_a_planted_retrieval_value_is_recovered(tmp_path: Path) -> None:
+    truth = FittedValue(intercept=0.5, rounds=-0.8, novelty=1.5, sufficiency=-1.0)
+    draw = random.Random(2)
+    searches = flips(planted(tmp_path, questions=3000).trajectories, "f1")
+    pairs = []
+    for each in searches.each:
+        x = each.state
+        p = truth.probability(rounds=x.rounds, novelty=x.diagnostics.novelty, sufficiency=x.belief.sufficiency)
+        pairs.append(replace(each, positive=draw.random() < p))
+    found, idle = fit_value(Examples(pairs))
+    assert idle == ()
+    assert (found.intercept, found.rounds) == pytest.approx((0.5, -0.8), abs=0.3)
+    assert (found.novelty, found.sufficiency) == pytest.approx((1.5, -1.0), abs=0.5)
+
+
+def test_where_there_is_no_signal_the_fit_is_no_better_than_the_base_rate(tmp_path: Path) -> None:
+    artifact = fitted(tmp_path, questions=300, chance=lambda x: 0.5)
+    assert artifact.fit is not None and artifact.fit.answerability.held_out is not None
+    gain = artifact.fit.answerability.held_out.brier_gain
+    assert gain.low is not None and gain.low <= 0
+    assert gain.value < 0.01
+    assert warned(artifact, "not clearly better than always saying the base rate")
+
+
+def test_an_artifact_says_where_it_comes_from_and_how_good_it_is(tmp_path: Path) -> None:
+    artifact = fitted(tmp_path, questions=300)
+    told = artifact.fit
+    assert told is not None and told.answerability.held_out is not None
+    assert (artifact.name, artifact.origin, artifact.backbone) == (
+        "made-up",
+        "fitted",
+        "local:made-up:0123456789abcdef",
+    )
+    assert set(artifact.prompts) == {"system", "answer", "verifier"}
+    assert artifact.score_scale == SCALE
+    assert artifact.contaminated is False
+    assert {partition(each) for each in told.fit_questions} == {Partition.XFIT}
+    assert {partition(each) for each in told.selection_questions} == {Partition.XSEL}
+    assert told.answerability.without_evidence == 300
+    held_out = told.answerability.held_out
+    assert (
+        held_out.questions == artifact.counts["xhold"] == sum(partition(f"q{n}") is Partition.XHOLD for n in range(300))
+    )
+    assert held_out.states == 3 * held_out.questions
+    gain = held_out.brier_gain
+    assert gain.value == pytest.approx(held_out.brier_base_rate - held_out.brier.value, abs=2e-6)
+    assert gain.low is not None and gain.high is not None and 0 < gain.low < gain.value < gain.high
+    assert artifact.quality["brier"] == held_out.brier.value
+    support = told.answerability.coefficients["logistic"]["support"]
+    assert support.low is not None and support.high is not None and 0 < support.low < support.value < support.high
+    assert told.answerability.coefficients["logistic"]["conflict"].low is None
+    assert warned(artifact, "conflict does not vary in the fitted states, and has weight 0")
+    assert artifact.retrieval_value is not None and told.retrieval_value is not None
+
+
+def test_the_order_of_the_file_changes_nothing(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", questions=80)
+    before = fit_artifact(collect([run]), "f1")
+    lines = (run / "episodes.jsonl").read_text().splitlines()
+    (run / "episodes.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+    after = fit_artifact(collect([run]), "f1")
+    assert after.model_copy(update={"made": before.made}) == before
+
+
+def test_fitting_on_everything_marks_the_artifact_and_keeps_the_quality_of_the_clean_fit(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=200)
+    clean, all_in = (fit_artifact(collection, "f1", everything=everything) for everything in (False, True))
+    assert all_in.contaminated is True
+    assert all_in.quality == clean.quality
+    assert all_in.answerability != clean.answerability
+    assert all_in.fit is not None and len(all_in.fit.fit_questions) == 200
+    held_out = next(f"q{n}" for n in range(200) if partition(f"q{n}") is Partition.XHOLD)
+    assert all_in.seen([held_out, "never asked"]) == (held_out,)
+    assert clean.seen([held_out]) == ()
+    assert contaminated([held_out]) and not contaminated(clean.seen(f"q{n}" for n in range(200)))
+
+
+def test_an_artifact_that_saw_held_out_questions_cannot_say_that_it_did_not(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=60)
+    held = sum(partition(f"q{n}") is Partition.XHOLD for n in range(60))
+    all_in = fit_artifact(collection, "f1", everything=True)
+    file = tmp_path / "mine.json"
+    file.write_text(all_in.model_copy(update={"contaminated": False}).model_dump_json())
+    words = rf"mine.json is not a calibration: contaminated is false, and {held} of the questions that it was fitted"
+    with pytest.raises(CalibrationError, match=words):
+        load_artifact(str(file))
+    file.write_text(all_in.model_dump_json())
+    assert load_artifact(str(file)) == all_in
+    # One held-out question among those that it was chosen on is enough.
+    clean = fit_artifact(collection, "f1")
+    assert clean.fit is not None
+    chosen = (*clean.fit.selection_questions, next(iter(ids_of(Partition.XHOLD))))
+    told = clean.fit.model_copy(update={"selection_questions": chosen})
+    file.write_text(clean.model_copy(update={"fit": told}).model_dump_json())
+    with pytest.raises(CalibrationError, match="1 of the questions"):
+        load_artifact(str(file))
+
+
+def test_with_nothing_to_choose_or_to_hold_out_it_says_so_and_reports_no_quality(tmp_path: Path) -> None:
+    artifact = fitted(tmp_path, questions=ids_of(Partition.XFIT))
+    assert artifact.answerability.kind == "logistic"
+    assert artifact.quality == {}
+    assert warned(artifact, "xsel is empty") and warned(artifact, "xhold is empty")
+
+
+def test_few_examples_are_warned_of_and_too_few_searches_leave_the_schedule(tmp_path: Path) -> None:
+    artifact = fitted(tmp_path, questions=ids_of(*Partition, count=12), rounds=1)
+    assert warned(artifact, "questions of xfit have a state that is answerable: fewer than 20")
+    assert warned(artifact, "too few searches for a retrieval value")
+    assert artifact.retrieval_value is None
+
+
+def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError, match="All answers at the 120 states for fitting are wrong by f1"):
+        fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 0.0)
+    with pytest.raises(CalibrationError, match="All answers at the 120 states for fitting are right by f1"):
+        fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 1.0)
+    with pytest.raises(CalibrationError, match=r"No question of the part for fitting \(xfit\)"):
+        fitted(tmp_path, questions=ids_of(Partition.XHOLD))
+
+
+def test_a_question_counts_once_however_many_states_it_has(tmp_path: Path) -> None:
+    states, _ = answerable_states(planted(tmp_path, questions=10).trajectories, "f1")
+    first = states.questions[0]
+    fewer = Examples(e for e in states.each if e.question != first or e.state.step == 1)
+    for examples in (states, fewer):
+        assert examples.weights.sum() == pytest.approx(10)
+    block = next(resampled_weights(fewer, 200))
+    assert block.sum(axis=1) == pytest.approx(np.full(200, 10.0))
+    # All states of a question are drawn together.
+    second = [place for place, question in enumerate(fewer.questions) if question == states.questions[-1]]
+    assert (np.ptp(block[:, second], axis=1) == 0).all()
+
+
+def test_the_raw_score_is_taken_where_it_is_the_truth(tmp_path: Path) -> None:
+    states, _ = answerable_states(planted(tmp_path, questions=1000).trajectories, "f1")
+    draw = random.Random(4)
+    true = Examples(replace(e, positive=draw.random() < e.state.belief.sufficiency) for e in states.each)
+    kind, scores = best(fit_kinds(true.of(Partition.XFIT)), true.of(Partition.XSEL))
+    assert kind in ("raw", "platt")
+    assert scores["raw"] == pytest.approx(scores["platt"], abs=0.003)
+
+
+def test_only_searches_that_were_really_made_from_a_wrong_state_make_a_pair(tmp_path: Path) -> None:
+    _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
+
+    def state(place: int, right: float | None, **other: Any) -> Any:
+        scores = {} if right is None else {"f1": right}
+        return replace(trajectory.states[place], scores=scores, **other)
+
+    helped = replace(trajectory, states=(state(0, 0.0), state(1, 1.0)))
+    did_not = replace(trajectory, states=(state(0, 0.0), state(1, 0.4)))
+    was_right = replace(trajectory, states=(state(0, 1.0), state(1, 1.0)))
+    not_searched = replace(trajectory, states=(state(0, 0.0), state(1, 1.0, rounds=0)))
+    not_asked = replace(trajectory, states=(state(0, 0.0), state(1, None)))
+    rewrote = replace(trajectory, states=(state(0, 0.0, action=Action.REWRITE), state(1, 1.0)))
+    found = flips([helped, did_not, was_right, not_searched, not_asked, rewrote], "f1")
+    assert sorted(example.positive for example in found.each) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "local:other:1"}, "has the model local:made-up:0123456789abcdef, and .* has local:other:1"),
+        ({"verifier": "graded"}, "the verifier structured, and .* has graded"),
+        ({"retriever": "other"}, "the retriever bm25 .* has other"),
+        ({"budget": {"rounds": 3, "top_k": 9}}, "the budget of top_k 5, and .* has 9"),
+        ({"prompts": {"system": "0"}}, "the prompt system .* has 0"),
+    ],
+)
+def test_runs_that_were_not_made_alike_are_refused_with_both_values(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    one = write_run(tmp_path / "one", questions=2)
+    for name in change.keys() & {"budget", "prompts"}:
+        change[name] = json.loads((one / "run.json").read_text())[name] | change[name]
+    other = write_run(tmp_path / "other", questions=2, **change)
+    with pytest.raises(CalibrationError, match=words):
+        collect([one, other])
+
+
+def test_runs_that_were_made_alike_are_fitted_together(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", questions=ids_of(Partition.XFIT))
+    other = write_run(tmp_path / "other", questions=ids_of(Partition.XHOLD), seed=1)
+    artifact = fit_artifact(collect([one, other]), "f1")
+    assert artifact.counts == {"xfit": 40, "xsel": 0, "xhold": 40}
+    assert artifact.fit is not None and artifact.fit.datasets["made-up"].questions == 80
+
+
+def test_the_label_is_the_judges_where_every_answer_was_judged(tmp_path: Path) -> None:
+    assert planted(tmp_path / "plain", questions=2).default_label() == "f1"
+    judged = planted(tmp_path / "judged", questions=200, judged=True)
+    assert judged.default_label() == "judge"
+    artifact = fit_artifact(judged, "judge")
+    assert artifact.fit is not None and artifact.fit.judge is not None
+    assert artifact.fit.judge.startswith("the judge, prompt ")
+
+
+def test_a_run_without_answers_on_trial_has_nothing_to_fit(tmp_path: Path) -> None:
+    run = write_run(tmp_path, questions=2)
+    lines = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    for step in (step for line in lines for step in line["steps"]):
+        step["attempt"] = None
+    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(CalibrationError, match=r"no state with an answer on trial.*calibrate collect"):
+        collect([run])
+
+
+def test_a_fit_with_idle_columns_only_says_the_base_rate() -> None:
+    columns, outcomes = np.full((8, 2), 0.5), np.array([1.0, 0, 0, 0, 1, 0, 0, 0])
+    found = logistic.fit_logistic(columns, outcomes, np.ones(8))
+    assert found.idle == (0, 1)
+    assert sigmoid(found.intercept) == pytest.approx(0.25, abs=1e-6)
+
+
+def test_an_example_belongs_to_the_question_of_its_dataset(tmp_path: Path) -> None:
+    _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
+    one, other = (Example(name, "q0", trajectory.states[1], True) for name in ("a", "b"))
+    assert Examples([one, other]).count.questions == 2

@@ -1,0 +1,85 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from beliefrag.calibration import load_artifact
+from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
+from beliefrag.methods import STATE_COLLECTORS, BeliefRAGMethod
+from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
+from beliefrag.result import Result
+from beliefrag.runs.states import Trajectory, trajectory_of
+from beliefrag.types import Action, Budget, Diagnostics
+from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
+from tests.support.reading import actions, says
+
+SCALE = ScoreScale(20.0, 8.0)
+FIT = load_artifact("published").calibration(SCALE)
+MIDDLING = verdict(0.2, 0.9, 0.9)
+FLAGGED = verdict(0.5, 0.5, 0.5, unhelpful=[2])
+LINES = (
+    says("query_writer", "the next query", repeat=True),
+    says("rewriter", "other words", repeat=True),
+    says("answer", "it", repeat=True),
+)
+
+
+def searches() -> PlannedRetriever:
+    return PlannedRetriever(hits("a", "b"), hits("c", "d"), hits("e", "f"))
+
+
+def recording(result: Result) -> Trajectory:
+    steps = result.record()["steps"]
+    for step in steps:
+        step["query_is_the_question"] = step["step"] == 0
+    return trajectory_of({"dataset": "d", "method": "survey", "question_id": "q", "steps": steps}, Budget())
+
+
+async def surveyed(tmp_path: Path, verifier: dict[str, object], name: str = "survey") -> Trajectory:
+    model = script(tmp_path, {**verifier, "repeat": True}, *LINES)
+    return recording(await play(model, searches(), method=STATE_COLLECTORS[name](SCALE, Thresholds())))
+
+
+@pytest.mark.parametrize("verifier", [verdict(0.9, 0.1, 0.1), MIDDLING, FLAGGED])
+async def test_a_walk_ends_where_and_at_the_cost_that_a_real_episode_does(
+    tmp_path: Path, verifier: dict[str, object]
+) -> None:
+    thresholds = Thresholds(retrieval_value=0.05)
+    model = script(tmp_path, {**verifier, "repeat": True}, *LINES)
+    real = await play(model, searches(), method=published_method(SCALE, thresholds))
+    ended = walk([await surveyed(tmp_path, verifier)], FIT.answerability, FIT.retrieval_value, thresholds)
+    assert isinstance(ended, Ended)
+    assert [*map(str, ended.state.actions), str(ended.action)] == actions(real)
+    assert ended.tokens == real.usage.tokens
+    assert ended.answerability == pytest.approx(real.answerability)
+
+
+async def test_a_correction_that_nobody_recorded_leaves_the_record(tmp_path: Path) -> None:
+    plain = await surveyed(tmp_path, FLAGGED, "survey_uncorrected")
+    left = walk([plain], FIT.answerability, FIT.retrieval_value)
+    assert left == LeftTheRecord(plain.states[1], Action.VERIFY)
+
+
+async def test_with_both_recordings_corrections_can_be_on_or_off(tmp_path: Path) -> None:
+    both = [await surveyed(tmp_path, FLAGGED), await surveyed(tmp_path, FLAGGED, "survey_uncorrected")]
+    never = LogisticAnswerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
+    always = ScheduledValue({0: 1.0})
+    for corrections in (True, False):
+        ended = walk(both, never, always, Thresholds(correct_flagged=corrections))
+        assert isinstance(ended, Ended)
+        assert (Action.VERIFY in ended.state.actions) is corrections
+
+
+async def test_another_reason_to_rewrite_leaves_the_record(tmp_path: Path) -> None:
+    flagged = await surveyed(tmp_path, FLAGGED)
+    verify = flagged.states[1]
+    assert verify.action is Action.VERIFY
+    other = replace(flagged, states=(flagged.states[0], replace(verify, reason="something else"), *flagged.states[2:]))
+    assert isinstance(walk([other], FIT.answerability, FIT.retrieval_value), LeftTheRecord)
+
+
+async def test_an_end_where_no_answer_was_tried_is_not_known(tmp_path: Path) -> None:
+    model = script(tmp_path, {**verdict(0.9, 0.1, 0.1), "repeat": True}, *LINES)
+    # The structured verifier drafts nothing, so BeliefRAG's own episode has no answers on trial.
+    own = recording(await play(model, searches(), method=BeliefRAGMethod(FIT)))
+    assert isinstance(walk([own], FIT.answerability, FIT.retrieval_value), LeftTheRecord)

@@ -1,0 +1,225 @@
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag import Answered, BeliefRAG, Failed, Passage, Retriever, Settings
+from beliefrag.calibration import load_artifact
+from beliefrag.errors import CalibrationError, SettingsError
+from beliefrag.events import Decided, Finished, Started
+from beliefrag.models.scripted import Scripted
+from beliefrag.policy import ScoreScale
+from tests.support.episodes import PlannedRetriever, hits, verdict
+
+PASSAGES = [
+    Passage("fram", "Fram", "The polar ship Fram was designed by Colin Archer."),
+    Passage("archer", "Colin Archer", "Colin Archer was born in Larvik."),
+]
+SURE = verdict(0.95, 0.0, 0.05)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    yield
+
+
+def given(tmp_path: Path, *lines: dict[str, Any]) -> dict[str, Any]:
+    file = tmp_path / "model.jsonl"
+    lines = lines or (SURE | {"repeat": True}, {"purpose": "answer", "reply": "Larvik", "repeat": True})
+    file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    return {"model": f"scripted:{file}", "borrow": "published"}
+
+
+def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        result = rag.ask("In which town was the designer of the Fram born?")
+    assert isinstance(result.outcome, Answered)
+    assert result.answer == "Larvik"
+    assert {passage.id for passage in result.sources} == {"fram", "archer"}
+    assert result.answerability is not None
+    assert result.answerability > 0.5
+    assert result.belief is not None
+
+
+def test_a_result_says_what_it_was_made_with(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        made_with = rag.ask("Which ship?").record()["made_with"]
+    assert made_with["calibration"] == "published; borrowed, fitted for openai:gpt-oss-120b"
+    assert made_with["verifier"] == "structured"
+    assert made_with["model"].startswith("scripted:")
+    assert len(made_with["corpus"]) == 32
+
+
+def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "fram.txt").write_text("The polar ship Fram was designed by Colin Archer of Larvik.", encoding="utf-8")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing more")
+    with BeliefRAG(folder, **given(tmp_path)) as rag:
+        assert rag.ask("Who designed the Fram?").sources[0].source.endswith("fram.txt")
+        assert [Path(skipped.path).name for skipped in rag.skipped] == ["broken.pdf"]
+
+
+def test_any_object_with_a_search_method_is_a_retriever(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("mine"))
+    with BeliefRAG(retriever=retriever, **given(tmp_path)) as rag:
+        assert [passage.id for passage in rag.ask("Which ship?").sources] == ["mine"]
+
+
+def test_ask_works_inside_a_running_event_loop(tmp_path: Path) -> None:
+    async def notebook() -> str | None:
+        with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+            return rag.ask("Which ship?").answer
+
+    assert asyncio.run(notebook()) == "Larvik"
+
+
+async def test_aask_answers_several_questions_side_by_side(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        results = await asyncio.gather(*(rag.aask(f"Which ship {n}?") for n in range(8)))
+    assert [result.answer for result in results] == ["Larvik"] * 8
+    assert [result.question.text for result in results] == [f"Which ship {n}?" for n in range(8)]
+
+
+async def test_stream_yields_events_from_started_to_finished(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        stream = [event async for event in rag.stream("Which ship did Archer design?")]
+    assert isinstance(stream[0], Started)
+    assert isinstance(stream[-1], Finished)
+    assert [event.decision.action for event in stream if isinstance(event, Decided)] == ["RETRIEVE", "ANSWER"]
+
+
+def test_events_yields_the_same_without_an_event_loop(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        stream = list(rag.events("Which ship did Archer design?"))
+        with pytest.raises(SettingsError, match="empty"):
+            list(rag.events(" "))
+    assert isinstance(stream[0], Started)
+    assert isinstance(stream[-1], Finished)
+    assert [event.decision.action for event in stream if isinstance(event, Decided)] == ["RETRIEVE", "ANSWER"]
+
+
+def test_search_finds_passages_without_asking_a_model(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path, SURE)) as rag:
+        assert [hit.passage.id for hit in rag.search("Where was Archer born?")] == ["archer", "fram"]
+        assert [hit.passage.id for hit in rag.search("Where was Archer born?", 1)] == ["archer"]
+        assert isinstance(rag, Retriever)
+
+
+def test_a_retriever_may_say_where_its_scores_lie(tmp_path: Path) -> None:
+    class Scaled(PlannedRetriever):
+        score_scale = ScoreScale(location=100.0, scale=1.0)
+
+    relevance = []
+    for kind in (PlannedRetriever, Scaled):
+        with BeliefRAG(retriever=kind(hits("a", score=20.0)), **given(tmp_path)) as rag:
+            decided = [event for event in rag.ask("Which ship?").events if isinstance(event, Decided)]
+        measured = next(event.diagnostics for event in decided if event.evidence)
+        assert measured is not None
+        relevance.append(measured.relevance)
+    assert relevance[0] == pytest.approx(0.5)
+    assert relevance[1] < 1e-6
+
+
+def test_a_failure_is_an_outcome_and_not_an_exception(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path, SURE)) as rag:
+        result = rag.ask("Which ship did Archer design?")
+    assert isinstance(result.outcome, Failed)
+    assert result.answer is None
+
+
+def test_replies_are_kept_between_objects(tmp_path: Path) -> None:
+    for expected in (0, 2):
+        with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+            result = rag.ask("Which ship did Archer design?")
+        assert result.usage.cached_calls == expected
+        assert result.usage.tokens > 0
+
+
+def test_a_cached_reply_costs_what_it_cost_when_it_was_made(tmp_path: Path) -> None:
+    costs = []
+    for _ in range(2):
+        with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+            costs.append(rag.ask("Which ship did Archer design?").usage.tokens)
+    assert costs[0] == costs[1]
+
+
+def test_without_the_cache_nothing_is_written(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path), cache=False) as rag:
+        rag.ask("Which ship did Archer design?")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_model_without_a_calibration_of_its_own_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CalibrationError, match="--borrow published"):
+        BeliefRAG(passages=PASSAGES, model=given(tmp_path)["model"])
+
+
+@pytest.mark.parametrize("sources", [{}, {"passages": PASSAGES, "index": "somewhere"}])
+def test_exactly_one_source_of_passages_is_needed(tmp_path: Path, sources: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="one source of passages"):
+        BeliefRAG(**sources, **given(tmp_path))
+
+
+def test_settings_come_whole_or_by_name_but_not_both(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="not both"):
+        BeliefRAG(passages=PASSAGES, settings=Settings(), model="x")
+
+
+def test_an_empty_question_is_refused(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag, pytest.raises(SettingsError, match="empty"):
+        rag.ask("   ")
+
+
+def test_closing_twice_is_harmless_and_closing_unused_too(tmp_path: Path) -> None:
+    rag = BeliefRAG(passages=PASSAGES, **given(tmp_path))
+    rag.close()
+    rag.close()
+
+
+def test_asking_after_closing_is_refused(tmp_path: Path) -> None:
+    rag = BeliefRAG(passages=PASSAGES, **given(tmp_path))
+    rag.close()
+    with pytest.raises(SettingsError, match="closed"):
+        rag.ask("Which ship?")
+
+
+def test_importing_the_package_is_light_and_writes_nothing(tmp_path: Path) -> None:
+    code = (
+        "import sys, beliefrag; heavy = {'openai', 'tantivy', 'xllamacpp', 'numpy', 'pydantic', 'rich'}; "
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(tmp_path: Path) -> None:
+    class Named(PlannedRetriever):
+        identity = "my engine"
+
+    settings = given(tmp_path) | {"borrow": None, "calibration": str(tmp_path / "mine.json")}
+    own = {
+        "name": "mine",
+        "backbone": Scripted(tmp_path / "model.jsonl").identity,
+        "verifier": "structured",
+        "prompts": {},
+    }
+    artifact = load_artifact("qwen2.5-coder-1.5b").model_copy(update=own)
+    (tmp_path / "mine.json").write_text(artifact.model_dump_json(), encoding="utf-8")
+    with BeliefRAG(retriever=PlannedRetriever(hits("a")), **settings) as rag:
+        made_with = rag.ask("Which ship?").record()["made_with"]
+    assert made_with["calibration"].startswith("mine; fitted with bm25")
+    assert made_with["calibration"].endswith("this retriever does not say what it is")
+    with pytest.raises(CalibrationError, match=r"retriever bm25 .*, not my engine.*--borrow"):
+        BeliefRAG(retriever=Named(hits("a")), **settings)
+    with BeliefRAG(passages=PASSAGES, **settings) as rag:
+        assert rag.ask("Which ship?").record()["made_with"]["calibration"] == "mine"

@@ -1,0 +1,385 @@
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from beliefrag.engine import loop
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.loop import Harness
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.errors import TransportError
+from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started, as_record
+from beliefrag.models.protocol import ChatReply, ChatRequest
+from beliefrag.outcome import Abstained, Answered, Failed, Stopped
+from beliefrag.policy import Thresholds
+from beliefrag.prompts import Prompts
+from beliefrag.result import Result
+from beliefrag.types import TERMINAL, Action, Budget, Decision, Hit, Passage, Question
+from beliefrag.verifiers import verifier_form
+from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
+
+SURE = verdict(0.95, 0.0, 0.05)
+UNSURE = verdict(0.0, 1.0, 1.0)
+ANSWER = {"purpose": "answer", "reply": "Paris"}
+
+
+async def test_evidence_that_suffices_is_answered_from_at_once(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, SURE, ANSWER), PlannedRetriever(hits("a", "b")))
+    assert isinstance(result.outcome, Answered)
+    assert result.answer == "Paris"
+    assert [passage.id for passage in result.sources] == ["a", "b"]
+    assert result.usage.searches == 1
+    assert "answerability" in result.reason
+
+
+async def test_when_a_search_is_not_worth_it_the_best_answer_is_given(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, verdict(0.2, 0.8, 0.9), ANSWER), PlannedRetriever(hits("a")))
+    assert isinstance(result.outcome, Stopped)
+    assert result.answer == "Paris"
+
+
+async def test_hopeless_evidence_is_declined_without_an_answer_call(tmp_path: Path) -> None:
+    # Off-topic evidence with no weight of its own: relevance near 0, nothing supported, all uncertain.
+    model = script(tmp_path, UNSURE | {"repeat": True})
+    method = published_method(thresholds=replace(Thresholds(), correct_unreliable=False, abstain_answerability=0.45))
+    result = await play(model, PlannedRetriever(hits("a", score=-90.0)), method=method)
+    assert isinstance(result.outcome, Abstained)
+    assert result.answer is None
+    assert "answer" not in result.usage.by_purpose
+
+
+async def test_finding_nothing_is_declined_and_no_failure(tmp_path: Path) -> None:
+    result = await play(script(tmp_path), PlannedRetriever([]))
+    assert isinstance(result.outcome, Abstained)
+    assert "no passage was found" in result.reason
+    assert result.usage.calls == 0
+
+
+async def test_who_never_abstains_gets_a_best_answer_even_from_nothing(tmp_path: Path) -> None:
+    method = published_method(thresholds=Thresholds(abstain=False))
+    result = await play(script(tmp_path, ANSWER), PlannedRetriever([]), method=method)
+    assert isinstance(result.outcome, Stopped)
+    assert result.sources == ()
+
+
+async def test_a_reply_that_was_cut_off_is_asked_for_again_and_then_a_failure(tmp_path: Path) -> None:
+    class Cut:
+        identity = "cut"
+
+        def __init__(self) -> None:
+            self.script = script(tmp_path, SURE, ANSWER | {"repeat": True})
+
+        async def chat(self, request: ChatRequest) -> ChatReply:
+            return replace(await self.script.chat(request), truncated=request.purpose == "answer")
+
+        async def aclose(self) -> None: ...
+
+    result = await play(Cut(), PlannedRetriever(hits("a")))
+    assert isinstance(result.outcome, Failed)
+    assert "cut off" in result.outcome.error
+    assert result.usage.by_purpose["answer"].calls == 2
+    assert result.answerability is None
+
+
+async def test_sufficient_with_a_word_after_it_is_no_query(tmp_path: Path) -> None:
+    from beliefrag.engine.model_calls import CallRecorder
+    from beliefrag.models.meter import Meter
+
+    model = script(tmp_path, {"purpose": "query_writer", "reply": "SUFFICIENT - nothing is missing"})
+    quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
+    calls = ModelCalls(Meter(model), Prompts.load(), verifier_form("structured"), quiet)
+    assert await calls.write_query(Question("Which?"), [], ["Which?"]) is None
+
+
+async def test_sufficient_makes_no_search_uses_no_round_and_ends_next(tmp_path: Path) -> None:
+    model = script(
+        tmp_path,
+        verdict(0.1, 0.9, 1.0, unhelpful=[2]),
+        verdict(0.1, 0.9, 1.0),
+        {"purpose": "rewriter", "reply": "other words"},
+        {"purpose": "query_writer", "reply": "SUFFICIENT."},
+        ANSWER,
+    )
+    retriever = PlannedRetriever(hits("a", "b"))
+    result = await play(model, retriever)
+    actions = [step["action"] for step in result.record()["steps"]]
+    assert actions == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"]
+    assert retriever.queries == ["Which?"]
+    last = [event for event in result.events if isinstance(event, Retrieved)][-1]
+    assert last.query is None
+    assert "nothing left to search for" in result.reason
+
+
+async def test_with_nothing_retained_the_rewritten_query_is_searched_for(tmp_path: Path) -> None:
+    model = script(
+        tmp_path,
+        verdict(0.0, 1.0, 1.0, unhelpful=[1, 2]),
+        {"purpose": "rewriter", "reply": "other words"},
+        SURE,
+        ANSWER,
+    )
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    result = await play(model, retriever)
+    assert retriever.queries == ["Which?", "other words"]
+    assert "query_writer" not in result.usage.by_purpose
+
+
+async def test_a_query_that_repeats_a_search_gives_way_to_the_rewritten_one(tmp_path: Path) -> None:
+    model = script(
+        tmp_path,
+        verdict(0.3, 0.7, 1.0, unhelpful=[2]),
+        verdict(0.3, 0.7, 1.0),
+        {"purpose": "rewriter", "reply": "other words"},
+        {"purpose": "query_writer", "reply": "which?"},
+        SURE,
+        ANSWER,
+    )
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    await play(model, retriever)
+    assert retriever.queries == ["Which?", "other words"]
+
+
+async def test_a_rewritten_query_must_differ_or_the_old_one_stays_and_is_counted(tmp_path: Path) -> None:
+    same = {"purpose": "rewriter", "reply": "which?"}
+    other = {"purpose": "rewriter", "reply": "other words"}
+    weak = verdict(0.0, 1.0, 1.0, unhelpful=[1])
+    for replies, query in (((same, other), "other words"), ((same, same), "Which?")):
+        retriever = PlannedRetriever(hits("a"), hits("b"))
+        result = await play(script(tmp_path, weak, *replies, SURE, ANSWER), retriever)
+        assert retriever.queries == ["Which?", query]
+        repairs = [event.repairs for event in result.events if isinstance(event, CallFinished)]
+        assert repairs[1] == {"asked_again": 1}
+        assert repairs[2] == ({} if query == "other words" else {"unusable": 1})
+
+
+async def test_an_unreadable_verifier_reply_is_asked_for_again_then_read_with_caution(tmp_path: Path) -> None:
+    garbage = {"purpose": "verifier", "reply": "I would say rather well."}
+    result = await play(script(tmp_path, garbage, garbage, ANSWER), PlannedRetriever(hits("a")))
+    assert isinstance(result.outcome, Stopped)
+    observed = [event for event in result.events if isinstance(event, Decided)][1].observation
+    assert observed is not None
+    assert (observed.support, observed.conflict, observed.uncertainty, observed.gap) == (0.0, 0.0, 1.0, 1.0)
+    repairs = [event.repairs for event in result.events if isinstance(event, CallFinished)]
+    assert repairs == [{"asked_again": 1}, {"unusable": 1}, {}]
+
+
+async def test_a_second_try_that_can_be_read_counts(tmp_path: Path) -> None:
+    garbage = {"purpose": "verifier", "reply": "Quite well."}
+    result = await play(script(tmp_path, garbage, SURE, ANSWER), PlannedRetriever(hits("a")))
+    assert isinstance(result.outcome, Answered)
+    second = [event for event in result.events if isinstance(event, CallFinished)][1]
+    assert second.messages[-2]["content"] == "Quite well."
+    assert "JSON" in second.messages[-1]["content"]
+
+
+async def test_an_answer_that_cannot_be_read_twice_is_a_failure_and_not_an_answer(tmp_path: Path) -> None:
+    silence = {"purpose": "answer", "reply": "..."}
+    result = await play(script(tmp_path, SURE, silence, silence), PlannedRetriever(hits("a")))
+    assert isinstance(result.outcome, Failed)
+    assert result.outcome.cause == "UnreadableReply"
+    assert result.answer is None
+
+
+async def test_a_failing_model_ends_the_episode_with_what_was_paid(tmp_path: Path) -> None:
+    down = {"purpose": "answer", "error": {"status": 503}}
+    result = await play(script(tmp_path, SURE, down), PlannedRetriever(hits("a")))
+    assert isinstance(result.outcome, Failed)
+    assert result.outcome.cause == "TransportError"
+    assert result.usage.by_purpose["verifier"].calls == 1
+    assert result.record()["error"]["remedy"]
+
+
+async def test_a_failing_search_is_a_failure_and_not_an_empty_result(tmp_path: Path) -> None:
+    class Broken:
+        def search(self, query: str, k: int) -> list[Hit]:
+            raise ConnectionError("no route to the cluster")
+
+    result = await play(script(tmp_path, SURE, ANSWER), Broken())
+    assert isinstance(result.outcome, Failed)
+    assert result.outcome.cause == "RetrievalError"
+    assert "no route to the cluster" in result.outcome.error
+
+
+class Stubborn:
+    """A method that always wants the same action, legal or not."""
+
+    name = "stubborn"
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    def begin(self) -> Controller:
+        return self
+
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        return Measurement()
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        return Decision(self.action, "stubborn", "because", legal=view.legal)
+
+
+async def test_an_illegal_action_is_never_carried_out(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"))
+    writer = {"purpose": "query_writer", "reply": "more", "repeat": True}
+    result = await play(script(tmp_path, writer), retriever, method=Stubborn(Action.RETRIEVE))
+    assert isinstance(result.outcome, Failed)
+    assert "not legal" in result.outcome.error
+    assert len(retriever.queries) == Budget().rounds
+
+
+async def test_a_method_may_bring_its_own_query_and_answer(tmp_path: Path) -> None:
+    class Own(Stubborn):
+        def decide(self, view: View, measurement: Measurement) -> Decision:
+            if not view.queries:
+                return Decision(Action.RETRIEVE, "own", "mine", query="my query")
+            return Decision(Action.ANSWER, "own", "mine", answer="my answer")
+
+    retriever = PlannedRetriever(hits("a"))
+    result = await play(script(tmp_path), retriever, method=Own(Action.ANSWER))
+    assert retriever.queries == ["my query"]
+    assert result.answer == "my answer"
+    assert result.usage.calls == 0
+
+
+async def test_closing_the_stream_cancels_the_model_call() -> None:
+    cancelled = asyncio.Event()
+
+    class Slow:
+        identity = "slow"
+
+        async def chat(self, request: ChatRequest) -> ChatReply:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+            raise AssertionError
+
+        async def aclose(self) -> None: ...
+
+    harness = Harness(Slow(), PlannedRetriever(hits("a")), Prompts.load(), verifier_form("structured"))
+    stream = loop.run(Question("Which?"), published_method(), harness)
+    seen: list[Event] = []
+    async for event in stream:
+        seen.append(event)
+        if event.kind == "call_started":
+            break
+    await stream.aclose()
+    assert isinstance(seen[0], Started)
+    assert cancelled.is_set()
+
+
+async def test_events_are_plain_data_that_json_can_hold(tmp_path: Path) -> None:
+    import json
+
+    result = await play(script(tmp_path, SURE, ANSWER), PlannedRetriever(hits("a")))
+    records = [json.loads(json.dumps(as_record(event))) for event in result.events]
+    assert records[0]["event"] == "started"
+    assert records[-1]["outcome"]["outcome"] == "answered"
+    assert records[-1]["outcome"]["usage"]["by_purpose"]["verifier"]["calls"] == 1
+
+
+unit = st.floats(0.0, 1.0)
+
+
+class Whimsical:
+    """A model that replies with whatever the test draws, and can fail."""
+
+    identity = "whimsical"
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.data = data
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        import json
+
+        if request.purpose == "verifier":
+            text = json.dumps(
+                {name: self.data.draw(unit) for name in ("support", "conflict", "gap", "uncertainty")}
+                | {"unhelpful_doc_ids": self.data.draw(st.lists(st.integers(-1, 9), max_size=6))}
+            )
+        elif request.purpose == "query_writer":
+            text = self.data.draw(st.sampled_from(["SUFFICIENT", "first", "second", "third"]))
+        else:
+            text = "words"
+        if self.data.draw(st.integers(0, 30)) == 0:
+            raise TransportError("down")
+        return ChatReply(text, self.data.draw(st.integers(0, 4000)), 10, 0.0)
+
+    async def aclose(self) -> None: ...
+
+
+class AnyRetriever:
+    """Finds whatever the test draws. Drawn beforehand: searches run in a worker thread, where nothing can be drawn."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        found = st.lists(
+            st.tuples(st.sampled_from("abcdefghijklmno"), st.floats(-5, 60)), unique_by=lambda hit: hit[0], max_size=8
+        )
+        self.searches = data.draw(st.lists(found, min_size=1, max_size=4))
+        self.made = 0
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        self.made += 1
+        hits = self.searches[(self.made - 1) % len(self.searches)]
+        return [Hit(Passage(i, i, f"words {i}"), score) for i, score in hits]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.data(),
+    st.builds(
+        Budget,
+        rounds=st.integers(0, 4),
+        top_k=st.integers(1, 6),
+        actions=st.integers(1, 8),
+        tokens=st.integers(1, 20_000),
+        verifier_passages=st.integers(1, 8),
+        answer_passages=st.integers(1, 10),
+    ),
+    st.builds(Thresholds, answer=unit, conflict=unit, reliability=unit, retrieval_value=unit, novelty=unit),
+)
+def test_every_episode_ends_within_its_budget_and_drops_for_good(
+    data: st.DataObject, budget: Budget, thresholds: Thresholds
+) -> None:
+    method = published_method(thresholds=thresholds)
+    result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=method, budget=budget))
+    check_invariants(result, budget)
+    assert not isinstance(result.outcome, Failed) or result.outcome.cause == "TransportError"
+
+
+def check_invariants(result: Result, budget: Budget) -> None:
+    decisions = [event for event in result.events if isinstance(event, Decided)]
+    searches = [event for event in result.events if isinstance(event, Retrieved) and event.query is not None]
+    assert isinstance(result.events[-1], Finished)
+    assert len(decisions) <= budget.actions
+    assert len(searches) <= budget.rounds
+    assert result.usage.searches <= budget.rounds
+    assert all(event.decision.action in event.decision.legal for event in decisions)
+    assert all(event.decision.action not in TERMINAL for event in decisions[:-1])
+    if not isinstance(result.outcome, Failed):
+        assert decisions[-1].decision.action in TERMINAL
+    # Nothing new is begun once the token budget is spent.
+    for decided in decisions:
+        if decided.tokens >= budget.tokens:
+            assert decided.decision.action not in {Action.RETRIEVE, Action.REWRITE}
+    dropped: set[str] = set()
+    for event in result.events:
+        record: dict[str, Any] = as_record(event)
+        assert not dropped & set(record.get("evidence", []))
+        for mutation in record.get("mutations", []):
+            if mutation["operation"] == "drop":
+                dropped.add(mutation["passage_id"])
+    assert not dropped & {passage.id for passage in result.sources}
+    assert len(result.sources) <= max(budget.answer_passages, budget.rounds * budget.top_k)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3])
+async def test_a_tiny_budget_still_ends_with_an_answer(tmp_path: Path, actions: int) -> None:
+    model = script(tmp_path, UNSURE | {"repeat": True}, ANSWER)
+    result = await play(model, PlannedRetriever(hits("a")), budget=Budget(actions=actions))
+    assert isinstance(result.outcome, Stopped | Abstained)

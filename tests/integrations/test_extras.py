@@ -1,0 +1,48 @@
+"""Without an extra everything else works, and its part says in one line what to install."""
+
+import subprocess
+import sys
+
+import pytest
+
+from beliefrag.errors import MissingExtra, SettingsError
+
+HIDDEN = """
+import sys
+sys.modules[{library!r}] = None
+import beliefrag
+beliefrag.BeliefRAG
+try:
+    import beliefrag.integrations.{extra}
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("extra", "library", "what"),
+    [("langchain", "langchain_core", "LangChain"), ("llamaindex", "llama_index.core", "LlamaIndex")],
+)
+def test_an_absent_library_is_told_in_one_line_with_the_extra_to_install(extra: str, library: str, what: str) -> None:
+    code = HIDDEN.format(extra=extra, library=library)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    line = done.stdout.strip()
+    assert "\n" not in line
+    assert line.startswith(f"MissingExtra The {what} adapter needs a library that cannot be imported: ")
+    assert line.endswith(f"pip install 'beliefrag[{extra}]'")
+
+
+def test_a_missing_extra_is_an_error_of_ours_and_an_import_error() -> None:
+    error = MissingExtra("This", "that", ImportError("no"))
+    assert isinstance(error, SettingsError)
+    assert isinstance(error, ImportError)
+    assert str(error) == "This needs a library that cannot be imported: no. pip install 'beliefrag[that]'"
+
+
+def test_the_package_and_its_front_door_import_neither_library() -> None:
+    code = (
+        "import sys, beliefrag, beliefrag.integrations, beliefrag.cli; beliefrag.BeliefRAG; "
+        "sys.exit(str({'langchain_core', 'llama_index', 'mcp'} & set(sys.modules)).replace('set()', '') or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

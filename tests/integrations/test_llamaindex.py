@@ -1,0 +1,213 @@
+"""LlamaIndex itself, not a stand-in for it: its vector index, its retrievers, its tools."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core import SummaryIndex, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import CompactAndRefine
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.tools import QueryEngineTool
+
+from beliefrag import BeliefRAG, Failed, Passage
+from beliefrag.calibration import load_artifact
+from beliefrag.errors import CalibrationError, RetrievalError, SettingsError
+from beliefrag.events import CallFinished
+from beliefrag.integrations.llamaindex import (
+    BeliefRAGQueryEngine,
+    BeliefRAGResponse,
+    BeliefRAGRetriever,
+    EpisodeFailed,
+    FromLlamaIndex,
+    measured_scale,
+)
+from beliefrag.models.scripted import Scripted
+from beliefrag.retrieval import Bm25Index, Retriever
+from tests.integrations.words import ANSWER, DECLINING, PASSAGES, QUESTION, SURE, TEXTS, UNSURE, counted, settings
+from tests.support.endless import Endless, all_cancelled, asked
+from tests.test_hostile_passages import ATTACKS
+
+
+class Words(BaseEmbedding):
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return counted(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return counted(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return counted(query)
+
+
+class Failing(BaseRetriever):
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        raise ConnectionError("the cluster is away")
+
+
+class Given(BaseRetriever):
+    def __init__(self, *nodes: NodeWithScore) -> None:
+        self._nodes = list(nodes)
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._nodes
+
+
+def nodes() -> list[TextNode]:
+    return [
+        TextNode(id_=name, text=text, metadata={"title": name.title(), "file_path": f"{name}.md", "secret": "s3"})
+        for name, text in TEXTS.items()
+    ]
+
+
+def vector_retriever(k: int = 5) -> BaseRetriever:
+    return VectorStoreIndex(nodes=nodes(), embed_model=Words()).as_retriever(similarity_top_k=k)
+
+
+def test_a_vector_index_searches_for_us_with_its_own_scores() -> None:
+    retriever = FromLlamaIndex(vector_retriever())
+    found = retriever.search("polar ship Fram", 2)
+    assert isinstance(retriever, Retriever)
+    assert found[0].passage == Passage("fram", "Fram", TEXTS["fram"], "fram.md")
+    assert len(found) == 2
+    assert 1 > found[0].score > found[1].score >= 0
+
+
+def test_a_retriever_without_scores_has_ranks() -> None:
+    found = FromLlamaIndex(SummaryIndex(nodes=nodes()).as_retriever()).search("ship", 5)
+    assert [(hit.passage.id, hit.score) for hit in found] == [("fram", 1), ("archer", 1 / 2), ("gjoa", 1 / 3)]
+
+
+def test_a_scale_can_be_measured_and_needs_scores() -> None:
+    scale = measured_scale(FromLlamaIndex(vector_retriever()), list(TEXTS.values()))
+    assert 0 < scale.location < 1
+    assert FromLlamaIndex(vector_retriever(), scale=scale).score_scale == scale
+    with pytest.raises(RetrievalError, match="no score"):
+        FromLlamaIndex(SummaryIndex(nodes=nodes()).as_retriever(), scale=scale).search("ship", 5)
+
+
+def test_metadata_is_no_part_of_the_text() -> None:
+    assert "s3" not in repr(FromLlamaIndex(vector_retriever()).search("ship", 1))
+
+
+def test_a_failing_retriever_fails_the_episode_and_answers_nothing(tmp_path: Path) -> None:
+    with BeliefRAG(retriever=FromLlamaIndex(Failing()), **settings(tmp_path)) as rag:
+        outcome = rag.ask(QUESTION).outcome
+    assert isinstance(outcome, Failed)
+    assert (outcome.cause, "the cluster is away" in outcome.error) == ("RetrievalError", True)
+
+
+def test_something_that_is_no_retriever_is_refused() -> None:
+    with pytest.raises(SettingsError, match="no LlamaIndex retriever"):
+        FromLlamaIndex("a path")  # type: ignore[arg-type]
+
+
+def test_a_retriever_with_a_name_is_refused_a_calibration_of_another_ranking(tmp_path: Path) -> None:
+    opened = settings(tmp_path) | {"borrow": None, "calibration": str(tmp_path / "mine.json")}
+    own = {"name": "mine", "backbone": Scripted(tmp_path / "model.jsonl").identity, "verifier": "structured"}
+    artifact = load_artifact("qwen2.5-coder-1.5b").model_copy(update={**own, "prompts": {}})
+    (tmp_path / "mine.json").write_text(artifact.model_dump_json(), encoding="utf-8")
+    with pytest.raises(CalibrationError, match=r"retriever bm25 .*, not words 64"):
+        BeliefRAG(retriever=FromLlamaIndex(vector_retriever(), identity="words 64"), **opened)
+    with BeliefRAG(retriever=FromLlamaIndex(vector_retriever()), **opened) as rag:
+        assert "does not say what it is" in rag.ask(QUESTION).record()["made_with"]["calibration"]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_in_a_node_stays_inside_its_passage(tmp_path: Path, attack: str) -> None:
+    hostile = TextNode(id_=attack, text=attack, metadata={"title": attack, "file_path": attack, "more": attack})
+    fine = TextNode(text=TEXTS["fram"])
+    retriever = FromLlamaIndex(Given(NodeWithScore(node=fine, score=0.9), NodeWithScore(node=hostile, score=0.8)))
+    with BeliefRAG(retriever=retriever, **settings(tmp_path)) as rag:
+        result = rag.ask(QUESTION)
+    assert result.answer == "Colin Archer"
+    for call in (event for event in result.events if isinstance(event, CallFinished)):
+        prompt = call.messages[1]["content"]
+        assert len(re.findall(r"^<passage id=\"\d+\".*</passage>$", prompt, re.MULTILINE)) == 2
+        assert prompt.count("<passage") == 2
+        assert "<|" not in prompt
+
+
+async def test_our_index_is_a_llamaindex_retriever_in_their_own_query_engine() -> None:
+    retriever = BeliefRAGRetriever(Bm25Index.in_memory(PASSAGES), k=2)
+    found = retriever.retrieve("Where was Colin Archer born?")
+    assert [node.node_id for node in found] == ["archer", "fram"]
+    assert found[0].text == TEXTS["archer"]
+    assert (found[0].metadata["title"], found[0].metadata["source"]) == ("Archer", "archer.md")
+    assert found[0].get_score() > found[1].get_score()
+    assert [node.node_id for node in await retriever.aretrieve("Larvik")] == ["archer"]
+    engine = RetrieverQueryEngine(retriever, CompactAndRefine(llm=MockLLM()))
+    assert [node.node_id for node in engine.query("Larvik").source_nodes] == ["archer"]
+
+
+def test_a_search_for_no_nodes_is_refused() -> None:
+    with pytest.raises(SettingsError, match="0 nodes"):
+        BeliefRAGRetriever(Bm25Index.in_memory(PASSAGES), k=0)
+
+
+async def test_a_query_gets_answer_sources_and_metadata(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
+        engine = BeliefRAGQueryEngine(rag)
+        for response in (engine.query(QUESTION), await engine.aquery(QUESTION)):
+            assert isinstance(response, BeliefRAGResponse)
+            assert response.response == str(response) == "Colin Archer"
+            assert response.source_nodes[0].node_id == "fram"
+            assert response.source_nodes[0].get_score() > 0
+            assert response.metadata is not None
+            assert response.metadata["outcome"] == "answered"
+            assert response.metadata["answerability"] > 0.5
+            assert "answerab" in response.metadata["reason"]
+            assert [step["action"] for step in response.metadata["steps"]] == ["RETRIEVE", "ANSWER"]
+            assert response.metadata["usage"]["calls"] == 2
+
+
+def test_an_agents_tool_reads_a_declined_question_as_declined(tmp_path: Path) -> None:
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, UNSURE), **DECLINING) as rag:
+        engine = BeliefRAGQueryEngine(rag)
+        response = engine.query(QUESTION)
+        output = QueryEngineTool.from_defaults(engine).call(input=QUESTION)
+    assert isinstance(response, BeliefRAGResponse)
+    assert response.response is None
+    assert response.metadata is not None
+    assert response.metadata["outcome"] == "abstained"
+    assert str(output.content).startswith("(No answer: ")
+    assert not output.is_error
+
+
+async def test_a_failure_is_raised_and_told_to_callbacks(tmp_path: Path) -> None:
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, SURE)) as rag:
+        engine = BeliefRAGQueryEngine(rag, callback_manager=CallbackManager([debug]))
+        with pytest.raises(EpisodeFailed, match="no line left"):
+            engine.query(QUESTION)
+        with pytest.raises(EpisodeFailed):
+            await engine.aquery(QUESTION)
+    ends = [pair[1] for pair in debug.get_event_pairs(CBEventType.QUERY)]
+    assert [type(end.payload["exception"]) for end in ends if end.payload] == [EpisodeFailed, EpisodeFailed]
+
+
+def test_callbacks_see_question_and_response(tmp_path: Path) -> None:
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
+        BeliefRAGQueryEngine(rag, callback_manager=CallbackManager([debug])).query(QUESTION)
+    ((start, end),) = debug.get_event_pairs(CBEventType.QUERY)
+    payloads: Any = (start.payload, end.payload)
+    assert payloads[0]["query_str"] == QUESTION
+    assert str(payloads[1]["response"]) == "Colin Archer"
+
+
+async def test_who_cancels_stops_the_model_call(tmp_path: Path, endless: Endless) -> None:
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, ANSWER)) as rag:
+        waiting = asyncio.create_task(BeliefRAGQueryEngine(rag).aquery(QUESTION))
+        await asked(endless, 1)
+        waiting.cancel()
+        await all_cancelled(endless, 1)

@@ -1,0 +1,77 @@
+import math
+
+import pytest
+
+from beliefrag.errors import RetrievalError, SettingsError
+from beliefrag.integrations.passages import foreign_passage
+from beliefrag.integrations.scores import UNKNOWN_SCALE, hits_of, measured_scale
+from beliefrag.policy.diagnostics import relevance
+from beliefrag.types import Passage
+from tests.support.episodes import PlannedRetriever, hits
+
+A, B, C = (Passage(name, "", name) for name in "abc")
+
+
+def test_scores_are_kept_in_the_order_of_the_library() -> None:
+    found = hits_of([(A, 0.9), (B, 0.95), (C, 0.1)], 2, scores_needed=True)
+    assert [(hit.passage.id, hit.score) for hit in found] == [("a", 0.9), ("b", 0.95)]
+
+
+def test_one_missing_score_makes_ranks_of_all() -> None:
+    found = hits_of([(A, 0.9), (B, None), (C, 0.1)], 5, scores_needed=False)
+    assert [hit.score for hit in found] == [1, 1 / 2, 1 / 3]
+
+
+def test_a_passage_that_comes_twice_is_one_hit() -> None:
+    assert [hit.passage.id for hit in hits_of([(A, 3.0), (A, 2.0), (B, 1.0)], 2, scores_needed=True)] == ["a", "b"]
+
+
+def test_ranks_do_not_stand_in_where_a_scale_for_scores_was_given() -> None:
+    with pytest.raises(RetrievalError, match="no score"):
+        hits_of([(A, None)], 5, scores_needed=True)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_a_score_that_is_no_number_is_an_error(score: float) -> None:
+    with pytest.raises(RetrievalError, match="finite"):
+        hits_of([(A, score)], 5, scores_needed=False)
+
+
+def test_asking_for_nothing_finds_nothing() -> None:
+    assert hits_of([(A, 1.0)], 0, scores_needed=False) == []
+
+
+@pytest.mark.parametrize("scores", [(1.0, 0.5), (0.99, 0.01), (-30.0,), (250.0, 3.0)])
+def test_without_a_scale_relevance_is_one_half_whatever_the_scores(scores: tuple[float, ...]) -> None:
+    assert relevance(scores, UNKNOWN_SCALE, 5) == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_measured_scale_is_mean_and_spread_of_the_scores_of_the_queries() -> None:
+    retriever = PlannedRetriever(hits("a", "b", score=3.0), hits("c", score=7.0))
+    scale = measured_scale(retriever, ["one", "two"])
+    assert scale.location == pytest.approx(4.0)
+    assert scale.scale == pytest.approx(math.sqrt(14 / 3))
+    assert retriever.queries == ["one", "two"]
+
+
+def test_a_scale_cannot_be_measured_on_nothing() -> None:
+    with pytest.raises(SettingsError, match="no spread"):
+        measured_scale(PlannedRetriever(hits("a")), ["one"])
+
+
+def make(text: str, identifier: str | None = None, **metadata: object) -> Passage:
+    return foreign_passage(
+        text, metadata, identifier=identifier, title_keys=["title", "file_name"], source_keys=["source"]
+    )
+
+
+def test_a_text_without_an_id_has_the_same_id_always_and_another_text_another() -> None:
+    assert make("alpha").id == make("alpha", source="elsewhere").id
+    assert len({make("alpha").id, make("beta").id, make("alpha", title="T").id}) == 3
+    assert make("alpha", "mine").id == "mine"
+
+
+def test_title_and_source_are_single_clean_lines_and_other_kinds_of_metadata_are_left() -> None:
+    passage = make("a\x00b \ud800", file_name="two\nlines", title=7, source=["list"])
+    assert (passage.title, passage.source) == ("two lines", "")
+    assert passage.text == "a b \ufffd"

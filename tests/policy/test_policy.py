@@ -1,0 +1,278 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beliefrag.policy import PRIOR, Situation, Thresholds, decide
+from beliefrag.types import TERMINAL, Action, Belief
+
+ALL = tuple(Action)
+CALM = Belief(sufficiency=0.5, reliability=0.5, conflict=0.1, uncertainty=0.5, gap=0.5, cost=0.2)
+
+BASE = Situation(
+    belief=CALM,
+    answerability=0.4,
+    retrieval_value=0.5,
+    novelty=0.9,
+    rounds=1,
+    flagged=0,
+    actions=(Action.RETRIEVE,),
+    legal=ALL,
+    correction_fits=True,
+)
+
+
+def chosen(situation: Situation, **thresholds: object) -> tuple[Action, str]:
+    decision = decide(situation, replace(Thresholds(), **thresholds))  # type: ignore[arg-type]
+    return decision.action, decision.branch
+
+
+def test_after_verify_comes_rewrite_even_if_the_question_is_answerable() -> None:
+    situation = replace(BASE, actions=(Action.RETRIEVE, Action.VERIFY), answerability=0.99)
+    assert chosen(situation) == (Action.REWRITE, "finish-correction")
+
+
+def test_after_rewrite_comes_retrieve() -> None:
+    situation = replace(BASE, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE), answerability=0.99)
+    assert chosen(situation) == (Action.RETRIEVE, "finish-rewrite")
+
+
+def test_a_correction_under_way_that_ran_out_of_budget_ends() -> None:
+    situation = replace(BASE, actions=(Action.RETRIEVE, Action.VERIFY), legal=tuple(TERMINAL), correction_fits=False)
+    assert chosen(situation) == (Action.STOP, "stop")
+
+
+@pytest.mark.parametrize(
+    ("change", "branch"),
+    [
+        ({"belief": replace(CALM, conflict=0.50)}, "correct-conflict"),
+        ({"belief": replace(CALM, reliability=0.29)}, "correct-unreliable"),
+        ({"flagged": 2}, "correct-flagged"),
+    ],
+)
+def test_each_trigger_starts_a_correction_before_answering(change: dict[str, object], branch: str) -> None:
+    situation = replace(BASE, answerability=0.99, **change)  # type: ignore[arg-type]
+    assert chosen(situation) == (Action.VERIFY, branch)
+
+
+@pytest.mark.parametrize(
+    ("change", "switch"),
+    [
+        ({"belief": replace(CALM, reliability=0.29)}, "correct_unreliable"),
+        ({"flagged": 2}, "correct_flagged"),
+    ],
+)
+def test_a_trigger_that_is_switched_off_starts_nothing(change: dict[str, object], switch: str) -> None:
+    situation = replace(BASE, answerability=0.99, **change)  # type: ignore[arg-type]
+    assert chosen(situation, **{switch: False}) == (Action.ANSWER, "answer")
+
+
+def test_conflict_blocks_the_answer_even_when_its_trigger_is_off() -> None:
+    situation = replace(BASE, answerability=0.99, belief=replace(CALM, conflict=0.5))
+    assert chosen(situation, correct_conflict=False) == (Action.STOP, "stop")
+
+
+def test_reliability_at_the_threshold_is_reliable_enough() -> None:
+    situation = replace(BASE, answerability=0.99, belief=replace(CALM, reliability=0.30))
+    assert chosen(situation) == (Action.ANSWER, "answer")
+
+
+def test_no_correction_starts_that_does_not_fit() -> None:
+    assert chosen(replace(BASE, flagged=3, correction_fits=False, answerability=0.9)) == (Action.ANSWER, "answer")
+
+
+def test_it_answers_from_the_threshold_on() -> None:
+    assert chosen(replace(BASE, answerability=0.50)) == (Action.ANSWER, "answer")
+    assert chosen(replace(BASE, answerability=0.499)) == (Action.RETRIEVE, "retrieve")
+
+
+def test_it_searches_only_while_a_search_is_worth_it() -> None:
+    assert chosen(replace(BASE, retrieval_value=0.10)) == (Action.RETRIEVE, "retrieve")
+    assert chosen(replace(BASE, retrieval_value=0.099)) == (Action.STOP, "stop")
+
+
+def test_after_a_stale_search_the_query_is_rewritten_first() -> None:
+    assert chosen(replace(BASE, novelty=0.19)) == (Action.REWRITE, "rewrite")
+    assert chosen(replace(BASE, novelty=0.20)) == (Action.RETRIEVE, "retrieve")
+
+
+def test_before_the_first_round_nothing_is_rewritten() -> None:
+    assert chosen(replace(BASE, novelty=0.0, rounds=0, actions=())) == (Action.RETRIEVE, "retrieve")
+
+
+def test_without_room_to_rewrite_it_searches_at_once() -> None:
+    legal = tuple(action for action in Action if action is not Action.REWRITE)
+    assert chosen(replace(BASE, novelty=0.0, legal=legal)) == (Action.RETRIEVE, "retrieve")
+
+
+HOPELESS = replace(
+    BASE,
+    belief=Belief(sufficiency=0.10, reliability=0.5, conflict=0.1, uncertainty=0.90, gap=0.9, cost=0.5),
+    answerability=0.30,
+    retrieval_value=0.05,
+)
+
+
+def test_it_abstains_when_evidence_is_inadequate_and_no_search_is_worth_it() -> None:
+    assert chosen(HOPELESS) == (Action.ABSTAIN, "abstain")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"belief": replace(HOPELESS.belief, sufficiency=0.15)},
+        {"belief": replace(HOPELESS.belief, uncertainty=0.85)},
+        {"answerability": 0.35},
+    ],
+)
+def test_it_abstains_only_when_all_three_conditions_hold(change: dict[str, object]) -> None:
+    assert chosen(replace(HOPELESS, **change)) == (Action.STOP, "stop")  # type: ignore[arg-type]
+
+
+def test_with_nothing_to_answer_from_it_abstains() -> None:
+    nothing = replace(BASE, retained=0, retrieval_value=0.05)
+    assert chosen(nothing) == (Action.ABSTAIN, "abstain-nothing-found")
+    assert chosen(nothing, abstain=False) == (Action.STOP, "stop")
+    assert chosen(replace(nothing, answerability=0.9)) == (Action.ANSWER, "answer")
+
+
+def test_never_abstain_gives_the_best_answer_instead() -> None:
+    assert chosen(HOPELESS, abstain=False) == (Action.STOP, "stop")
+
+
+def test_a_decision_says_what_it_compared_and_what_was_legal() -> None:
+    decision = decide(replace(BASE, answerability=0.53), Thresholds())
+    assert [str(comparison) for comparison in decision.comparisons] == [
+        "answerability 0.53 is at least 0.50",
+        "conflict 0.10 is below 0.50",
+    ]
+    assert decision.legal == ALL
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"nothing_missing": True, "legal": tuple(TERMINAL)}, "nothing left to search for"),
+        ({"legal": tuple(TERMINAL)}, "no search is left"),
+        ({"retrieval_value": 0.0}, "not worth it"),
+        ({"answerability": 0.9, "belief": replace(CALM, conflict=0.9), "correction_fits": False}, "contradicts itself"),
+    ],
+)
+def test_stopping_says_truly_why(change: dict[str, object], words: str) -> None:
+    decision = decide(replace(BASE, **change), Thresholds())  # type: ignore[arg-type]
+    assert decision.action is Action.STOP
+    assert words in decision.reason
+
+
+def test_the_published_start_is_a_search() -> None:
+    situation = replace(BASE, belief=PRIOR, answerability=0.42, retrieval_value=0.59, rounds=0, actions=())
+    assert chosen(situation) == (Action.RETRIEVE, "retrieve")
+
+
+unit = st.floats(0.0, 1.0)
+
+
+@given(
+    st.builds(
+        Situation,
+        belief=st.builds(Belief, unit, unit, unit, unit, unit, unit),
+        answerability=unit,
+        retrieval_value=unit,
+        novelty=unit,
+        rounds=st.integers(0, 3),
+        flagged=st.integers(0, 5),
+        actions=st.lists(st.sampled_from([Action.RETRIEVE, Action.REWRITE, Action.VERIFY]), max_size=5).map(tuple),
+        legal=st.sets(st.sampled_from([Action.RETRIEVE, Action.REWRITE, Action.VERIFY])).map(
+            lambda extra: tuple(a for a in Action if a in extra or a in TERMINAL)
+        ),
+        correction_fits=st.booleans(),
+        nothing_missing=st.booleans(),
+    ),
+    st.booleans(),
+)
+def test_whatever_the_situation_the_decision_is_legal(situation: Situation, abstain: bool) -> None:
+    assert decide(situation, Thresholds(abstain=abstain)).action in situation.legal
+
+
+@pytest.mark.parametrize(
+    ("change", "otherwise"),
+    [
+        ({"answerability": 0.55}, "answer"),
+        ({"answerability": 0.59, "belief": replace(CALM, conflict=0.6), "correction_fits": False}, "stop"),
+        ({"retrieval_value": 0.0}, "stop"),
+    ],
+)
+def test_an_ending_below_the_least_answerability_gives_no_answer(change: dict[str, object], otherwise: str) -> None:
+    situation = replace(BASE, **change)  # type: ignore[arg-type]
+    assert chosen(situation)[1] == otherwise
+    held = decide(situation, Thresholds(least_answerability=0.6))
+    assert (held.action, held.branch) == (Action.ABSTAIN, "abstain-unsure")
+    assert [(c.name, c.value, c.threshold, c.holds) for c in held.comparisons] == [
+        ("answerability", situation.answerability, 0.6, True)
+    ]
+
+
+@given(
+    answerability=st.floats(0, 1),
+    least=st.floats(0, 1),
+    value=st.floats(0, 1),
+    conflict=st.floats(0, 1),
+    flagged=st.integers(0, 2),
+)
+def test_the_least_answerability_changes_endings_alone(
+    answerability: float, least: float, value: float, conflict: float, flagged: int
+) -> None:
+    situation = replace(
+        BASE,
+        answerability=answerability,
+        retrieval_value=value,
+        belief=replace(CALM, conflict=conflict),
+        flagged=flagged,
+    )
+    before = decide(situation, Thresholds())
+    after = decide(situation, Thresholds(least_answerability=least))
+    if before.action in (Action.ANSWER, Action.STOP) and answerability < least:
+        assert after.action is Action.ABSTAIN
+    else:
+        assert after == before
+
+
+def test_holding_answers_back_needs_leave_to_abstain() -> None:
+    with pytest.raises(ValueError, match="abstain is off"):
+        Thresholds(least_answerability=0.6, abstain=False)
+    with pytest.raises(ValueError, match="least_answerability must lie between 0 and 1"):
+        Thresholds(least_answerability=1.1)
+
+
+def test_without_pruning_a_correction_begins_with_the_rewriting() -> None:
+    assert chosen(replace(BASE, flagged=1), correction_prunes=False) == (Action.REWRITE, "correct-flagged")
+    after = replace(BASE, flagged=1, actions=(Action.RETRIEVE, Action.REWRITE))
+    assert chosen(after, correction_prunes=False) == (Action.RETRIEVE, "finish-rewrite")
+
+
+def test_without_replacing_a_correction_ends_with_the_pruning() -> None:
+    assert chosen(replace(BASE, flagged=1), correction_replaces=False) == (Action.VERIFY, "correct-flagged")
+    after = replace(BASE, answerability=0.9, actions=(Action.RETRIEVE, Action.VERIFY))
+    assert chosen(after, correction_replaces=False) == (Action.ANSWER, "answer")
+    # Conflict that stays after the pruning does not bring a second VERIFY: nothing has changed since.
+    still = replace(after, belief=replace(CALM, conflict=0.9))
+    assert chosen(still, correction_replaces=False) == (Action.STOP, "stop")
+
+
+@given(st.booleans(), st.sampled_from([0, 2]), st.floats(0, 1), st.floats(0, 1))
+def test_the_ablated_corrections_start_exactly_where_the_whole_one_does(
+    fits: bool, flagged: int, conflict: float, reliability: float
+) -> None:
+    belief = replace(CALM, conflict=conflict, reliability=reliability)
+    situation = replace(BASE, correction_fits=fits, flagged=flagged, belief=belief)
+    branches = {
+        chosen(situation, **ablation)[1].startswith("correct")
+        for ablation in ({}, {"correction_prunes": False}, {"correction_replaces": False})
+    }
+    assert len(branches) == 1
+
+
+def test_a_correction_that_would_do_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="neither prunes nor replaces"):
+        Thresholds(correction_prunes=False, correction_replaces=False)

@@ -1,0 +1,323 @@
+"""The two files of a run: what a kill, a full disk or a crowd of episodes can do to them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.runs.compatibility import budget_of, settings_of, thresholds_of
+from beliefrag.runs.errors import RunChanged, RunError
+from beliefrag.runs.record import DatasetRecord, RunRecord, merged
+from beliefrag.runs.store import EpisodeKey, EpisodeLog, comparable, episode_line, read_episodes
+
+
+def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str, Any]:
+    return {
+        "method": "static",
+        "dataset": "north",
+        "question_id": question_id,
+        "seed": 0,
+        "outcome": outcome,
+        "answer": "Larvik é\n|\u2028",
+        "metrics": {
+            "exact_match": 1.0,
+            "f1": 1.0,
+            "cover": 1.0,
+            "evidence_recall": None,
+            "answer_row_recall": None,
+            "judge": None,
+            "rounds": 1,
+            "actions": 2,
+        },
+        "judge": None,
+        "usage": {"tokens": 7, "calls": 1, "tokens_in": 5, "tokens_out": 2, "searches": 1},
+        "timing": {"model_seconds": 0.5},
+        **more,
+    }
+
+
+def run_record(**changes: Any) -> RunRecord:
+    dataset = DatasetRecord(fingerprint="f", gold="g", passages=3, question_ids=("q1", "q2"))
+    return RunRecord(
+        **{
+            "made": "now",
+            "versions": {},
+            "model": "m",
+            "verifier": "structured",
+            "retriever": "bm25",
+            "prompts": {"answer": "a1"},
+            "budget": {"top_k": 5},
+            "thresholds": {"answer": 0.5},
+            "calibration": None,
+            "judge": None,
+            "seed": 0,
+            "methods": ("static",),
+            "datasets": {"north": dataset},
+            "settings": {},
+            **changes,
+        }
+    )
+
+
+def test_a_line_torn_at_any_byte_is_dropped_and_nothing_else(tmp_path: Path) -> None:
+    whole = episode_line(record("q1")) + episode_line(record("q2"))
+    first = episode_line(record("q1"))
+    for cut in range(len(first), len(whole)):
+        (tmp_path / "episodes.jsonl").write_bytes(whole[:cut])
+        with EpisodeLog(tmp_path) as log:
+            assert [key.question_id for key in log.episodes] == ["q1"]
+        assert (tmp_path / "episodes.jsonl").read_bytes() == first
+
+
+@pytest.mark.parametrize("size", [10, 65_535, 65_536, 65_537, 200_000])
+def test_a_long_torn_line_is_dropped_too(tmp_path: Path, size: int) -> None:
+    first = episode_line(record("q1"))
+    for kept in (b"", first):
+        (tmp_path / "episodes.jsonl").write_bytes(kept + b"x" * size)
+        with EpisodeLog(tmp_path):
+            pass
+        assert (tmp_path / "episodes.jsonl").read_bytes() == kept
+
+
+def test_reading_a_run_that_is_being_written_passes_over_the_torn_line(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1")) + b'{"method":')
+    assert [key.question_id for key in read_episodes(tmp_path)] == ["q1"]
+
+
+async def test_a_crowd_of_episodes_makes_one_whole_line_each(tmp_path: Path) -> None:
+    with EpisodeLog(tmp_path) as log:
+        await asyncio.gather(*(log.append(record(f"q{k}", answer="x" * 5000)) for k in range(300)))
+    lines = (tmp_path / "episodes.jsonl").read_bytes().splitlines()
+    assert sorted(json.loads(line)["question_id"] for line in lines) == sorted(f"q{k}" for k in range(300))
+
+
+async def test_an_episode_counts_only_when_it_is_on_disk(tmp_path: Path) -> None:
+    with EpisodeLog(tmp_path) as log:
+        await log.append(record("q1"))
+        assert (tmp_path / "episodes.jsonl").read_bytes() == episode_line(record("q1"))
+
+
+@pytest.mark.parametrize(("synced", "syncs"), [(True, [1, 2, 2]), (False, [0, 0, 1])])
+async def test_each_line_is_synced_and_those_of_a_replay_together_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: bool, syncs: list[int]
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(os, "fsync", seen.append)
+    counts = []
+    with EpisodeLog(tmp_path, synced=synced) as log:
+        for name in ("q1", "q2"):
+            await log.append(record(name))
+            counts.append(len(seen))
+            assert name in {key.question_id for key in read_episodes(tmp_path)}
+    assert [*counts, len(seen)] == syncs
+
+
+async def test_what_was_waiting_when_the_run_was_cancelled_is_written(tmp_path: Path) -> None:
+    with EpisodeLog(tmp_path) as log:
+        tasks = [asyncio.create_task(log.append(record(f"q{k}"))) for k in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # As asyncio.run does before it returns.
+        await asyncio.get_running_loop().shutdown_default_executor()
+    assert len(read_episodes(tmp_path)) == 20
+
+
+async def test_a_disk_that_takes_half_a_line_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    first = episode_line(record("q1"))
+    with EpisodeLog(tmp_path) as log:
+        await log.append(record("q1"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(first) + 50, hard))
+        try:
+            with pytest.raises(RunError, match="File too large") as caught:
+                await log.append(record("q2"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert "same command again" in caught.value.remedy
+        assert (tmp_path / "episodes.jsonl").read_bytes() == first
+        await log.append(record("q3"))
+    assert [key.question_id for key in read_episodes(tmp_path)] == ["q1", "q3"]
+
+
+def test_the_later_line_wins(tmp_path: Path) -> None:
+    failed = record("q1", "failed", error={"cause": "TransportError"}, metrics={})
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(failed) + episode_line(record("q1")))
+    (episode,) = read_episodes(tmp_path).values()
+    assert (episode.outcome, episode.cause) == ("answered", "")
+    assert len(comparable(tmp_path)) == 1
+    with EpisodeLog(tmp_path) as log:
+        assert log.record_of(log.episodes[EpisodeKey("north", "static", "q1", 0)]) == record("q1")
+
+
+METRICS = record("q1")["metrics"]
+USAGE = record("q1")["usage"]
+DAMAGE: list[tuple[dict[str, Any], str]] = [
+    ({"outcome": "weird"}, "its outcome is 'weird'"),
+    ({"outcome": []}, "unhashable type"),
+    ({"metrics": {}}, "it finished without the metric exact_match"),
+    ({"metrics": []}, "has no attribute 'items'"),
+    ({"metrics": METRICS | {"f1": "x"}}, "f1 is 'x', not a number from 0 to 1"),
+    ({"metrics": METRICS | {"f1": True}}, "f1 is True"),
+    ({"metrics": METRICS | {"f1": 7.5}}, "f1 is 7.5"),
+    ({"metrics": METRICS | {"f1": float("nan")}}, "NaN is no number"),
+    ({"metrics": METRICS | {"f1": None}}, "it finished without a score"),
+    ({"metrics": METRICS | {"exact_match": None, "f1": None, "cover": None}}, "it finished without a score"),
+    ({"metrics": METRICS | {"rounds": None}}, "rounds is None"),
+    ({"metrics": METRICS | {"actions": -1}}, "actions is -1"),
+    ({"usage": USAGE | {"calls": None}}, "usage.calls is None, not a count"),
+    ({"usage": USAGE | {"tokens": 1e999}}, "Infinity is no number"),
+    ({"usage": {"tokens": 7}}, "calls is missing"),
+    ({"usage": USAGE | {"by_purpose": {"answer": {}}}}, "calls is missing"),
+    ({"judge": {"correct": "maybe", "usage": USAGE}}, "judge.correct is 'maybe'"),
+    ({"judge": {"correct": True, "usage": {}}}, "calls is missing"),
+    ({"timing": {"model_seconds": "long"}}, "timing.model_seconds is 'long'"),
+    ({"question_id": 5}, "question_id is no text"),
+    ({"seed": None}, "seed is None"),
+    ({"outcome": "failed", "metrics": {}}, "error is missing"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), DAMAGE)
+def test_a_damaged_line_is_never_a_number(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    damaged = json.dumps(record("q2") | change).encode() + b"\n"
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1")) + damaged)
+    with pytest.raises(RunError, match=r"Line 2 of .*episodes.jsonl is no episode: ") as caught:
+        read_episodes(tmp_path)
+    assert words in caught.value.message
+
+
+def test_a_line_nested_beyond_measure_is_no_episode(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(b"[" * 200_000 + b"\n")
+    with pytest.raises(RunError, match="Line 1 of"):
+        read_episodes(tmp_path)
+
+
+def test_an_answer_that_is_a_set_of_rows_has_another_score(tmp_path: Path) -> None:
+    rows = METRICS | dict.fromkeys(("exact_match", "f1", "cover")) | {"answer_row_recall": 0.25, "rows_read": 40.0}
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1", metrics=rows)))
+    (episode,) = read_episodes(tmp_path).values()
+    assert episode.metrics == rows
+
+
+def test_timings_are_left_out_of_a_comparison(tmp_path: Path) -> None:
+    for name, seconds in (("a", 1.0), ("b", 2.0)):
+        (tmp_path / name).mkdir()
+        line = episode_line(record("q1", timing={"model_seconds": seconds}))
+        (tmp_path / name / "episodes.jsonl").write_bytes(line)
+    assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
+
+
+def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        episode_line(record("q1", metrics={"f1": float("nan")}))
+
+
+def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    run_record().write(tmp_path)
+    assert RunRecord.read(tmp_path) == run_record()
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_prompt_that_is_new_does_not_stop_an_old_run() -> None:
+    grown = merged(run_record(), run_record(prompts={"answer": "a1", "poem": "p1"}))
+    assert grown.prompts == {"answer": "a1"}
+    with pytest.raises(RunChanged, match="prompt answer a1, and is asked to go on with None"):
+        merged(run_record(), run_record(prompts={"poem": "p1"}))
+
+
+def test_a_threshold_that_did_not_exist_when_a_run_began_stood_at_its_default() -> None:
+    own = {"methods": ("beliefrag",)}
+    old = run_record(thresholds={"answer": 0.5}, **own)
+    assert merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": None}, **own)) == old
+    with pytest.raises(RunChanged, match=r"least_answerability None, and is asked to go on with 0.6"):
+        merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": 0.6}, **own))
+
+
+@pytest.mark.parametrize("began", [None, 0.7])
+def test_what_only_a_calibrated_method_keeps_to_is_as_the_first_of_them_has_it(began: float | None) -> None:
+    static = run_record(thresholds={"answer": 0.5, "least_answerability": began})
+    settings = {"borrow": "published", "max_error": 0.1, "concurrency": 8}
+    held = {"methods": ("static", "beliefrag"), "thresholds": {"answer": 0.5, "least_answerability": 0.6}}
+    grown = merged(static, run_record(**held, settings=settings))
+    assert grown.thresholds == {"answer": 0.5, "least_answerability": 0.6}
+    assert grown.settings == {"borrow": "published", "max_error": 0.1}
+    # A method that cannot keep to it may join later, and changes nothing about it.
+    assert merged(grown, static) == grown
+    with pytest.raises(RunChanged, match=r"least_answerability 0.6, and is asked to go on with None"):
+        merged(grown, run_record(methods=("beliefrag",)))
+
+
+def test_a_run_keeps_all_versions_that_it_was_made_with_each_once() -> None:
+    first, second, third = ({"beliefrag": "1.0", "xllamacpp": build} for build in ("1", "2", "3"))
+    run = run_record(versions=first)
+    for versions in (first, second, first, third, second):
+        run = merged(run, run_record(versions=versions))
+    assert run.versions == first
+    assert run.later_versions == (second, third)
+
+
+def test_the_record_of_a_run_from_before_later_versions_were_kept_is_read(tmp_path: Path) -> None:
+    kept = run_record().model_dump(mode="json")
+    del kept["later_versions"]
+    (tmp_path / "run.json").write_text(json.dumps(kept))
+    assert RunRecord.read(tmp_path) == run_record()
+
+
+def test_a_judge_may_come_later_but_not_change() -> None:
+    assert merged(run_record(), run_record(judge="j")).judge == "j"
+    assert merged(run_record(judge="j"), run_record()).judge == "j"
+    with pytest.raises(RunChanged, match="the judge j, and is asked to go on with k"):
+        merged(run_record(judge="j"), run_record(judge="k"))
+
+
+OTHER = r"made by another version of beliefrag \(run.json names 9.9, this is "
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, r"it has the format 2\."),
+        ({"weather": "fine"}, r"it has weather, which is not known here\."),
+        ({"calibration": {"name": "n", "sha256": "s", "mood": 1}}, r"it has calibration.mood, which is not known here"),
+    ],
+)
+def test_a_record_of_another_version_is_told_as_that(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    record = run_record(versions={"beliefrag": "9.9"}).model_dump(mode="json") | change
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(RunError, match=OTHER) as caught:
+        RunRecord.read(tmp_path)
+    assert re.search(words, caught.value.message)
+    assert "with that version" in caught.value.remedy
+
+
+def test_what_another_version_decided_with_is_not_misread() -> None:
+    run = run_record(
+        versions={"beliefrag": "9.9"},
+        budget={"top_k": 5, "newfangled": 1},
+        thresholds={"answer": 0.5, "newfangled": 0.5},
+        settings={"model": "m", "newfangled": True},
+    )
+    for what, words in (
+        (budget_of, r"budget\.newfangled"),
+        (thresholds_of, r"thresholds\.newfangled"),
+        (settings_of, r"the setting 'newfangled'"),
+    ):
+        with pytest.raises(RunError, match=OTHER + rf".*{words}"):
+            what(run)
+    with pytest.raises(RunError, match="budget cannot be used: "):
+        budget_of(run_record(budget={"top_k": 0}))
+
+
+def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"format": 1}')
+    with pytest.raises(RunError, match=r"is not the record of a run: made: Field required"):
+        RunRecord.read(tmp_path)

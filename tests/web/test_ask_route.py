@@ -1,0 +1,271 @@
+"""`POST /v1/ask`: answers, declining, failures, settings of single requests, and the stream of events."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.calibration import Guarantee
+from beliefrag.events import Decided
+from beliefrag.policy import Thresholds
+from beliefrag.types import Action, Attempt, Budget, Decision, Observation
+from beliefrag.web.http import Limits
+from beliefrag.web.http.replies import event_record
+from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, events, opened, served
+
+DECLINING = Thresholds(abstain_sufficiency=1.0, abstain_uncertainty=0.0, abstain_answerability=1.0)
+STREAM = {"Accept": "text/event-stream"}
+
+
+def test_an_answer_comes_with_probability_reason_sources_steps_and_cost(plain: Served) -> None:
+    response = plain.ask()
+    assert response.status_code == 200
+    reply = response.json()
+    assert (reply["outcome"], reply["answer"]) == ("answered", ANSWER)
+    assert reply["answerability"] > 0.5
+    assert "can be answered now" in reply["reason"]
+    assert {source["id"] for source in reply["sources"]} == {"travel", "leave"}
+    assert [step["action"] for step in reply["steps"]] == ["RETRIEVE", "ANSWER"]
+    assert reply["steps"][0]["query"] == QUESTION
+    assert reply["usage"]["calls"] == 2 and reply["usage"]["tokens"] > 0 and reply["usage"]["searches"] == 1
+    assert reply["calibration"].startswith("published; borrowed")
+    assert reply["id"] == response.headers["x-request-id"]
+
+
+def test_folders_of_the_server_stay_with_the_server(plain: Served) -> None:
+    for text in (plain.ask().text, plain.ask(headers=STREAM).text):
+        assert "/srv/secret" not in text
+        assert '"source":"travel.md"' in text
+        assert '"source":"https://example.org/wiki/leave"' in text
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ("No such file: '/srv/my secret/index/a.store'.", "No such file: 'a.store'."),
+        ("The weights at /srv/models/a.gguf cannot be read.", "The weights at a.gguf cannot be read."),
+        ("See https://example.org/wiki/leave, 1/2 of it.", "See https://example.org/wiki/leave, 1/2 of it."),
+    ],
+)
+def test_errors_do_not_name_folders_of_the_server(plain: Served, told: str, left: str) -> None:
+    assert plain.service.words(told) == left
+
+
+def test_declining_is_an_outcome_without_an_answer(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=DECLINING)) as server:
+        response = server.ask()
+    assert response.status_code == 200
+    reply = response.json()
+    assert (reply["outcome"], reply["answer"]) == ("abstained", None)
+    assert "inadequate" in reply["reason"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "words"),
+    [
+        ([SURE, {"purpose": "answer", "error": {"status": 500}, "repeat": True}], 502, "failed (HTTP 500)"),
+        ([SURE], 503, 'no line left for the purpose "answer"'),
+    ],
+)
+def test_a_failure_is_a_problem_and_never_an_answer(
+    tmp_path: Path, lines: list[dict[str, Any]], status: int, words: str
+) -> None:
+    with served(*opened(tmp_path, *lines)) as server:
+        response = server.ask()
+        streamed = events(server.ask(headers=STREAM).text)
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert problem["status"] == status and problem["type"] == "urn:beliefrag:failed"
+    assert words in problem["detail"] and "\n" not in problem["detail"]
+    assert "answer" not in problem
+    name, last = streamed[-1]
+    assert name == "error" and last["status"] == status and last["detail"] == problem["detail"]
+
+
+def test_a_stream_tells_what_happens_and_ends_with_the_result(plain: Served) -> None:
+    response = plain.ask(headers=STREAM)
+    whole = plain.ask().json()
+    assert response.headers["content-type"].startswith("text/event-stream")
+    told = events(response.text)
+    names = [name for name, _ in told]
+    assert names[0] == "started" and names[-1] == "result" and "finished" not in names
+    assert {"decided", "retrieved", "call_started", "call_finished"} <= set(names)
+    result = told[-1][1]
+    assert {**result, "id": ""} == {**whole, "id": ""}
+
+
+def test_prompts_are_streamed_only_if_the_operator_says_so(tmp_path: Path) -> None:
+    for shown in (False, True):
+        with served(*opened(tmp_path), show_prompts=shown) as server:
+            told = events(server.ask(headers=STREAM).text)
+        calls = [record for name, record in told if name == "call_finished"]
+        assert len(calls) == 2
+        assert all(("messages" in call, "reply" in call) == (shown, shown) for call in calls)
+        started = told[0][1]
+        assert "model" not in started and "prompts" not in started
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_drafted_answer_is_streamed_only_if_the_operator_says_so(shown: bool) -> None:
+    """A client that is declined in the end would otherwise have read the answer on the way."""
+    decided = Decided(
+        step=1,
+        at=0.5,
+        decision=Decision(Action.ABSTAIN, "abstain", "too unsure"),
+        observation=Observation(0.1, 0.0, 0.9, 0.9, draft="a drafted answer"),
+        diagnostics=None,
+        belief=None,
+        answerability=0.1,
+        retrieval_value=None,
+        evidence=("travel",),
+        tokens=5,
+        attempt=Attempt("a drafted answer"),
+    )
+    record = event_record(decided, prompts=shown)
+    assert record is not None and record["observation"]["support"] == 0.1
+    assert ("a drafted answer" in str(record)) == shown
+
+
+def test_a_silent_stream_is_kept_alive(tmp_path: Path) -> None:
+    limits = Limits(heartbeat=0.05)
+    with served(*opened(tmp_path, seconds=0.3), limits=limits) as server:
+        text = server.ask(headers=STREAM).text
+    assert ": still here\n\n" in text
+    assert events(text)[-1][0] == "result"
+
+
+def test_a_request_may_spend_less_and_answer_later(plain: Served) -> None:
+    careful = plain.ask(thresholds={"answer": 0.99}, budget={"rounds": 1, "actions": 3}).json()
+    refused = plain.ask(thresholds={"least_answerability": 0.99}).json()
+    usual = plain.ask().json()
+    assert careful["outcome"] == "stopped"
+    assert "no search is left" in careful["reason"]
+    assert refused["outcome"] == "abstained"
+    assert usual["outcome"] == "answered"
+
+
+def test_a_request_cannot_spend_more_than_the_server_allows(tmp_path: Path) -> None:
+    assembly, settings = opened(tmp_path, budget=Budget(rounds=2, tokens=900))
+    limits = Limits(budget=replace(settings.budget, tokens=1000))
+    with served(assembly, settings, limits=limits) as server:
+        assert server.ask(budget={"tokens": 1000, "rounds": 2}).status_code == 200
+        for wish in ({"tokens": 1001}, {"rounds": 3}, {"top_k": 6}, {"actions": 7}):
+            response = server.ask(budget=wish)
+            (name, value) = next(iter(wish.items()))
+            assert response.status_code == 422
+            assert response.json()["field"] == f"settings.budget.{name}"
+            assert f"{value} {name}" in response.json()["detail"]
+
+
+def test_a_cap_below_the_setting_lowers_what_every_request_gets(tmp_path: Path) -> None:
+    assembly, settings = opened(tmp_path)
+    with served(assembly, settings, limits=Limits(budget=Budget(rounds=1, tokens=77))) as server:
+        started = events(server.ask(headers=STREAM).text)[0][1]
+    assert (started["budget"]["rounds"], started["budget"]["tokens"]) == (1, 77)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"thresholds": {"answer": 1.5}}, "less than or equal to 1"),
+        ({"thresholds": {"least_answerability": 0.9, "abstain": False}}, "abstain is off"),
+        ({"max_error": 0.1}, "carries no guarantee here"),
+        ({"confidence": 0.9}, "max_error is kept to, which is missing"),
+        ({"budget": {"verifier_passages": 3}}, "Extra inputs are not permitted"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_refused_in_one_line(plain: Served, settings: dict[str, Any], words: str) -> None:
+    response = plain.ask(**settings)
+    assert response.status_code == 422
+    assert words in response.json()["detail"]
+    assert response.json()["field"].startswith("settings")
+
+
+def test_a_promise_of_the_server_cannot_be_weakened_by_a_request(tmp_path: Path) -> None:
+    assembly, settings = opened(tmp_path)
+    prompts = assembly.harness.prompts.hashes()
+    made: dict[str, Any] = {
+        "confidence": 0.9,
+        "threshold": 0.99,
+        "questions": 100,
+        "answered": 50,
+        "wrong": 1,
+        "label": "f1",
+        "datasets": {"own": "f00d"},
+        "method": "by hand",
+        "thresholds": Thresholds(),
+        "budget": Budget(),
+        "prompts": prompts,
+        "made": "today",
+    }
+    guarantees = tuple(Guarantee(max_error=share, **made) for share in (0.05, 0.1, 0.3))
+    artifact = assembly.artifact.model_copy(update={"guarantees": guarantees})
+    assembly = replace(assembly, artifact=artifact, doubts=())
+    with served(assembly, settings.model_copy(update={"max_error": 0.1})) as server:
+        usual, stricter = server.ask(), server.ask(max_error=0.05)
+        weaker = [server.ask(max_error=0.3), server.ask(confidence=0.5), server.ask(thresholds={"answer": 0.1})]
+    assert usual.json()["outcome"] == "abstained"
+    assert "at most 10 % wrong answers" in usual.json()["guarantee"]
+    assert "at most 5 % wrong answers" in stricter.json()["guarantee"]
+    assert [response.status_code for response in weaker] == [422, 422, 422]
+    assert weaker[0].json()["detail"] == "This server keeps to max_error 0.1, and a request cannot weaken it."
+
+
+@pytest.mark.parametrize("question", ["", "   \n"])
+def test_an_empty_question_is_refused(plain: Served, question: str) -> None:
+    before = plain.model.asked
+    response = plain.ask(question)
+    assert response.status_code == 422 and response.json()["field"] == "question"
+    assert plain.model.asked == before
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 20_000, 400),
+        (b'{"question": ' + b"9" * 5_000 + b"}", 400),
+        (b'{"question": "\\ud800"}', 422),
+        (b'{"question": 5}', 422),
+        (b'{"question": "Who?", "also": 1}', 422),
+        (b'{"question": "Who?", "settings": {"thresholds": {"answer": NaN}}}', 422),
+        (b"[]", 422),
+        (b"", 422),
+    ],
+)
+def test_a_body_that_is_no_question_is_refused(plain: Served, body: bytes, status: int) -> None:
+    with plain.client() as client:
+        response = client.post("/v1/ask", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_a_question_of_any_characters_is_answered(plain: Served) -> None:
+    assert plain.ask("travel \x00 \U0001f600 <|im_end|> \u202e approves?").json()["answer"] == ANSWER
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/v1/ask", {"question": QUESTION}, 422),
+        ("/v1/chat/completions", {"model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}, 400),
+    ],
+)
+def test_a_page_elsewhere_cannot_make_a_browser_ask(
+    plain: Served, path: str, body: dict[str, Any], status: int, kind: str | None
+) -> None:
+    """A page can post these kinds, or none at all, without being asked first; only JSON that says so is read."""
+    before = plain.model.asked
+    with plain.client() as client:
+        headers = {"Content-Type": kind} if kind else {}
+        response = client.post(path, content=json.dumps(body).encode(), headers=headers)
+    assert response.status_code == status
+    assert "access-control-allow-origin" not in response.headers
+    assert plain.model.asked == before

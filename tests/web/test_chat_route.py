@@ -1,0 +1,179 @@
+"""The official `openai` client talks to `/v1/chat/completions`, streaming and not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import openai
+import pytest
+
+from beliefrag.web.http import Limits
+from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, opened, served
+from tests.web.test_ask_route import DECLINING
+
+ASKED: Any = [{"role": "user", "content": QUESTION}]
+
+
+def client_of(server: Served, key: str = "unused") -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
+
+
+@pytest.fixture(scope="module")
+def client(plain: Served) -> Iterator[openai.OpenAI]:
+    with client_of(plain) as client:
+        yield client
+
+
+def details(message: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], message.model_extra["beliefrag"])
+
+
+def test_the_official_client_gets_an_answer_with_its_sources(client: openai.OpenAI) -> None:
+    completion = client.chat.completions.create(model="beliefrag", messages=ASKED, temperature=0.7, max_tokens=50)
+    choice = completion.choices[0]
+    assert (choice.message.content, choice.finish_reason) == (ANSWER, "stop")
+    assert completion.object == "chat.completion" and completion.id.startswith("chatcmpl-")
+    assert completion.usage is not None
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens > 0
+    more = details(choice.message)
+    assert more["outcome"] == "answered" and more["answerability"] > 0.5
+    assert {source["id"] for source in more["sources"]} == {"travel", "leave"}
+    assert more["ignored"] == ["temperature", "max_tokens"]
+
+
+def test_the_official_client_gets_a_stream(client: openai.OpenAI) -> None:
+    options: Any = {"include_usage": True}
+    stream = client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True, stream_options=options)
+    chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == ANSWER
+    assert chunks[0].choices[0].delta.role == "assistant"
+    *_, ending, usage = chunks
+    assert ending.choices[0].finish_reason == "stop"
+    assert details(ending)["outcome"] == "answered"
+    assert usage.choices == [] and usage.usage is not None and usage.usage.total_tokens > 0
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_usage_is_streamed_only_to_who_asks_for_it(client: openai.OpenAI) -> None:
+    chunks = list(client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True))
+    assert all(chunk.usage is None for chunk in chunks)
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+async def test_the_asynchronous_client_works_too(plain: Served) -> None:
+    async with openai.AsyncOpenAI(base_url=f"{plain.url}/v1", api_key="unused") as client:
+        completion = await client.chat.completions.create(model="beliefrag", messages=ASKED)
+        stream = await client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True)
+        streamed = [chunk async for chunk in stream]
+    assert completion.choices[0].message.content == ANSWER
+    assert details(streamed[-1])["outcome"] == "answered"
+
+
+def test_declining_says_so_to_clients_that_know_nothing_of_outcomes(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=DECLINING)) as server, client_of(server) as client:
+        completion = client.chat.completions.create(model="beliefrag", messages=ASKED)
+        chunks = list(client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True))
+    message = completion.choices[0].message
+    assert message.content is not None and message.content.startswith("I cannot answer this from the documents")
+    assert details(message)["outcome"] == "abstained"
+    assert chunks[1].choices[0].delta.content == message.content
+    assert details(chunks[-1])["outcome"] == "abstained"
+
+
+def test_a_failure_raises_in_the_client_and_is_never_a_message(tmp_path: Path) -> None:
+    broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
+    with served(*opened(tmp_path, SURE, broken)) as server, client_of(server) as client:
+        with pytest.raises(openai.InternalServerError, match="HTTP 500") as caught:
+            client.chat.completions.create(model="beliefrag", messages=ASKED)
+        assert caught.value.status_code == 502
+        said = ""
+        with pytest.raises(openai.APIError, match="HTTP 500"):
+            for chunk in client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True):
+                said += chunk.choices[0].delta.content or ""
+        assert said == ""
+
+
+def test_instructions_are_passed_over_and_the_reply_says_so(client: openai.OpenAI) -> None:
+    messages: Any = [{"role": "system", "content": "Answer in French."}, *ASKED]
+    completion = client.chat.completions.create(model="beliefrag", messages=messages, seed=1)
+    assert details(completion.choices[0].message)["ignored"] == ["seed", "messages[0]"]
+
+
+def test_text_may_come_in_parts(client: openai.OpenAI) -> None:
+    parts: Any = [
+        {"role": "user", "content": [{"type": "text", "text": text} for text in ("Who approves ", "travel?")]}
+    ]
+    completion = client.chat.completions.create(model="beliefrag", messages=parts)
+    assert completion.choices[0].message.content == ANSWER
+
+
+CONVERSATION: Any = [*ASKED, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "And leave?"}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
+        ({"messages": []}, "messages"),
+        ({"messages": CONVERSATION}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "Hello."}]}, "messages"),
+        ({"messages": [{"role": "user", "content": " "}]}, "messages"),
+        ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
+    ],
+)
+def test_what_is_not_supported_is_refused_in_openais_own_form(
+    client: openai.OpenAI, request_: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(**{"model": "beliefrag", "messages": ASKED, **request_})
+    assert caught.value.param == param
+    assert caught.value.type == "invalid_request_error"
+    assert caught.value.code
+
+
+def test_values_that_change_nothing_are_fine(client: openai.OpenAI) -> None:
+    harmless: Any = {"n": 1, "logprobs": False, "response_format": {"type": "text"}, "tool_choice": "auto", "user": "u"}
+    completion = client.chat.completions.create(model="beliefrag", messages=ASKED, **harmless)
+    assert details(completion.choices[0].message)["ignored"] == ["user"]
+
+
+def test_earlier_turns_are_passed_over_where_the_operator_says_so(tmp_path: Path) -> None:
+    with served(*opened(tmp_path), earlier_turns="ignore") as server, client_of(server) as client:
+        completion = client.chat.completions.create(model="beliefrag", messages=CONVERSATION)
+    assert details(completion.choices[0].message)["ignored"] == ["messages[0]", "messages[1]"]
+
+
+def test_the_model_can_be_listed_and_another_is_not_found(tmp_path: Path) -> None:
+    with served(*opened(tmp_path), model_name="org/own") as server, client_of(server) as client:
+        assert [model.id for model in client.models.list()] == ["org/own"]
+        assert client.models.retrieve("org/own").id == "org/own"
+        for other in ("gpt-4o", "../../etc/passwd"):
+            with pytest.raises(openai.NotFoundError):
+                client.models.retrieve(other)
+            with pytest.raises(openai.NotFoundError, match="Ask for 'org/own'"):
+                client.chat.completions.create(model=other, messages=ASKED)
+
+
+def test_a_long_question_is_refused(tmp_path: Path) -> None:
+    limits = Limits(question_chars=10)
+    with served(*opened(tmp_path), limits=limits) as server, client_of(server) as client:
+        with pytest.raises(openai.BadRequestError, match="at most 10") as caught:
+            client.chat.completions.create(model="beliefrag", messages=ASKED)
+        assert caught.value.code == "question_too_long"
+
+
+def test_the_clients_key_is_the_servers_token(tmp_path: Path) -> None:
+    token = "a-token-of-some-length"
+    with served(*opened(tmp_path), token=token) as server:
+        with client_of(server, token) as client:
+            assert client.chat.completions.create(model="beliefrag", messages=ASKED).choices
+        with client_of(server, "another") as client, pytest.raises(openai.AuthenticationError):
+            client.chat.completions.create(model="beliefrag", messages=ASKED)

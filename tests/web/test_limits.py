@@ -1,0 +1,177 @@
+"""Bodies, questions, time and places are limited, and who comes too many is told when to come back."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from beliefrag.errors import SettingsError
+from beliefrag.web.http import Limits
+from beliefrag.web.http.admission import Gate, Overfull
+from tests.support.serving import QUESTION, Served, events, opened, served, wait_for
+
+STREAM = {"Accept": "text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    limits = Limits(request_bytes=500, question_chars=100, body_seconds=0.3)
+    with served(*opened(tmp_path_factory.mktemp("small")), limits=limits) as server:
+        yield server
+
+
+def test_a_body_that_says_that_it_is_too_large_is_not_read(small: Served) -> None:
+    url = httpx2.URL(small.url)
+    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+        connection.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_a_chunked_body_is_stopped_where_it_becomes_too_large(small: Served) -> None:
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        yield b'{"question": "'
+        while True:
+            sent += 100
+            yield b"x" * 100
+
+    with small.client() as client:
+        try:
+            response = client.post("/v1/ask", content=endless(), headers={"Content-Type": "application/json"})
+            assert response.status_code == 413
+        except (httpx2.WriteError, httpx2.RemoteProtocolError):
+            pass  # it hung up while we were still sending
+    assert sent < 50_000_000
+    assert small.model.asked == 0
+
+
+def test_a_body_that_trickles_in_is_given_up_on(small: Served) -> None:
+    url = httpx2.URL(small.url)
+    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+        connection.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_a_question_has_a_longest_length(small: Served) -> None:
+    assert small.ask("x" * 100).status_code == 200
+    response = small.ask("x" * 101)
+    assert response.status_code == 422
+    assert (response.json()["detail"], response.json()["remedy"]) == (
+        "The question has 101 characters.",
+        "Ask with at most 100.",
+    )
+
+
+def test_a_question_that_takes_too_long_is_cancelled(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, seconds=300), limits=Limits(timeout=0.3)) as server:
+        response = server.ask()
+        assert response.status_code == 504
+        assert response.json()["detail"] == "There was no answer within 0.3 seconds."
+        assert server.model.inside == 0
+        name, problem = events(server.ask(headers=STREAM).text)[-1]
+        assert (name, problem["status"]) == ("error", 504)
+        assert server.model.inside == 0
+        assert server.model.asked == 2
+
+
+def test_places_and_queue_are_limited_and_the_rest_is_told_when_to_come_back(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, seconds=0.4), limits=Limits(concurrency=2, queue=1)) as server:
+        with ThreadPoolExecutor(8) as pool:
+            accepted = [pool.submit(server.ask) for _ in range(3)]
+            wait_for(lambda: (server.service.gate.in_flight, server.service.gate.waiting) == (2, 1))
+            refused = [pool.submit(server.ask, headers=headers) for headers in ({}, STREAM)]
+            for response in (each.result() for each in refused):
+                assert response.status_code == 429
+                assert response.headers["content-type"] == "application/problem+json"
+                assert 1 <= int(response.headers["retry-after"]) <= 120
+                assert response.json()["detail"] == "2 questions are being answered and 1 waiting."
+            assert {each.result().status_code for each in accepted} == {200}
+        assert server.model.most_inside == 2
+        assert server.ask().status_code == 200, "places are free again"
+
+
+async def test_how_long_to_wait_follows_from_how_long_episodes_took() -> None:
+    gate = Gate(2, 0, longest=60)
+    gate._learn(10.0)
+    async with gate.place(), gate.place():
+        with pytest.raises(Overfull) as caught:
+            async with gate.place():
+                pass
+        assert caught.value.retry_after == 5, "two places, ten seconds each: one is free every five"
+    gate._learn(10_000.0)
+    assert gate.retry_after() == 60
+
+
+async def test_before_anything_has_finished_the_oldest_episode_tells_how_long_one_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    gate = Gate(1, 0, longest=60)
+    async with gate.place():
+        assert gate.retry_after() == 1
+        now = 107.5
+        assert gate.retry_after() == 8
+
+
+async def test_who_stops_waiting_leaves_the_queue() -> None:
+    gate = Gate(1, 1, longest=60)
+
+    async def hold() -> None:
+        async with gate.place():
+            await asyncio.sleep(30)
+
+    first, second = asyncio.create_task(hold()), asyncio.create_task(hold())
+    await asyncio.sleep(0)
+    assert (gate.in_flight, gate.waiting) == (1, 1)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert (gate.in_flight, gate.waiting) == (1, 0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert gate.in_flight == 0
+    async with gate.place():
+        assert gate.in_flight == 1
+
+
+@pytest.mark.parametrize("wrong", [{"timeout": 0}, {"queue": -1}, {"concurrency": 0}, {"request_bytes": -5}])
+def test_a_limit_that_lets_nothing_through_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(SettingsError, match=next(iter(wrong))):
+        Limits(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_server_is_not_ready_while_its_model_fails_and_is_tried_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = {"purpose": "verifier", "error": {"status": 503}}
+    with served(*opened(tmp_path, broken)) as server, server.client() as client:
+        assert client.get("/readyz").json() == {"status": "ready", "model": True, "index": True}
+        assert client.post("/v1/ask", json={"question": QUESTION}).status_code == 502
+        response = client.get("/readyz")
+        assert (response.status_code, response.json()["status"], response.json()["model"]) == (503, "not ready", False)
+        monkeypatch.setattr("beliefrag.web.http.service._REST", 0.0)
+        assert client.get("/readyz").status_code == 200
+
+
+def test_the_server_is_not_ready_while_searches_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beliefrag.web.http.health._FRESH", 0.0)
+    assembly, settings = opened(tmp_path)
+    with served(assembly, settings) as server, server.client() as client:
+        assert client.get("/v1/readyz").status_code == 200
+
+        def fails(query: str, k: int) -> None:
+            raise RuntimeError("the disk is gone")
+
+        monkeypatch.setattr(type(assembly.harness.retriever), "search", lambda self, query, k: fails(query, k))
+        response = client.get("/v1/readyz")
+        assert (response.status_code, response.json()["index"]) == (503, False)
+        assert "disk" not in response.text

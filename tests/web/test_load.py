@@ -1,0 +1,129 @@
+"""Many clients at once, and clients that leave: nothing crashes, nothing stays behind, nothing is paid for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import resource
+import socket
+from collections import Counter
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from beliefrag.web.http import Limits
+from tests.support.serving import ANSWER, QUESTION, Served, events, opened, served, wait_for
+
+STREAM = {"Accept": "text/event-stream"}
+BURST = 200
+
+
+def memory() -> int:
+    """Bytes of this process in memory: client and server both."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+async def burst(url: str) -> Counter[int]:
+    """Asks many times at once, half of them streaming; gives the statuses."""
+    limits = httpx2.Limits(max_connections=BURST)
+    async with httpx2.AsyncClient(base_url=url, timeout=60, limits=limits, verify=False) as client:
+        asked = [
+            client.post("/v1/ask", json={"question": f"{QUESTION} {number}"}, headers=STREAM if number % 2 else {})
+            for number in range(BURST)
+        ]
+        statuses: Counter[int] = Counter()
+        for response in await asyncio.gather(*asked):
+            statuses[response.status_code] += 1
+            if response.status_code == 200:
+                streamed = response.headers["content-type"].startswith("text/event-stream")
+                reply = events(response.text)[-1][1] if streamed else response.json()
+                assert reply["answer"] == ANSWER
+            else:
+                assert int(response.headers["retry-after"]) >= 1
+    return statuses
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+async def test_200_requests_at_once_on_a_slow_model_neither_crash_nor_leak(tmp_path: Path) -> None:
+    limits = Limits(concurrency=20, queue=BURST)
+    with served(*opened(tmp_path, seconds=0.02), limits=limits) as server:
+        idle = server.tasks()
+        assert await burst(server.url) == {200: BURST}
+        assert await burst(server.url) == {200: BURST}
+        before = memory()
+        for _ in range(2):
+            assert await burst(server.url) == {200: BURST}
+        grown = memory() - before
+        assert server.model.most_inside == 20
+        wait_for(lambda: server.tasks() <= idle)
+        assert (server.service.gate.in_flight, server.service.gate.waiting, server.model.inside) == (0, 0, 0)
+        assert grown < 8_000_000, f"memory grew by {grown:,} bytes over {2 * BURST} requests"
+
+
+async def test_200_requests_at_once_beyond_the_queue_are_answered_or_refused(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, seconds=0.1), limits=Limits(concurrency=4, queue=8)) as server:
+        idle = server.tasks()
+        statuses = await burst(server.url)
+        assert set(statuses) == {200, 429} and statuses[200] >= 12
+        assert server.model.asked == 2 * statuses[200], "who was refused cost nothing"
+        wait_for(lambda: server.tasks() <= idle)
+
+
+def leave_after_asking(server: Served, path: str, body: dict[str, object], headers: dict[str, str]) -> None:
+    """Sends a request, waits until the model is asked, and hangs up without reading the answer."""
+    content = json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    lines += [f"Content-Length: {len(content)}", *(f"{name}: {value}" for name, value in headers.items())]
+    url = httpx2.URL(server.url)
+    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + content)
+        wait_for(lambda: server.model.inside == 1)
+
+
+CHAT: dict[str, object] = {"model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        ("/v1/ask", {"question": QUESTION}, {}),
+        ("/v1/ask", {"question": QUESTION}, STREAM),
+        ("/v1/chat/completions", CHAT, {}),
+        ("/v1/chat/completions", {**CHAT, "stream": True}, {}),
+    ],
+)
+def test_a_client_that_leaves_stops_paying_for_model_calls(
+    tmp_path: Path, path: str, body: dict[str, object], headers: dict[str, str]
+) -> None:
+    with served(*opened(tmp_path, seconds=300)) as server:
+        idle = server.tasks()
+        leave_after_asking(server, path, body, headers)
+        wait_for(lambda: server.model.inside == 0)
+        wait_for(lambda: server.tasks() <= idle)
+        assert server.model.asked == 1, "the answer was never asked for"
+        assert server.service.gate.in_flight == 0
+        with server.client() as client:
+            assert 'beliefrag_episodes_total{outcome="cancelled"} 1.0' in client.get("/metrics").text
+            assert f'route="{path}",status="499"' in client.get("/metrics").text
+
+
+def test_a_client_that_leaves_the_queue_is_never_asked_for(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, seconds=0.5), limits=Limits(concurrency=1, queue=4)) as server:
+        url = httpx2.URL(server.url)
+        content = json.dumps({"question": QUESTION}).encode()
+        request = (
+            b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        )
+        with socket.create_connection((url.host, url.port or 0), timeout=10) as first:
+            first.sendall(request % len(content) + content)
+            wait_for(lambda: server.model.inside == 1)
+            with socket.create_connection((url.host, url.port or 0), timeout=10) as second:
+                second.sendall(request % len(content) + content)
+                wait_for(lambda: server.service.gate.waiting == 1)
+            wait_for(lambda: server.service.gate.waiting == 0)
+            assert first.recv(100).startswith(b"HTTP/1.1 200")
+        assert server.model.asked == 2, "both calls were for the one who stayed"

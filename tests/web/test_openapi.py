@@ -1,0 +1,123 @@
+"""The OpenAPI document: whatever it allows is answered as it says, and its examples are true."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from beliefrag.web.http import Limits, Metrics, Service, Site, create_app
+from beliefrag.web.http.asking import AskBody
+from beliefrag.web.http.chat_body import ChatBody
+from beliefrag.web.http.chat_replies import ChatCompletion, ModelCard
+from beliefrag.web.http.problems import ProblemBody
+from beliefrag.web.http.replies import Answer
+from tests.support.serving import Served, opened
+
+CHECKS: Any = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+OPERATIONS = [
+    ("POST", "/v1/ask"),
+    ("POST", "/v1/chat/completions"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/{model}"),
+    ("GET", "/v1/healthz"),
+    ("GET", "/readyz"),
+]
+
+
+def app_of(folder: Path, **how: Any) -> FastAPI:
+    assembly, chosen = opened(folder)
+    service = Service(assembly, chosen, Limits())
+    return create_app(Site(service, Metrics(service)), **how)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "mode"),
+    [(method, path, GenerationMode.POSITIVE) for method, path in OPERATIONS]
+    + [(method, path, GenerationMode.NEGATIVE) for method, path in OPERATIONS if method == "POST"],
+)
+def test_whatever_is_sent_is_answered_as_the_document_says(
+    plain: Served, method: str, path: str, mode: GenerationMode
+) -> None:
+    with plain.client() as client:
+        document = client.get("/openapi.json").json()
+    operation = schemathesis.openapi.from_dict(document)[path][method]
+    seen = set()
+
+    @settings(
+        max_examples=40 if operation.body else 5,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), stream=st.booleans())
+    def play(case: Any, stream: bool) -> None:
+        headers = {"Accept": "text/event-stream"} if stream else {}
+        response = case.call(base_url=plain.url, headers=headers)
+        case.validate_response(response, checks=CHECKS)
+        seen.add(response.status_code)
+
+    play()
+    assert max(seen) < 500
+    if mode is GenerationMode.POSITIVE and path == "/v1/ask":
+        assert 200 in seen, "nothing was answered, so nothing was tried"
+
+
+@pytest.mark.parametrize("form", [AskBody, Answer, ChatBody, ChatCompletion, ModelCard, ProblemBody])
+def test_the_examples_of_the_document_fit_their_own_schema(form: type[BaseModel]) -> None:
+    examples = form.model_json_schema()["examples"]
+    assert examples
+    for example in examples:
+        read = form.model_validate(example).model_dump(exclude_unset=True)
+        assert read == example, "the example holds what the form does not"
+
+
+def test_the_document_names_every_route_and_says_where_the_token_is_needed(tmp_path: Path) -> None:
+    document = app_of(tmp_path, token="a-token-of-some-length").openapi()
+    assert set(document["paths"]) == {
+        "/v1/ask",
+        "/v1/chat/completions",
+        "/v1/models",
+        "/v1/models/{model}",
+        "/v1/healthz",
+        "/healthz",
+        "/v1/readyz",
+        "/readyz",
+    }
+    secured = {path for path, methods in document["paths"].items() for each in methods.values() if "security" in each}
+    assert secured == {"/v1/ask", "/v1/chat/completions", "/v1/models", "/v1/models/{model}"}
+    refusals = document["paths"]["/v1/ask"]["post"]["responses"]
+    assert {"401", "413", "422", "429", "502", "503", "504"} <= set(refusals)
+    assert "Retry-After" in refusals["429"]["headers"]
+    assert "security" not in str(app_of(tmp_path).openapi())
+
+
+def test_the_document_refers_to_nothing_that_it_does_not_hold(tmp_path: Path) -> None:
+    document = app_of(tmp_path).openapi()
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
+    assert named and named <= set(document["components"]["schemas"])
+    assert "422" not in document["paths"]["/v1/chat/completions"]["post"]["responses"], "OpenAI's API answers 400"

@@ -1,0 +1,145 @@
+"""The log and the counters: everything an operator needs, and no text of anybody's."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.web.http import Limits, json_log
+from tests.support.serving import ANSWER, PASSAGES, QUESTION, SURE, Served, opened, served, wait_for
+
+TOKEN = "t0ken-that-nobody-guesses"
+SECRETS = [QUESTION, ANSWER, TOKEN, "s3cret-of-a-client", *(passage.text for passage in PASSAGES), "/srv/secret"]
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    with json_log(stream):
+        yield stream
+
+
+def lines(log: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.getvalue().splitlines()]
+
+
+def ask(server: Served, **headers: str) -> Any:
+    return server.ask(headers={"Authorization": f"Bearer {TOKEN}", "Cookie": "s3cret-of-a-client", **headers})
+
+
+def test_each_request_leaves_one_line_with_its_cost_and_no_text(tmp_path: Path, log: io.StringIO) -> None:
+    broken = {"purpose": "answer", "error": {"status": 400, "message": QUESTION}, "repeat": True}
+    once = {"purpose": "answer", "reply": ANSWER}
+    with served(*opened(tmp_path, SURE, once, broken), token=TOKEN) as server, server.client() as client:
+        answered = ask(server, **{"X-Request-ID": "client-1"})
+        failed = ask(server, Accept="text/event-stream")
+        client.get(f"/v1/models/{TOKEN}?q=s3cret-of-a-client", headers={"Authorization": f"Bearer {TOKEN}"})
+        client.post("/v1/ask", json={"question": QUESTION})
+        wait_for(lambda: len(lines(log)) >= 4)
+    first, second, third, fourth = (line for line in lines(log) if line["event"] == "request")
+    assert answered.headers["x-request-id"] == first["request_id"] == "client-1"
+    assert {name: first[name] for name in ("method", "route", "status", "outcome", "calls")} == {
+        "method": "POST",
+        "route": "/v1/ask",
+        "status": 200,
+        "outcome": "answered",
+        "calls": 2,
+    }
+    assert first["tokens_in"] > 0 and first["tokens_out"] > 0 and first["ms"] > 0 and first["answerability"] > 0.5
+    assert (second["outcome"], second["cause"]) == ("failed", "TransportError")
+    assert failed.status_code == 200, "the status was sent before the failure"
+    assert (third["route"], third["status"]) == ("/v1/models/{model:path}", 404)
+    assert (fourth["status"], fourth["refused"]) == (401, "unauthorised")
+    for secret in SECRETS:
+        assert secret not in log.getvalue()
+
+
+@pytest.mark.parametrize("given", ["x" * 65, "two words", 'quote"', "ümlaut".encode().decode("latin-1")])
+def test_a_request_id_of_odd_characters_is_replaced(plain: Served, given: str) -> None:
+    with plain.client() as client:
+        answer = client.get("/healthz", headers=[(b"X-Request-ID", given.encode("latin-1"))])
+    assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-request-id"])
+
+
+def test_an_unforeseen_error_is_a_500_without_its_message(
+    tmp_path: Path, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any) -> None:
+        raise ZeroDivisionError(QUESTION)
+
+    monkeypatch.setattr("beliefrag.web.http.asking.assembly_for", breaks)
+    with served(*opened(tmp_path)) as server:
+        response = server.ask()
+        wait_for(lambda: len(lines(log)) >= 2)
+        assert server.service.gate.in_flight == 0
+    assert response.status_code == 500
+    assert response.json()["detail"] == "Internal error, ZeroDivisionError."
+    assert QUESTION not in log.getvalue() + response.text
+    assert {line["level"] for line in lines(log)[:2]} == {"error", "info"}
+
+
+def test_what_breaks_inside_an_episode_is_not_quoted_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    def breaks(*_: Any) -> None:
+        raise ZeroDivisionError(QUESTION)
+
+    monkeypatch.setattr("beliefrag.methods.beliefrag.relevance", breaks)
+    with served(*opened(tmp_path)) as server:
+        response = server.ask()
+    assert response.status_code == 500
+    assert QUESTION not in response.text + log.getvalue()
+
+
+def numbers(server: Served) -> dict[str, float]:
+    with server.client() as client:
+        text = client.get("/metrics").text
+    return {
+        name: float(value)
+        for name, value in (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    }
+
+
+def test_the_counters_count(tmp_path: Path) -> None:
+    broken = {"purpose": "answer", "error": {"status": 400}}
+    once = {"purpose": "answer", "reply": ANSWER}
+    with served(*opened(tmp_path, SURE, once, broken)) as server:
+        answered = server.ask().json()
+        assert server.ask().status_code == 502
+        assert server.ask("").status_code == 422
+        seen = numbers(server)
+    usage = answered["usage"]
+    assert seen['beliefrag_requests_total{method="POST",route="/v1/ask",status="200"}'] == 1
+    assert seen['beliefrag_requests_total{method="POST",route="/v1/ask",status="502"}'] == 1
+    assert seen['beliefrag_episodes_total{outcome="answered"}'] == 1
+    assert seen['beliefrag_episodes_total{outcome="failed"}'] == 1
+    assert seen['beliefrag_answerability_count{outcome="answered"}'] == 1
+    assert seen['beliefrag_answerability_sum{outcome="answered"}'] == pytest.approx(answered["answerability"])
+    assert seen['beliefrag_model_calls_total{cached="false",purpose="verifier"}'] == 2
+    assert seen['beliefrag_model_calls_total{cached="false",purpose="answer"}'] == 1
+    assert seen['beliefrag_tokens_total{cached="false",direction="out"}'] > usage["tokens_out"]
+    assert seen['beliefrag_episode_seconds_count{outcome="answered"}'] == 1
+    assert seen['beliefrag_refused_total{reason="invalid"}'] == 1
+    assert (seen["beliefrag_in_flight"], seen["beliefrag_queued"]) == (0, 0)
+
+
+def test_what_happens_now_is_shown_now(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, seconds=0.3), limits=Limits(concurrency=1)) as server, server.client() as client:
+        with client.stream(
+            "POST", "/v1/ask", json={"question": QUESTION}, headers={"Accept": "text/event-stream"}
+        ) as response:
+            wait_for(lambda: server.model.inside == 1)
+            assert numbers(server)["beliefrag_in_flight"] == 1
+            response.read()
+        assert numbers(server)["beliefrag_in_flight"] == 0
+
+
+def test_there_are_no_metrics_unless_somebody_wants_them(tmp_path: Path) -> None:
+    with served(*opened(tmp_path), metrics=False) as server, server.client() as client:
+        assert client.get("/metrics").status_code == 404

@@ -1,0 +1,376 @@
+"""The pages in a real browser: Debian's chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from beliefrag.web.view import LiveSource, RunSource, TraceSource, ViewServer
+from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
+from tests.support.viewing import HOSTILE, chromium, launch_options
+from tests.web.view.conftest import Played
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+try:
+    from playwright.sync_api import expect, sync_playwright
+except ImportError:  # pragma: no cover
+    pytest.skip("playwright is not installed: no page was tried in a browser", allow_module_level=True)
+
+pytestmark = pytest.mark.skipif(
+    chromium() is None, reason="no chromium is installed ('apt-get install chromium'): no page was tried in a browser"
+)
+
+
+CONTRAST, UNNAMED = ((Path(__file__).parent / name).read_text() for name in ("contrast.js", "unnamed.js"))
+
+
+@pytest.fixture(scope="module")
+def browser(played: Played, trace: Path) -> Iterator[Browser]:
+    # The runs are played before: Playwright takes this thread's event loop.
+    expect.set_options(timeout=60_000)  # a machine may be busy with something else
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(**launch_options())
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser, played: Played) -> Iterator[ViewServer]:
+    with ViewServer(RunSource(played.run, [played.data])) as running:
+        yield running
+
+
+@dataclass
+class Visit:
+    """A page, and everything that it asked for or complained of."""
+
+    page: Page
+    base: str
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> Page:
+        self.page.goto(self.base + path)
+        return self.page
+
+    def check(self) -> None:
+        """Nothing was fetched from elsewhere, no script of a text ran, and the browser had nothing to refuse."""
+        outside = [url for url in self.requests if not url.startswith((self.base + "/", "data:", "file:", "blob:"))]
+        assert outside == []
+        assert self.complaints == []
+        assert self.page.evaluate("window.hacked") is None
+
+
+def visit(browser: Browser, server: ViewServer, **context: object) -> Visit:
+    page = browser.new_context(**context).new_page()  # type: ignore[arg-type]
+    found = Visit(page, f"http://127.0.0.1:{server.port}")
+    page.on("request", lambda request: found.requests.append(request.url))
+    page.on("pageerror", lambda error: found.complaints.append(str(error)))
+    page.on("console", lambda message: found.complaints.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: found.complaints.append(f"dialog {dialog.message}"))
+    page.goto(server.address)
+    return found
+
+
+@pytest.fixture
+def visitor(browser: Browser, server: ViewServer) -> Iterator[Visit]:
+    found = visit(browser, server)
+    yield found
+    found.check()
+    found.page.context.close()
+
+
+def episode_id(server: Visit, query: str) -> int:
+    """The number of the first episode that a listing finds."""
+    number = server.page.evaluate(
+        "async (q) => (await (await fetch('/api/episodes?' + q)).json()).episodes[0].id", query
+    )
+    return int(number)
+
+
+def test_the_run_page_shows_numbers_figure_and_failures_and_can_be_filtered_and_sorted(visitor: Visit) -> None:
+    page = visitor.page
+    assert "token=" not in page.url
+    expect(page.get_by_role("status")).to_contain_text("INCOMPLETE: 1 failed")
+    figure = page.get_by_role("img", name=re.compile("^F1 against tokens, mean over datasets"))
+    expect(figure).to_be_visible()
+    expect(figure.locator(".spot")).to_have_count(3)
+    table = page.get_by_role("table", name="Methods by datasets")
+    expect(table.locator("tbody tr")).to_have_count(9)
+    page.get_by_label("Filter methods").fill("belief")
+    expect(table.locator("tbody tr")).to_have_count(3)
+    page.get_by_label("Filter methods").fill("")
+    page.get_by_label("Dataset", exact=True).select_option("north")
+    expect(table.locator("tbody tr")).to_have_count(3)
+    table.get_by_role("button", name="tokens").click()
+    expect(table.locator("th[aria-sort=descending]")).to_contain_text("tokens")
+    cells = table.locator("tbody tr td:nth-child(5) b").all_inner_texts()
+    tokens = [int(cell.replace(",", "")) for cell in cells]
+    assert tokens == sorted(tokens, reverse=True)
+    page.locator("a.warn").first.click()
+    page.wait_for_url(re.compile("/episodes.*outcome=failed"))
+    expect(page.locator("table.episodes tbody tr")).to_have_count(1)
+
+
+def test_episodes_are_searched_filtered_and_walked_through_by_keys(visitor: Visit) -> None:
+    page = visitor.go("/episodes")
+    rows = page.locator("table.episodes tbody tr")
+    expect(rows).to_have_count(24)
+    page.keyboard.press("/")
+    page.keyboard.type("ship north0")
+    expect(rows).to_have_count(3)
+    page.get_by_label("method").select_option("beliefrag")
+    expect(rows).to_have_count(1)
+    assert "text=ship" in page.url
+    page.get_by_label("search").fill("")
+    page.get_by_label("actions").fill("verify rewrite")
+    expect(rows).to_have_count(1)
+    page.get_by_label("actions").fill("")
+    page.get_by_label("correct").select_option("right")
+    expect(rows).to_have_count(2)
+    page.get_by_label("correct").select_option("")
+    expect(rows).to_have_count(8)
+    page.get_by_label("tokens from").fill("100000000")
+    expect(page.get_by_text("No episode matches.")).to_be_visible()
+    page.get_by_label("tokens from").fill("")
+    expect(rows).to_have_count(8)
+    page.get_by_role("button", name="tokens").click()
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text("tokens")
+    page.keyboard.press("Escape")
+    for key in "jjk":
+        page.keyboard.press(key)
+    expect(rows.nth(0).locator("a")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/episode/\d+\?"))
+    expect(page.get_by_text("1 of 8")).to_be_visible()
+    page.keyboard.press("j")
+    expect(page.get_by_text("2 of 8")).to_be_visible()
+    page.keyboard.press("u")
+    page.wait_for_url(re.compile("/episodes.*method=beliefrag"))
+    expect(rows).to_have_count(8)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("previous episode")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_an_episode_shows_belief_steps_evidence_calls_and_gold(visitor: Visit) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Where was the builder of ship north1 born?")
+    ending = page.get_by_role("region", name="How it ended")
+    expect(ending).to_contain_text("Bergen harbour")
+    expect(ending).to_contain_text("gold answer")
+    chart = page.get_by_role("img", name=re.compile("^answerability over the steps: step 1 .*answer ≥ 0.50"))
+    expect(chart).to_be_visible()
+    expect(chart.locator("text.threshold").first).to_contain_text("answer ≥ 0.50")
+    steps = page.locator(".step")
+    expect(steps.nth(1)).to_contain_text("VERIFY")
+    expect(steps.nth(1)).to_contain_text("correct-flagged")
+    expect(steps.nth(1)).to_contain_text("flagged passages 1.00 is at least 1.00")
+    expect(steps.nth(1)).to_contain_text("dropped")
+    evidence = page.locator("table.evidence")
+    expect(evidence.locator("td.dropped")).to_have_count(1)
+    expect(evidence.locator(".tag.gold")).to_have_count(2)
+    evidence.locator("tr", has=page.locator("td.dropped")).locator("summary").click()
+    expect(evidence.locator("details[open] .history")).to_contain_text("Step 2: dropped: the verifier flagged")
+    call = page.locator(".call").first
+    call.locator("summary").click()
+    expect(call).to_contain_text("Where was the builder of ship north1 born?")
+    expect(call).to_contain_text("made again from the reply cache")
+    expect(call).to_contain_text("read as it was")
+
+
+def test_two_methods_stand_side_by_side_on_the_same_question(visitor: Visit) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
+    page.get_by_role("navigation", name="Set beside").get_by_role("link", name="Static").click()
+    page.wait_for_url(re.compile(r"/compare/\d+/\d+"))
+    sides = page.locator(".side")
+    expect(sides).to_have_count(2)
+    expect(sides.nth(0)).to_contain_text("VERIFY")
+    expect(sides.nth(1)).to_contain_text("holds no belief")
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_hostile_passages_and_replies_are_text(visitor: Visit) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=south0&method=static')}")
+    evidence = page.locator("table.evidence")
+    row = evidence.locator("tr", has_text="Ship south0").first
+    row.locator("summary").click()
+    passage = row.locator(".passage")
+    expect(passage).to_contain_text("<script>window.hacked = 1</script><img src=x")
+    expect(passage).to_contain_text("[click](javascript:window.hacked=3)")
+    expect(passage.locator(".hidden-mark")).to_have_text(["U+202E", "U+202C"])
+    assert page.locator("main a[href^=javascript], main script, main img").count() == 0
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=south2&method=static')}")
+    expect(page.get_by_role("region", name="How it ended")).to_contain_text(HOSTILE[:60])
+    page.locator(".call summary").first.click()
+    expect(page.locator(".call .message").last).to_contain_text(HOSTILE[:60])
+    page = visitor.go("/episodes?text=south2")
+    expect(page.locator("table.episodes")).to_contain_text("<script>window.hacked")
+
+
+def test_a_text_of_a_million_characters_is_cut_until_somebody_wants_it(visitor: Visit) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=south1&method=static')}")
+    row = page.locator("table.evidence tr", has_text="Ship south1").first
+    row.locator("summary").click()
+    passage = row.locator(".passage")
+    assert len(passage.inner_text()) < 3_000
+    passage.get_by_role("button", name=re.compile(r"show all 1,000,\d+ characters")).click()
+    expect(passage).to_contain_text("the end of a long text")
+    assert len(passage.inner_text()) > 1_000_000
+
+
+def test_no_element_can_be_made_from_text(visitor: Visit) -> None:
+    told = visitor.page.evaluate(
+        "() => { try { document.createElement('p').innerHTML = '<b>'; return 'made'; } catch (e) { return e.name; } }"
+    )
+    assert told == "TypeError"
+    visitor.complaints.clear()  # the refusal is what was wanted
+
+
+def test_a_torn_trace_and_an_unknown_page_are_told(browser: Browser, trace: Path, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.jsonl"
+    torn.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:5]))
+    with ViewServer(TraceSource(torn)) as server:
+        found = visit(browser, server)
+        found.page.wait_for_url(re.compile("/episode/0"))
+        expect(found.page.get_by_role("region", name="How it ended")).to_contain_text("breaks off")
+        found.check()
+        found.page.context.close()
+
+
+def test_an_exported_file_shows_the_episode_from_disk_without_a_server(
+    browser: Browser, trace: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "episode.html"
+    with ViewServer(TraceSource(trace)) as server:
+        found = visit(browser, server)
+        with found.page.expect_download() as download:
+            found.page.get_by_role("link", name="export as one file").click()
+        assert download.value.suggested_filename.endswith(".html")
+        download.value.save_as(file)
+        found.check()
+        found.page.context.close()
+    alone = Visit(browser.new_context(offline=True).new_page(), file.as_uri())
+    alone.page.on("request", lambda request: alone.requests.append(request.url))
+    alone.page.on("pageerror", lambda error: alone.complaints.append(str(error)))
+    alone.page.on("console", lambda message: alone.complaints.append(message.text) if message.type == "error" else None)
+    page = alone.page
+    page.goto(file.as_uri())
+    expect(page.get_by_role("heading", level=1)).to_have_text("Where was the designer of the ship Fram born?")
+    expect(page.locator(".charts .chart")).to_have_count(9)
+    page.locator(".call summary").first.click()
+    expect(page.locator(".call .role").first).to_be_visible()
+    expect(page.locator(".call .tag.warn").first).to_have_text("mended")
+    page.locator("table.evidence summary", has_text="Ship").last.click()
+    expect(page.locator("table.evidence")).to_contain_text("<script>window.hacked = 1</script>")
+    assert alone.requests == [file.as_uri()]
+    alone.check()
+    page.context.close()
+
+
+def test_an_episode_is_shown_as_it_happens(browser: Browser, tmp_path: Path) -> None:
+    model = script(tmp_path, verdict(0.9, 0.0, 0.0), {"purpose": "answer", "reply": "here it is"})
+    # Playwright holds this thread's event loop.
+    with ThreadPoolExecutor(1) as thread:
+        episode = play(model, PlannedRetriever(hits("one", "two")), question="Where is it?")
+        events = thread.submit(asyncio.run, episode).result().events
+    source = LiveSource({"answer": 0.5})
+    with ViewServer(source) as server:
+        found = visit(browser, server)
+        page = found.page
+        expect(page.get_by_role("heading", level=1)).to_have_text("Waiting for the question")
+        for event in events[:3]:
+            source.feed(event)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Where is it?")
+        expect(page.locator(".step")).to_have_count(1)
+        expect(page.get_by_role("region", name="How it ended")).to_contain_text("running")
+        page.locator("table.evidence summary").first.click()
+        for event in events[3:-1]:
+            source.feed(event)
+        expect(page.locator(".step")).to_have_count(2)
+        # What was opened stays open when the next event is drawn.
+        expect(page.locator("table.evidence details[open]")).to_have_count(1)
+        source.feed(events[-1])
+        expect(page.get_by_role("region", name="How it ended")).to_contain_text("here it is")
+        expect(page.locator(".tools")).to_contain_text("ended")
+        page.locator(".call summary").last.click()
+        expect(page.locator(".call").last).to_contain_text("Where is it?")
+        found.check()
+        page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_pages_are_readable_in_light_and_dark_and_in_a_narrow_window(
+    browser: Browser, server: ViewServer, scheme: str, width: int
+) -> None:
+    found = visit(browser, server, color_scheme=scheme, viewport={"width": width, "height": 800})
+    number = episode_id(found, "text=north1&method=beliefrag")
+    for path in ("/", "/episodes", f"/episode/{number}", f"/compare/{number}/{number - 1}"):
+        page = found.go(path)
+        expect(page.locator("main .panel").first).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        poor = page.evaluate(CONTRAST)
+        assert poor == [], (path, poor)
+        unnamed = page.evaluate(UNNAMED)
+        assert unnamed == [], path
+    found.check()
+    found.page.context.close()
+
+
+def test_colours_can_be_chosen_and_are_remembered(visitor: Visit) -> None:
+    page = visitor.page
+    button = page.get_by_role("button", name=re.compile("^colours"))
+    ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    button.click()
+    button.click()
+    expect(button).to_have_text("colours: dark")
+    dark = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert dark != ground
+    page.reload()
+    expect(button).to_have_text("colours: dark")
+
+
+def test_everything_can_be_reached_and_seen_by_the_tab_key(visitor: Visit) -> None:
+    page = visitor.go("/episodes")
+    expect(page.locator("table.episodes tbody tr")).to_have_count(24)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        name = page.evaluate("document.activeElement.tagName")
+        assert outline != "none" or name == "BODY", page.evaluate("document.activeElement.className")
+        seen.add(name)
+    assert {"A", "BUTTON", "INPUT", "SELECT"} <= seen
+
+
+def test_a_run_under_way_is_seen_to_grow(browser: Browser, played: Played, tmp_path: Path) -> None:
+    lines = (played.run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "run.json").write_bytes((played.run / "run.json").read_bytes())
+    file = tmp_path / "episodes.jsonl"
+    file.write_bytes(b"".join(lines[:5]))
+    with ViewServer(RunSource(tmp_path, [played.data])) as server:
+        found = visit(browser, server)
+        expect(found.page.get_by_role("status")).to_contain_text("19 of 24 episodes are missing")
+        file.write_bytes(b"".join(lines[:9]))
+        page = found.go("/episodes")
+        expect(page.locator("table.episodes tbody tr")).to_have_count(9)
+        found.go("/")
+        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes are missing")
+        found.check()
+        page.context.close()

@@ -1,0 +1,145 @@
+"""The index of a run: whole, incremental, and made again where the file is another one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.runs.errors import RunError
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.store import episode_line, read_episodes
+from beliefrag.runs.summary import summarise, summary_of
+from beliefrag.web.view.index import RunIndex
+from tests.support.bench_runs import records
+from tests.web.view.conftest import Played
+
+
+@pytest.fixture
+def folder(played: Played, tmp_path: Path) -> Path:
+    """A run that a test may change."""
+    return Path(shutil.copytree(played.run, tmp_path / "run"))
+
+
+def ids(index: RunIndex) -> list[tuple[int, str]]:
+    return [(row["id"], row["outcome"]) for row in index.rows("SELECT id, outcome FROM episodes ORDER BY id")]
+
+
+def append(folder: Path, *changed: dict[str, Any]) -> None:
+    with (folder / "episodes.jsonl").open("ab") as file:
+        file.write(b"".join(episode_line(record) for record in changed))
+
+
+def test_the_index_holds_what_a_report_reads_from_the_file(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    assert index.episodes() == read_episodes(folder)
+    assert summary_of(RunRecord.read(folder), index.episodes()) == summarise(folder)
+
+
+def test_an_episode_is_read_by_where_its_line_lies(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    assert [index.record(number) for number, _ in ids(index)] == records(folder)
+    assert index.record(10_000) is None
+
+
+def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_earlier_one(
+    folder: Path, tmp_path: Path
+) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    end = index.refresh()
+    failed = next(record for record in records(folder) if record["outcome"] == "failed")
+    before = ids(index)
+    metrics = next(record["metrics"] for record in records(folder) if record["outcome"] != "failed")
+    done = failed | {"outcome": "answered", "answer": "Moss", "error": None, "metrics": metrics}
+    append(folder, done, failed | {"question_id": "new"})
+    assert index.refresh() > end
+    after = dict(ids(index))
+    assert len(after) == len(before) + 1
+    number = next(number for number, outcome in before if outcome == "failed")
+    assert after[number] == "answered"
+    assert index.record(number)["answer"] == "Moss"  # type: ignore[index]
+
+
+def test_half_a_surrogate_pair_in_an_answer_stops_nothing(folder: Path, tmp_path: Path) -> None:
+    append(folder, records(folder)[0] | {"question_id": "half", "answer": "a\ud800b"})
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    found = index.rows("SELECT id, answer FROM episodes WHERE question_id = 'half'")[0]
+    assert found["answer"] == "a\N{REPLACEMENT CHARACTER}b"
+    assert index.record(found["id"])["answer"] == found["answer"]  # type: ignore[index]
+
+
+def test_a_line_that_is_being_written_waits_for_its_end(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    count = len(ids(index))
+    line = episode_line(records(folder)[0] | {"question_id": "slow"})
+    with (folder / "episodes.jsonl").open("ab") as file:
+        file.write(line[:100])
+        file.flush()
+        index.refresh()
+        assert len(ids(index)) == count
+        file.write(line[100:])
+    index.refresh()
+    assert len(ids(index)) == count + 1
+
+
+@pytest.mark.parametrize("how", ["shorter", "another beginning", "another last line"])
+def test_a_file_that_is_another_one_is_read_anew(folder: Path, tmp_path: Path, how: str) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    lines = (folder / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    changed = {
+        "shorter": lines[:3],
+        "another beginning": [episode_line(json.loads(lines[0]) | {"answer": "!" * len(lines[0])}), *lines],
+        "another last line": [*lines[:-1], episode_line(json.loads(lines[-1]) | {"answer": "?" * 3000})],
+    }[how]
+    (folder / "episodes.jsonl").write_bytes(b"".join(changed))
+    index.refresh()
+    assert index.episodes() == read_episodes(folder)
+
+
+def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path: Path) -> None:
+    first = RunIndex(folder, tmp_path / "index.sqlite")
+    first.refresh()
+    first.learn_questions("north", "hash", {"north-q0": "Where?"})
+    first.close()
+    again = RunIndex(folder, tmp_path / "index.sqlite")
+    assert len(ids(again)) == len(records(folder))
+    assert again.knows_questions("north", "hash")
+    assert not again.knows_questions("north", "another hash")
+
+
+def test_an_overview_is_kept_for_the_state_that_it_was_made_of(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.keep_overview("one", {"first_line": "x"})
+    assert index.kept_overview("one") == {"first_line": "x"}
+    index.keep_overview("two", {"first_line": "y"})
+    assert index.kept_overview("one") is None
+
+
+def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    with (folder / "episodes.jsonl").open("ab") as file:
+        file.write(b'{"method": "static"}\n')
+    with pytest.raises(RunError, match="is no episode"):
+        index.refresh()
+
+
+def test_where_nothing_can_be_written_the_index_is_in_memory(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    index = RunIndex(folder, tmp_path / "file" / "index.sqlite")
+    index.refresh()
+    assert len(ids(index)) == len(records(folder))
+
+
+def test_a_run_that_has_not_begun_has_no_episodes(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path, tmp_path / "index.sqlite")
+    assert index.refresh() == 0
+    assert index.episodes() == {}
