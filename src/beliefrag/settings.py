@@ -37,9 +37,13 @@ class Prices:
     """What a contract says that a million tokens cost, in US dollars; None leaves it to the bundled price table."""
 
     tokens_in: float | None = None
+    """US dollars for a million tokens that the model reads."""
     tokens_out: float | None = None
+    """US dollars for a million tokens that the model writes; both are set or neither."""
     judge_tokens_in: float | None = None
+    """The same for what the judge reads, where it is another model or has another contract."""
     judge_tokens_out: float | None = None
+    """The same for what the judge writes."""
 
     def __post_init__(self) -> None:
         for whose in ("", "judge_"):

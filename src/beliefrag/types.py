@@ -130,11 +130,17 @@ class Budget:
     """What an episode may spend. Each limit stands by itself (SPEC 1)."""
 
     rounds: int = 3
+    """The most searches."""
     top_k: int = 5
+    """Passages that one search returns."""
     actions: int = 6
+    """The most actions; the last one counts too."""
     tokens: int = 12_000
+    """Tokens after which no search begins."""
     verifier_passages: int = 8
+    """The most passages that the verifier sees."""
     answer_passages: int = 10
+    """The most passages that the answer prompt shows."""
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -21,18 +21,29 @@ class Thresholds:
     """Where the branches switch. The abstention thresholds and all switches are ours; the rest is the paper's."""
 
     answer: float = 0.50
+    """Answer from this answerability on."""
     conflict: float = 0.50
+    """From this belief in conflict on, correct the evidence and do not answer."""
     reliability: float = 0.30
+    """Below this belief in reliability, correct the evidence."""
     retrieval_value: float = 0.10
+    """Search again from this retrieval value on."""
     novelty: float = 0.20
+    """Below this novelty, rewrite the query before the next search."""
     abstain: bool = True
     """False never abstains: STOP gives the best answer instead."""
     abstain_sufficiency: float = 0.15
+    """Abstain only below this belief in sufficiency,"""
     abstain_uncertainty: float = 0.85
+    """and above this belief in uncertainty,"""
     abstain_answerability: float = 0.35
+    """and below this answerability. All three must hold; the paper does not give these values."""
     correct_conflict: bool = True
+    """Whether conflict can start a correction."""
     correct_unreliable: bool = True
+    """Whether low reliability can start a correction."""
     correct_flagged: bool = True
+    """Whether flagged passages can start a correction."""
     correction_prunes: bool = True
     """False leaves VERIFY out of a correction: the query is rewritten and searched, and nothing is dropped for it."""
     correction_replaces: bool = True
