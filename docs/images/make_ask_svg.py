@@ -18,8 +18,8 @@ from typing import Any
 from rich.console import Console
 
 from beliefrag.cli.episode import play
-from beliefrag.cli.live import LiveDisplay
-from beliefrag.cli.wording import calibration_words
+from beliefrag.cli.episode_live import LiveDisplay
+from beliefrag.cli.episode_words import describe_calibration
 from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
@@ -57,7 +57,7 @@ def draw() -> str:
         given = {"model": f"scripted:{script}", "borrow": "published", "cache": False}
         settings = Settings.model_validate(given)
         assembly = assemble(settings, passages=load_passages())
-        words = calibration_words(assembly.artifact, assembly.doubts)
+        words = describe_calibration(assembly.artifact, assembly.doubts)
         display = LiveDisplay(console, calibration=words, threshold=settings.thresholds.answer)
         asyncio.run(play(QUESTION, assembly, display=display, trace=None))
     return offline(console.export_svg(title="beliefrag ask", unique_id="ask"))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from beliefrag import events
-from beliefrag.cli.live import LiveDisplay
-from beliefrag.cli.safe import shown, shown_lines
+from beliefrag.cli.episode_live import LiveDisplay
+from beliefrag.cli.output import safe_line, safe_lines
 from beliefrag.outcome import Answered
 from beliefrag.types import Budget, Hit, Passage, Question, Usage
 from tests.cli.shell import BORROWED, SURE, Ran, on_terminal, write_script
@@ -48,24 +48,24 @@ def expect_harmless(text: str) -> None:
 
 @given(st.text())
 def test_what_is_shown_is_one_printable_line(text: str) -> None:
-    line = shown(text)
+    line = safe_line(text)
     assert all(character.isprintable() or character in "\u200c\u200d" for character in line)
     assert line == line.strip()
-    assert shown(line) == line
+    assert safe_line(line) == line
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S"])))
 def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
-    assert shown(text) == text
+    assert safe_line(text) == text
 
 
 def test_letters_of_the_world_survive() -> None:
     for text in ("Théophile Seyrig", "می‌خواهم", "👩‍🚀", "東京", "שלום", "ﬁ ½ €"):
-        assert shown(text) == text
+        assert safe_line(text) == text
 
 
 def test_several_lines_keep_their_shape() -> None:
-    assert shown_lines("a\n\tb\x1b[1m \n\nc") == "a\n    b\N{REPLACEMENT CHARACTER}[1m\n\nc"
+    assert safe_lines("a\n\tb\x1b[1m \n\nc") == "a\n    b\N{REPLACEMENT CHARACTER}[1m\n\nc"
 
 
 def hostile_corpus(home: Path) -> Path:

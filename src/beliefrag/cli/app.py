@@ -41,7 +41,6 @@ app.add_typer(model.app, name="model")
 app.command()(doctor)
 app.add_typer(config.app, name="config")
 app.add_typer(prompt.app, name="prompt")
-app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:

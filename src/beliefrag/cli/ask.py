@@ -96,12 +96,12 @@ def ask(
     import asyncio
     import contextlib
 
+    from beliefrag.cli.browser_page import serve_live_page
     from beliefrag.cli.episode import play
-    from beliefrag.cli.exits import exit_code
-    from beliefrag.cli.opening import open_for_question
-    from beliefrag.cli.showing import choose_display, print_answer, print_json, tell_failure
+    from beliefrag.cli.episode_display import choose_display, print_answer, print_failure, print_json
+    from beliefrag.cli.exit_codes import exit_code
+    from beliefrag.cli.opening import open_assembly
     from beliefrag.cli.trace import Trace
-    from beliefrag.cli.viewing import watched
     from beliefrag.settings import load_settings
     from beliefrag.types import Question
 
@@ -135,19 +135,19 @@ def ask(
         Trace(trace, replace=force) if trace else contextlib.nullcontext() as written,
         options.tracing(otel, otel_text) as tracing,
     ):
-        assembly = open_for_question(settings, docs=paths, index=index)
+        assembly = open_assembly(settings, docs=paths, index=index)
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
         spans = tracing.episode() if tracing else None
-        with watched(display, assembly, no_open=no_open) if view else contextlib.nullcontext() as page:
+        with serve_live_page(display, assembly, no_open=no_open) if view else contextlib.nullcontext() as page:
             shown = page or display
             result = asyncio.run(play(Question(question), assembly, display=shown, trace=written, spans=spans))
             if as_json:
                 print_json(result)
             elif quiet:
                 print_answer(result)
-            tell_failure(result)
+            print_failure(result)
             if page is not None:
-                page.stay()
+                page.wait_for_interrupt()
     if written is not None:
         written.check()
     raise typer.Exit(exit_code(result.outcome))

@@ -135,23 +135,21 @@ def report(
 
     Example: beliefrag bench report runs/first
     """
-    from beliefrag.cli.notices import say
-    from beliefrag.cli.safe import shown
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_notice, print_table, safe_line
     from beliefrag.report import HEADINGS, costs, mean_notes, rows, write_report
     from beliefrag.runs.summary import summarise
 
     summary = summarise(run)
     # The files come first: whoever reads only the first lines of the output still gets all of them.
     written = write_report(summary, out or run / "report")
-    typer.echo(shown(summary.first_line))
+    typer.echo(safe_line(summary.first_line))
     print_table(HEADINGS, rows(summary))
     for note in mean_notes(summary):
-        say(f"note: {note}")
+        print_notice(f"note: {note}")
     for what, words in costs(summary):
-        say(f"{what}: {words}")
+        print_notice(f"{what}: {words}")
     for path in written:
-        say(f"written: {path}")
+        print_notice(f"written: {path}")
 
 
 @app.command()
@@ -174,13 +172,13 @@ def compare(
     Example: beliefrag bench compare runs/first beliefrag iterative
     """
     from beliefrag.cli.bench_comparison import print_comparison
-    from beliefrag.cli.notices import say
+    from beliefrag.cli.output import print_notice
     from beliefrag.runs.paired import compare_methods, lacking
     from beliefrag.runs.record import RunRecord
     from beliefrag.runs.store import read_episodes
 
     record, episodes = RunRecord.read(run), read_episodes(run).values()
     if words := lacking(record, episodes, first, second):
-        say(words)
+        print_notice(words)
     found = compare_methods(record, episodes, first, second, allow_unequal=allow_unequal)
     print_comparison(found, first, second)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beliefrag.cli.notices import say
-from beliefrag.cli.terminal import print_table
+from beliefrag.cli.output import print_notice, print_table
 from beliefrag.methods import TITLES
 from beliefrag.runs.cells import MEASURES
 from beliefrag.runs.paired import DatasetComparison
@@ -32,7 +31,7 @@ def print_comparison(found: Sequence[DatasetComparison], first: str, second: str
                 (each.dataset, str(each.paired.n), "better and cheaper", "", "", share, "", "share of resamples")
             )
         if each.paired.left_out:
-            say(f"warning: {each.dataset}: {_left_out(each.paired.left_out)}; only one side has them")
+            print_notice(f"warning: {each.dataset}: {_left_out(each.paired.left_out)}; only one side has them")
     print_table(("dataset", "n", "measure", one, other, "difference", "95 %", "reading"), rows)
 
 

@@ -13,9 +13,7 @@ from rich.text import Text
 
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.runner import Watcher
-from beliefrag.cli.notices import say
-from beliefrag.cli.safe import shown
-from beliefrag.cli.terminal import is_screen, open_console
+from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 from beliefrag.methods import TITLES
 from beliefrag.runs.store import Episode, EpisodeKey
 
@@ -90,7 +88,7 @@ class _Bars:
         self._progress = progress
         self._tasks: dict[tuple[str, str], TaskID] = {
             (dataset, method): progress.add_task(
-                shown(f"{dataset} {TITLES.get(method, method)}"),
+                safe_line(f"{dataset} {TITLES.get(method, method)}"),
                 total=group.total,
                 completed=group.done,
                 words="",
@@ -109,7 +107,7 @@ class _Bars:
         if all(self._groups[each].done >= self._groups[each].total for each in dataset):
             for each in dataset:
                 self._progress.update(self._tasks[each], visible=False)
-                self._progress.console.print(Text(shown(_line(each, self._groups[each]))))
+                self._progress.console.print(Text(safe_line(_line(each, self._groups[each]))))
 
 
 class _Lines:
@@ -127,7 +125,9 @@ class _Lines:
         if time.monotonic() - self._told >= _SECONDS_BETWEEN_LINES:
             self._told = time.monotonic()
             left = (self._told - self._began) / self._done * (self._all - self._done)
-            say(f"{self._done:,} of {self._all:,} episodes, about {left / 60:.0f} min left; {_line(place, group)}")
+            print_notice(
+                f"{self._done:,} of {self._all:,} episodes, about {left / 60:.0f} min left; {_line(place, group)}"
+            )
 
 
 def _line(place: tuple[str, str], group: _Running) -> str:

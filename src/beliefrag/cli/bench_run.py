@@ -18,9 +18,8 @@ from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.runner import Runner, Tally, Watcher, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.cli.bench_progress import watching
-from beliefrag.cli.exits import FAILED, INTERRUPTED, OK
-from beliefrag.cli.notices import say
-from beliefrag.cli.opening import busy
+from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK
+from beliefrag.cli.output import print_notice, show_status
 from beliefrag.methods import CALIBRATED, STATE_COLLECTORS, TITLES
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RUN_FILE, RunRecord, merged
@@ -58,7 +57,7 @@ def run(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | None, 
     if dry_run:
         return OK
     if not yes and not agreed(prepared.plan.estimate.calls, replay=wanted.replay):
-        say("nothing was run")
+        print_notice("nothing was run")
         return OK
     return carry_out(prepared)
 
@@ -66,7 +65,7 @@ def run(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | None, 
 def prepare(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | None) -> Prepared:
     """Opens what a run needs, holds it against what there is of the run, and plans the rest. Nothing is written."""
     before = _earlier(out)
-    with busy("opening datasets and model"):
+    with show_status("opening datasets and model"):
         setup = set_up(settings, wanted, before)
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
@@ -106,7 +105,7 @@ async def _play(
         interrupts += 1
         if interrupts == 1:
             runner.stop()
-            say("stopping: what is under way will be finished; Ctrl-C again drops it")
+            print_notice("stopping: what is under way will be finished; Ctrl-C again drops it")
         else:
             task.cancel()
 
@@ -155,40 +154,46 @@ def tell(prepared: Prepared) -> None:
     plan, setup, record, wanted = prepared.plan, prepared.setup, prepared.record, prepared.wanted
     questions = sum(len(course.questions) for course in setup.courses.values())
     methods = len(wanted.methods)
-    say(f"{plan.total:,} episodes: {questions:,} questions of {len(setup.courses)} datasets by {methods} methods")
+    print_notice(
+        f"{plan.total:,} episodes: {questions:,} questions of {len(setup.courses)} datasets by {methods} methods"
+    )
     if (seen := setup.record.seen_by_calibration) and setup.record.calibration:
-        say(
+        print_notice(
             f"warning: the calibration {setup.record.calibration.name} was fitted or chosen on {seen:,} of these "
             "questions: BeliefRAG's numbers will flatter it"
         )
     largest = setup.record.settings.get("max_error")
     if largest is not None and not {*CALIBRATED, *STATE_COLLECTORS}.intersection(wanted.methods):
         keeping = ", ".join(TITLES[name] for name in sorted(CALIBRATED))
-        say(f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it")
+        print_notice(
+            f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it"
+        )
     if plan.left and (changed := _other_versions(record.versions, setup.record.versions)):
-        say(f"warning: this run goes on with other versions than it began with, and numbers may differ: {changed}")
+        print_notice(
+            f"warning: this run goes on with other versions than it began with, and numbers may differ: {changed}"
+        )
     if wanted.injection:
-        say(f"injected into what searches find: {wanted.injection}")
+        print_notice(f"injected into what searches find: {wanted.injection}")
     if wanted.injection.counterfactual:
         spared = sum(course.spared for course in setup.courses.values())
-        say(f"of {questions:,} questions {spared:,} have no false answer to be told, and are left as they are")
+        print_notice(f"of {questions:,} questions {spared:,} have no false answer to be told, and are left as they are")
     if plan.done or plan.to_judge or plan.failed_before:
-        say(
+        print_notice(
             f"{plan.done:,} are done already, {plan.failed_before:,} failed and are tried again, "
             f"{len(plan.to_judge):,} are still to be judged"
         )
     if wanted.replay:
-        say("a replay: every reply comes from the cache, and no model is asked")
+        print_notice("a replay: every reply comes from the cache, and no model is asked")
         return
     ahead = plan.estimate
     basis = "measured on this run's episodes" if ahead.measured else "from typical figures; expect it to be off"
-    say(
+    print_notice(
         f"ahead, an estimate ({basis}): {amount(ahead.methods)}, {duration(ahead.seconds)}; "
         "less where the cache has replies"
     )
-    say(f"money: {in_dollars(record.model, record.price, ahead.methods)}")
+    print_notice(f"money: {in_dollars(record.model, record.price, ahead.methods)}")
     if record.judge and ahead.judge.calls:
-        say(f"judge: {amount(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}")
+        print_notice(f"judge: {amount(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}")
 
 
 def _other_versions(then: Mapping[str, str], today: Mapping[str, str]) -> str:
@@ -210,22 +215,22 @@ def agreed(calls: int, *, replay: bool) -> bool:
 
 def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: RunSpec) -> int:
     if wanted.replay:
-        say(f"{setup.missing_keys:,} keys are missing from the cache")
+        print_notice(f"{setup.missing_keys:,} keys are missing from the cache")
     resume = f"go on with: {shlex.join(['beliefrag', *sys.argv[1:]])}"
     if tally is None:
-        say(f"dropped what was under way; {resume}")
+        print_notice(f"dropped what was under way; {resume}")
         return INTERRUPTED
     words = f"{tally.finished:,} episodes finished, {tally.failed:,} failed"
     if tally.unjudged:
         words += f", {tally.unjudged:,} could not be judged"
     if tally.trouble:
-        say(f"the latest trouble: {tally.trouble}")
+        print_notice(f"the latest trouble: {tally.trouble}")
     if tally.stopped:
         left = plan.left - tally.finished - tally.failed
-        say(f"{words}, {left:,} left; {resume}")
+        print_notice(f"{words}, {left:,} left; {resume}")
         return INTERRUPTED
     again = bool(tally.failed or tally.unjudged)
-    say(f"{words}; {'the same command tries those again' if again else 'all that was asked for is done'}")
+    print_notice(f"{words}; {'the same command tries those again' if again else 'all that was asked for is done'}")
     return FAILED if again else OK
 
 

@@ -34,7 +34,7 @@ def stats(debug: options.Debug = False) -> None:
     Example: beliefrag cache stats
     """
     from beliefrag.cli.model_output import readable
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table
     from beliefrag.models.reply_store import ReplyStore
 
     path = _path()
@@ -76,8 +76,7 @@ def audit(
     import asyncio
 
     from beliefrag.bench.audit import audit_run
-    from beliefrag.cli.opening import busy
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table, show_status
     from beliefrag.models import compose, open_provider
     from beliefrag.models.retry import RetryPolicy
     from beliefrag.runs.compatibility import settings_of
@@ -95,7 +94,7 @@ def audit(
         threads=settings.threads,
     )
     live = compose(provider, cache=None, retry=RetryPolicy(seconds=settings.retry_seconds), limit=settings.concurrency)
-    with busy("asking again"):
+    with show_status("asking again"):
         found = asyncio.run(audit_run(run, settings, folders, live, own=own, most=most))
     typer.echo(f"{found.diverged.total():,} of {found.compared:,} replies diverge from the live model")
     if found.reweighed:

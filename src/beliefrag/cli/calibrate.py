@@ -66,7 +66,7 @@ def fit(
     from beliefrag.calibration.collection import collect, label_named
     from beliefrag.calibration.fit import fit_artifact
     from beliefrag.cli.calibration_view import print_artifact
-    from beliefrag.cli.notices import say
+    from beliefrag.cli.output import print_notice
 
     wanted = label_named(label) if label else None
     path = out or runs[0] / "calibration.json"
@@ -83,11 +83,11 @@ def fit(
     write_artifact(artifact, path)
     print_artifact(artifact)
     if dropped:
-        say(
+        print_notice(
             f"warning: {path} had {dropped:,} guarantees of the earlier fit, and they are gone: make new ones with "
             "'beliefrag calibrate risk'"
         )
-    say(f"written: {path}; use it with --calibration {path}")
+    print_notice(f"written: {path}; use it with --calibration {path}")
 
 
 def _guarantees_at(path: Path) -> int:
@@ -157,7 +157,7 @@ def compare(
     from beliefrag.calibration.artifact_comparison import compare_artifacts
     from beliefrag.calibration.collection import collect, label_named
     from beliefrag.cli.calibration_comparison import print_comparison, print_side_by_side
-    from beliefrag.cli.notices import say
+    from beliefrag.cli.output import print_notice
     from beliefrag.errors import SettingsError
 
     one, other = load_artifact(first), load_artifact(second)
@@ -171,7 +171,7 @@ def compare(
         found = compare_artifacts(one, other, collection, wanted)
         for artifact in (one, other):
             for reason in mismatches(artifact, collection.circumstances):
-                say(f"warning: {artifact.name} is not for these states: it was {reason}")
+                print_notice(f"warning: {artifact.name} is not for these states: it was {reason}")
     print_side_by_side(one, other)
     if found and wanted:
         print_comparison(found, one, other, wanted)

@@ -37,16 +37,17 @@ def check(
     from beliefrag.calibration.collection import collect, label_named
     from beliefrag.calibration.unseen import check_artifact
     from beliefrag.cli.calibration_view import print_quality
-    from beliefrag.cli.notices import say
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_notice, print_table
 
     fitted = load_artifact(artifact)
     wanted = label_named(label) if label else None
     collection = collect(states)
     for reason in mismatches(fitted, collection.circumstances):
-        say(f"warning: {fitted.name} is not for these states: it was {reason}")
+        print_notice(f"warning: {fitted.name} is not for these states: it was {reason}")
     if fitted.fit is None:
-        say(f"warning: {fitted.name} does not say which questions it has seen; some of these may be among them")
+        print_notice(
+            f"warning: {fitted.name} does not say which questions it has seen; some of these may be among them"
+        )
     found = check_artifact(fitted, collection, wanted or collection.default_label())
     if as_json:
         plain = asdict(found) | {
@@ -56,7 +57,7 @@ def check(
         typer.echo(json.dumps(plain, indent=1))
         return
     if found.seen:
-        say(f"{found.seen:,} questions are left out: it was fitted or chosen on them")
+        print_notice(f"{found.seen:,} questions are left out: it was fitted or chosen on them")
     whose = "of the fitted questions" if found.own_base_rate else "of these states: the calibration tells none"
     typer.echo(f"base rate {found.base_rate:.3f}, {whose}")
     for name, each in {"all datasets": found.overall, **found.datasets}.items():

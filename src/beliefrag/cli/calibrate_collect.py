@@ -118,7 +118,7 @@ def _part(name: str) -> Partition:
 def _tell(out: Path) -> None:
     """What there is to fit on, by part."""
     from beliefrag.calibration.overview import HEADINGS, overview
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table
     from beliefrag.runs.states import read_trajectories
 
     _, trajectories = read_trajectories(out)

@@ -58,7 +58,7 @@ def risk(
     from beliefrag.calibration.collection import collect, label_named
     from beliefrag.calibration.risk_guarantees import artifact_of_run, guarantees_from, with_guarantees
     from beliefrag.calibration.risk_points import risk_points
-    from beliefrag.cli.notices import say
+    from beliefrag.cli.output import print_notice
     from beliefrag.errors import SettingsError
     from beliefrag.policy import ScoreScale
     from beliefrag.settings import load_settings
@@ -86,9 +86,9 @@ def risk(
     )
     write_artifact(with_guarantees(artifact, guarantees), file)
     _print(guarantees, found)
-    say(f"written: {file}")
+    print_notice(f"written: {file}")
     for picture in _draw(found, guarantees, file):
-        say(f"written: {picture}")
+        print_notice(f"written: {picture}")
 
 
 def _file_to_write(calibration: str, out: Path | None) -> Path:
@@ -109,8 +109,7 @@ def _file_to_write(calibration: str, out: Path | None) -> Path:
 
 def _print(guarantees: Sequence[Guarantee], found: RiskPoints) -> None:
     from beliefrag.calibration.risk import least_answered
-    from beliefrag.cli.notices import say
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_notice, print_table
 
     rows = [
         (
@@ -124,11 +123,11 @@ def _print(guarantees: Sequence[Guarantee], found: RiskPoints) -> None:
     ]
     print_table(("max error", "confidence", "answer from", "answered", "wrong"), rows)
     for reason, count in found.left_out.items():
-        say(f"left out: {count:,} questions, because {reason}")
+        print_notice(f"left out: {count:,} questions, because {reason}")
     for each in guarantees:
         if each.threshold is None:
             least = least_answered(each.max_error, each.confidence)
-            say(
+            print_notice(
                 f"no threshold met a largest error of {each.max_error:g}: it takes at least {least:,} answers when all "
                 "are right, and more when some are wrong"
             )
@@ -137,10 +136,10 @@ def _print(guarantees: Sequence[Guarantee], found: RiskPoints) -> None:
 def _draw(found: RiskPoints, guarantees: Sequence[Guarantee], file: Path) -> Sequence[Path]:
     from beliefrag.calibration.risk import risk_coverage
     from beliefrag.calibration.risk_figure import draw_risk_coverage
-    from beliefrag.cli.notices import say
+    from beliefrag.cli.output import print_notice
 
     if not len(found.points.probability):
-        say("no curve: the policy declines every question")
+        print_notice("no curve: the policy declines every question")
         return ()
     curve = risk_coverage(found.points)
     typer.echo(f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}")

@@ -7,8 +7,7 @@ import typer
 from beliefrag.calibration import Artifact
 from beliefrag.calibration.artifact_comparison import BIASED, Comparison
 from beliefrag.cli.calibration_view import between, facts
-from beliefrag.cli.notices import say
-from beliefrag.cli.terminal import print_table
+from beliefrag.cli.output import print_notice, print_table
 
 __all__ = ["print_comparison", "print_side_by_side"]
 
@@ -27,10 +26,12 @@ def print_side_by_side(first: Artifact, second: Artifact) -> None:
 def print_comparison(found: Comparison, first: Artifact, second: Artifact, label: str) -> None:
     """Prints the measures of both on the same states, A minus B with its interval."""
     if found.seen:
-        say(f"{found.seen:,} questions are left out: one of the two was fitted or chosen on them")
+        print_notice(f"{found.seen:,} questions are left out: one of the two was fitted or chosen on them")
     for artifact in (first, second):
         if artifact.fit is None:
-            say(f"warning: {artifact.name} does not say which questions it has seen; some of these may be among them")
+            print_notice(
+                f"warning: {artifact.name} does not say which questions it has seen; some of these may be among them"
+            )
     typer.echo(f"\nOn the same {found.states:,} states of {found.questions:,} questions, label {label}; A minus B")
     rows = [
         (

@@ -10,7 +10,7 @@ import typer
 from beliefrag.calibration import Artifact
 from beliefrag.calibration.fits import IsotonicFit, LogisticFit, PlattFit
 from beliefrag.calibration.report import Bin, CheckedQuality, Interval, PartCount, Quality
-from beliefrag.cli.terminal import print_table
+from beliefrag.cli.output import print_table
 
 __all__ = ["between", "facts", "print_artifact", "print_list", "print_quality"]
 

@@ -31,7 +31,7 @@ def show(
 
     Example: beliefrag config show
     """
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table
     from beliefrag.settings import load_settings
 
     rows = [

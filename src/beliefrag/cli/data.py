@@ -67,7 +67,7 @@ def list_(
 ) -> None:
     """List the datasets in a folder, or the published formats that can be imported."""
     from beliefrag.bench.datasets import FORMATS, is_dataset, load_dataset
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table
     from beliefrag.runs.errors import DataError
 
     if folder is None:
@@ -109,8 +109,8 @@ def check(
 ) -> None:
     """Read datasets whole: every line, ids, supporting passages and hashes. Exits with 1 if one is not in order."""
     from beliefrag.bench.datasets import load_dataset
-    from beliefrag.cli.exits import FAILED
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.exit_codes import FAILED
+    from beliefrag.cli.output import print_table
     from beliefrag.runs.errors import DataError
 
     rows = []
@@ -145,15 +145,15 @@ def get(
     """
     from beliefrag.bench.datasets import import_dataset
     from beliefrag.bench.datasets.hub import fetch_published
-    from beliefrag.cli.notices import say
+    from beliefrag.cli.output import print_notice
     from beliefrag.paths import cache_dir
 
-    files = fetch_published(name, cache_dir() / "data" / name, told=say)
+    files = fetch_published(name, cache_dir() / "data" / name, told=print_notice)
     _print(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
 
 
 def _print(card: Card, folder: Path) -> None:
-    from beliefrag.cli.safe import shown
+    from beliefrag.cli.output import safe_line
 
     rows = [("dataset", str(folder)), ("title", card.title or card.name), ("licence", card.licence or "not known")]
     rows += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
@@ -163,9 +163,9 @@ def _print(card: Card, folder: Path) -> None:
     rows += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
     rows += [("skipped", f"{len(card.skipped):,}")] if card.skipped else []
     for heading, value in rows:
-        typer.echo(f"{heading:<12} {shown(value)}")
+        typer.echo(f"{heading:<12} {safe_line(value)}")
     for problem in card.skipped:
-        typer.echo(f"  {shown(problem)}")
+        typer.echo(f"  {safe_line(problem)}")
 
 
 def _named(file: FileRecord) -> str:

@@ -46,9 +46,9 @@ def demo(
     import asyncio
 
     from beliefrag.cli.episode import play
-    from beliefrag.cli.exits import exit_code
-    from beliefrag.cli.opening import busy
-    from beliefrag.cli.showing import choose_display, tell_failure
+    from beliefrag.cli.episode_display import choose_display, print_failure
+    from beliefrag.cli.exit_codes import exit_code
+    from beliefrag.cli.output import show_status
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.demo import load_passages, load_questions
     from beliefrag.engine.assembly import assemble
@@ -71,25 +71,27 @@ def demo(
     settings = load_settings(typed, config=config).settings
     ensure_weights(settings.model, agreed=yes)
     chosen = questions[question - 1]
-    with busy("opening corpus and model"):
+    with show_status("opening corpus and model"):
         assembly = assemble(settings, passages=load_passages())
     display = choose_display(assembly, settings)
     result = asyncio.run(play(chosen.asked(), assembly, display=display, trace=None))
     _compare(chosen, result)
-    tell_failure(result)
+    print_failure(result)
     raise typer.Exit(exit_code(result.outcome))
 
 
 def _list(questions: list[DemoQuestion]) -> None:
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table
 
     rows = [(str(number), each.kind, each.question) for number, each in enumerate(questions, start=1)]
     print_table(("n", "kind", "question"), rows)
 
 
 def _compare(question: DemoQuestion, result: Result) -> None:
-    from beliefrag.cli.safe import shown
+    from beliefrag.cli.output import safe_line
 
     given = result.answer if result.answer is not None else f"no answer ({result.outcome.name})"
     expected = " or ".join(question.answers) or "no answer: the corpus does not say"
-    typer.echo(f"\ngiven       {shown(given)}\nexpected    {shown(expected)}\nnote        {shown(question.note)}")
+    typer.echo(
+        f"\ngiven       {safe_line(given)}\nexpected    {safe_line(expected)}\nnote        {safe_line(question.note)}"
+    )

@@ -38,10 +38,9 @@ def doctor(
 
     Example: beliefrag doctor --index handbook.index
     """
-    from beliefrag.cli import checkup
-    from beliefrag.cli.exits import FAILED
-    from beliefrag.cli.opening import busy
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli import checks
+    from beliefrag.cli.exit_codes import FAILED
+    from beliefrag.cli.output import print_table, show_status
 
     typed = options.as_settings(
         model=model,
@@ -51,12 +50,12 @@ def doctor(
         verifier=verifier,
         prompts=prompts,
     )
-    with busy("looking at everything"):
-        findings = [*checkup.check_installation(), *checkup.check_cache()]
-        settings, finding = checkup.check_settings(typed, config)
-        findings += [finding, *checkup.check_model(settings)]
-        findings += checkup.check_documents(options.all_docs(docs, further) or [], index)
+    with show_status("looking at everything"):
+        findings = [*checks.check_installation(), *checks.check_cache()]
+        settings, finding = checks.check_settings(typed, config)
+        findings += [finding, *checks.check_model(settings)]
+        findings += checks.check_documents(options.all_docs(docs, further) or [], index)
     rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
     print_table(("", "what", "how it is, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
-    if any(finding.state is checkup.State.PROBLEM for finding in findings):
+    if any(finding.state is checks.CheckState.PROBLEM for finding in findings):
         raise typer.Exit(FAILED)

@@ -14,8 +14,8 @@ from types import FrameType
 import typer
 
 from beliefrag.cli.app import app
-from beliefrag.cli.exits import FAILED, INTERRUPTED, OK, TERMINATED, USAGE
-from beliefrag.cli.notices import listen, say
+from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK, TERMINATED, USAGE
+from beliefrag.cli.output import print_notice, show_warnings
 from beliefrag.errors import BeliefRAGError, SettingsError
 
 __all__ = ["main"]
@@ -36,19 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a character shows a question mark; it is no reason to lose an answer.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    listen()
+    show_warnings()
     with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, _terminated)
+        signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:
-        code = _run(arguments)
+        code = _run_command(arguments)
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:
-        say("interrupted")
-    return _flushed(code)
+        print_notice("interrupted")
+    return _flush_output(code)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run_command(arguments: Sequence[str] | None) -> int:
     try:
         code: object = app(arguments, prog_name="beliefrag", standalone_mode=False)
     except typer.Abort:
@@ -58,16 +58,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         return FAILED
     except Exception as error:
         _log.debug("The error came from here:", exc_info=error)
-        message, failure = _explained(error)
+        message, failure = _explain_error(error)
         # Without a message, it was a command that needs another word, and its help has been printed.
         if message:
-            say(f"error: {message}")
+            print_notice(f"error: {message}")
         return failure
     return code if isinstance(code, int) else OK
 
 
-def _explained(error: Exception) -> tuple[str, int]:
-    """One line about an error, and the exit code that it stands for."""
+def _explain_error(error: Exception) -> tuple[str, int]:
+    """One line that explains an error, and the exit code for it."""
     match error:
         case typer.TyperException():
             message = error.format_message().rstrip(".")
@@ -86,26 +86,26 @@ def _explained(error: Exception) -> tuple[str, int]:
             return f"Internal error, {what}. Run again with 'beliefrag --debug' and report what it prints.", FAILED
 
 
-def _flushed(code: int) -> int:
+def _flush_output(code: int) -> int:
     """Writes out what is still buffered, so that a full disk is an error and a closed pipe is silent."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard()
+        _discard_output()
     except OSError as error:
-        _discard()
+        _discard_output()
         if code != FAILED:
-            say(f"error: The output cannot be written: {error.strerror}.")
+            print_notice(f"error: The output cannot be written: {error.strerror}.")
         return FAILED
     return code
 
 
-def _discard() -> None:
+def _discard_output() -> None:
     # The interpreter flushes once more on its way out, and would complain.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
+def _exit_on_sigterm(number: int, frame: FrameType | None) -> None:
     # Unwinds like an interrupt, so that the terminal is restored and model calls are cancelled.
     raise SystemExit(TERMINATED)

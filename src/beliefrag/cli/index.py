@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval import IndexReport
+    from beliefrag.retrieval import IndexProgress, IndexReport, OnProgress
 
-__all__ = ["index"]
+__all__ = ["index", "show_index_progress"]
 
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
+
+_SECONDS_BETWEEN_LINES = 10.0
 
 
 def index(
@@ -31,22 +38,52 @@ def index(
 
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
-    from beliefrag.cli.index_progress import watching
     from beliefrag.retrieval import index_paths
 
-    with watching() as progress:
+    with show_index_progress() as progress:
         report = index_paths(paths, out, progress=progress)
-    _print(report, out)
+    _print_report(report, out)
 
 
-def _print(report: IndexReport, out: Path) -> None:
-    from beliefrag.cli.safe import shown
-
+def _print_report(report: IndexReport, out: Path) -> None:
     changed = f"{report.files_read:,} read, {report.files_unchanged:,} unchanged, {report.files_removed:,} removed"
     passages = f"{report.passages_total:,} ({report.passages_added:,} added, {report.passages_removed:,} removed)"
     rows = [("index", str(out)), ("files", changed), ("passages", passages), ("fingerprint", report.fingerprint)]
     rows += [("seconds", f"{report.seconds:.1f}"), ("skipped", f"{len(report.skipped):,}")]
     for heading, value in rows:
-        typer.echo(f"{heading:<12} {shown(value)}")
+        typer.echo(f"{heading:<12} {safe_line(value)}")
     for skipped in report.skipped:
-        typer.echo(f"  {shown(skipped.path)}: {shown(skipped.reason)}")
+        typer.echo(f"  {safe_line(skipped.path)}: {safe_line(skipped.reason)}")
+
+
+@contextmanager
+def show_index_progress() -> Iterator[OnProgress]:
+    """Gives the function to call with each step: a bar on a terminal, elsewhere a line every ten seconds.
+
+    All of it goes to standard error; standard output is left to the report.
+    """
+    if not is_screen(sys.stderr):
+        yield _ProgressLines()
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("indexing", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("files, {task.fields[passages]:,} passages", markup=False),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=open_console(sys.stderr), transient=True) as progress:
+        task = progress.add_task("indexing", total=None, passages=0)
+        yield lambda at: progress.update(task, total=at.files_total, completed=at.files_done, passages=at.passages)
+
+
+class _ProgressLines:
+    def __init__(self) -> None:
+        self._last_line_at = time.monotonic()
+
+    def __call__(self, at: IndexProgress) -> None:
+        if time.monotonic() - self._last_line_at >= _SECONDS_BETWEEN_LINES:
+            self._last_line_at = time.monotonic()
+            print_notice(f"indexing: {at.files_done:,} of {at.files_total:,} files, {at.passages:,} passages")

@@ -53,10 +53,10 @@ def labelled_questions(
 
 def _own(questions: Path, docs: list[Path]) -> Dataset:
     from beliefrag.bench.datasets.user_questions import own_dataset
-    from beliefrag.cli.opening import busy
+    from beliefrag.cli.output import show_status
     from beliefrag.paths import cache_dir
     from beliefrag.retrieval import docs_index
 
-    with busy("reading documents"):
+    with show_status("reading documents"):
         index, _ = docs_index(docs, cache_dir())
         return own_dataset(questions, index.first(len(index)))

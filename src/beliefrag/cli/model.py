@@ -20,7 +20,7 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `beliefr
 def list_() -> None:
     """Show the weights that are known by name, and which of them are on this machine."""
     from beliefrag.cli.model_output import readable
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table
     from beliefrag.models.weights import CATALOGUE, DEFAULT, is_present
 
     rows = [

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from beliefrag.cli.terminal import open_console
+from beliefrag.cli.output import open_console
 from beliefrag.models.weights.catalogue import Weights
 from beliefrag.models.weights.pull import Watcher
 

@@ -1,50 +1,37 @@
-"""Opens everything that a question needs, showing how far the reading of documents has come."""
+"""Opens what a question needs, and shows how far the reading of documents has come."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from beliefrag.cli.index_progress import watching
-from beliefrag.cli.notices import say
-from beliefrag.cli.terminal import is_screen, open_console
+from beliefrag.cli.index import show_index_progress
+from beliefrag.cli.output import print_notice, show_status
 from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.retrieval import IndexReport
 from beliefrag.settings import Settings
 
-__all__ = ["busy", "open_for_question"]
+__all__ = ["open_assembly"]
 
 
-def open_for_question(settings: Settings, *, docs: Sequence[Path] | None, index: Path | None) -> Assembly:
-    """Opens model, documents or index, and all the rest, as the settings say.
+def open_assembly(settings: Settings, *, docs: Sequence[Path] | None, index: Path | None) -> Assembly:
+    """Opens the model, the documents or the index, and all the rest, as the settings say.
 
-    Documents that could not be read are told of: whoever reads the answer should know what it does not rest on.
+    Warns about documents that could not be read: the reader of an answer should know what it does not rest on.
     """
     if docs is None or index is not None:
-        with busy("opening index and model"):
+        with show_status("opening index and model"):
             return assemble(settings, docs=docs, index=index)
-    with watching() as progress:
+    with show_index_progress() as progress:
         assembly = assemble(settings, docs=docs, progress=progress)
     if assembly.report is not None:
-        _tell(assembly.report)
+        _warn_of_skipped(assembly.report)
     return assembly
 
 
-@contextlib.contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Says on a terminal that something takes a while."""
-    if not is_screen(sys.stderr):
-        yield
-        return
-    with open_console(sys.stderr).status(what):
-        yield
-
-
-def _tell(report: IndexReport) -> None:
+def _warn_of_skipped(report: IndexReport) -> None:
     if report.skipped:
         first = report.skipped[0]
         number = f"{len(report.skipped):,} files were" if len(report.skipped) > 1 else "1 file was"
         more = " 'beliefrag index' lists all of them." if len(report.skipped) > 1 else ""
-        say(f"warning: {number} left out: {first.path} {first.reason}.{more}")
+        print_notice(f"warning: {number} left out: {first.path} {first.reason}.{more}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beliefrag.cli.notices import debug
+from beliefrag.cli.output import enable_debug
 
 if TYPE_CHECKING:
     from beliefrag.integrations.otel import Tracing
@@ -173,7 +173,11 @@ OtelText = Annotated[
 Debug = Annotated[
     bool,
     typer.Option(
-        "--debug", metavar="", callback=debug, is_eager=True, help="Say more, with tracebacks, on standard error."
+        "--debug",
+        metavar="",
+        callback=enable_debug,
+        is_eager=True,
+        help="Say more, with tracebacks, on standard error.",
     ),
 ]
 

@@ -23,7 +23,7 @@ def list_(prompts: options.Prompts = None, config: options.Config = None, debug:
 
     Example: beliefrag prompt list
     """
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_table
     from beliefrag.prompts import Prompts
     from beliefrag.settings import load_settings
 
@@ -46,8 +46,7 @@ def show(
 
     Example: beliefrag prompt show answer > my-prompts/answer.txt
     """
-    from beliefrag.cli.notices import say
-    from beliefrag.cli.safe import shown_lines
+    from beliefrag.cli.output import print_notice, safe_lines
     from beliefrag.prompts import NAMES, Prompts
     from beliefrag.settings import load_settings
 
@@ -57,9 +56,9 @@ def show(
         raise typer.BadParameter(f"there is no prompt {name!r}; known are {', '.join(NAMES)}", param_hint="NAME")
     if name is not None:
         # The hash goes to standard error, so that the prompt alone can be saved.
-        say(f"{name} {hashes[name]}")
+        print_notice(f"{name} {hashes[name]}")
         text = library.templates[name]
-        typer.echo(shown_lines(text) if sys.stdout.isatty() else text)
+        typer.echo(safe_lines(text) if sys.stdout.isatty() else text)
         return
     for number, (each, text) in enumerate(library.templates.items()):
-        typer.echo(f"{'' if number == 0 else chr(10)}== {each} {hashes[each]}\n{shown_lines(text)}")
+        typer.echo(f"{'' if number == 0 else chr(10)}== {each} {hashes[each]}\n{safe_lines(text)}")

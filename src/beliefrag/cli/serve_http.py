@@ -102,7 +102,7 @@ def http(
     import sys
     from dataclasses import replace
 
-    from beliefrag.cli.opening import open_for_question
+    from beliefrag.cli.opening import open_assembly
     from beliefrag.settings import load_settings
     from beliefrag.web.http import Limits, Metrics, Service, Site, create_app, json_log, listen, read_token, serve
 
@@ -132,7 +132,7 @@ def http(
     )
     # The address comes first: if it is taken, no document has been read yet.
     with listen(host, port) as bound, options.tracing(otel, otel_text) as tracing:
-        service = Service(open_for_question(settings, docs=paths, index=index), settings, limits)
+        service = Service(open_assembly(settings, docs=paths, index=index), settings, limits)
         site = Site(
             service,
             Metrics(service),

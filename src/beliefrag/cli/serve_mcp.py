@@ -88,7 +88,7 @@ def mcp(
     import sys
     from dataclasses import replace
 
-    from beliefrag.cli.opening import open_for_question
+    from beliefrag.cli.opening import open_assembly
     from beliefrag.settings import load_settings
     from beliefrag.web.http import Limits, Service, json_log, listen, read_token
     from beliefrag.web.mcp import serve_mcp_http, serve_mcp_stdio
@@ -123,7 +123,7 @@ def mcp(
     )
 
     def opened() -> Service:
-        return Service(open_for_question(settings, docs=paths, index=index), settings, limits)
+        return Service(open_assembly(settings, docs=paths, index=index), settings, limits)
 
     if not http:
         service = opened()

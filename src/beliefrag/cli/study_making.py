@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 import typer
 
-from beliefrag.cli.exits import OK
-from beliefrag.cli.notices import say
-from beliefrag.cli.opening import busy
-from beliefrag.cli.safe import shown
+from beliefrag.cli.exit_codes import OK
+from beliefrag.cli.output import print_notice, safe_line, show_status
 from beliefrag.cli.study_runs import Making, Sources, made, missing
 from beliefrag.paths import cache_dir
 from beliefrag.studies.catalogue import STUDIES
@@ -41,7 +39,7 @@ def make_studies(studies: Sequence[Study], asked: StudyOptions, sources: Sources
         name, why = next(iter(left_out.items()))
         raise StudyError(f"The study {name} cannot be made: {why}", remedy="Name datasets with --data.")
     for name, why in left_out.items():
-        say(f"{name} is left out: {why}")
+        print_notice(f"{name} is left out: {why}")
     chosen = [study for study in studies if study.name not in left_out]
     recordings, code = made((need for study in chosen for need in study.needs(asked)), sources, making)
     if recordings is None:
@@ -50,15 +48,17 @@ def make_studies(studies: Sequence[Study], asked: StudyOptions, sources: Sources
     os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
     for study in chosen:
         own = {need.name: recordings[need.name] for need in study.needs(asked)}
-        with busy(f"working out {study.name}"):
+        with show_status(f"working out {study.name}"):
             result = study.work_out(own, asked)
             write_study(study, result, own, making.out / study.name)
-        typer.echo(shown(study.title))
+        typer.echo(safe_line(study.title))
         for sentence in result.findings:
-            typer.echo(shown(f"  {sentence}"))
-        say(f"written: {making.out / study.name / 'index.html'}")
+            typer.echo(safe_line(f"  {sentence}"))
+        print_notice(f"written: {making.out / study.name / 'index.html'}")
     write_index(making.out, tuple(STUDIES.values()), left_out)
-    say(f"written: {making.out / 'index.html'}")
+    print_notice(f"written: {making.out / 'index.html'}")
     if code != OK:
-        say("some episodes failed, and the studies' pages say which are lacking; the same command tries them again")
+        print_notice(
+            "some episodes failed, and the studies' pages say which are lacking; the same command tries them again"
+        )
     return code

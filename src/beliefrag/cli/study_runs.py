@@ -12,9 +12,8 @@ from beliefrag.bench.plan import Plan
 from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import RunSpec
 from beliefrag.cli.bench_run import Prepared, agreed, amount, carry_out, duration, prepare, tell
-from beliefrag.cli.exits import INTERRUPTED, OK
-from beliefrag.cli.notices import say
-from beliefrag.cli.opening import busy
+from beliefrag.cli.exit_codes import INTERRUPTED, OK
+from beliefrag.cli.output import print_notice, show_status
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.settings import Settings
 from beliefrag.studies.errors import StudyError
@@ -39,7 +38,7 @@ class Sources:
     @classmethod
     def open(cls, runs: Iterable[Path], data: Iterable[Path]) -> Sources:
         """Reads the datasets."""
-        with busy("reading datasets"):
+        with show_status("reading datasets"):
             return cls({str(path): RunRecord.read(path) for path in runs}, tuple(map(load_dataset, data)))
 
     def datasets_for(self, need: RequiredRun) -> tuple[Dataset, ...]:
@@ -83,7 +82,7 @@ def made(needs: Iterable[RequiredRun], sources: Sources, making: Making) -> tupl
     there = {name: Path(folder) for name, folder in stand_ins(wanted, sources.runs).items()}
     for need in wanted:
         if need.name in there:
-            say(f"{there[need.name]} stands in for the run {need.name}")
+            print_notice(f"{there[need.name]} stands in for the run {need.name}")
         elif not sources.datasets_for(need):
             raise StudyError(f"The run {need.name} needs {need.kind.words}.", remedy="Name them with --data or --from.")
     previews = {need.name: _previewed(need, sources, making, there) for need in wanted if need.name not in there}
@@ -92,7 +91,7 @@ def made(needs: Iterable[RequiredRun], sources: Sources, making: Making) -> tupl
         return None, OK
     calls = sum(plan.estimate.calls for plan in previews.values())
     if not making.yes and not agreed(calls, replay=making.wanted.replay):
-        say("nothing was run")
+        print_notice("nothing was run")
         return None, OK
     code = OK
     recordings: dict[str, Recording] = {}
@@ -108,7 +107,7 @@ def made(needs: Iterable[RequiredRun], sources: Sources, making: Making) -> tupl
 
 def _previewed(need: RequiredRun, sources: Sources, making: Making, there: Mapping[str, Path]) -> Plan:
     """Says what is ahead in one run. It is closed again: many open runs would hold many indexes in memory."""
-    say(f"run {need.name}:")
+    print_notice(f"run {need.name}:")
     prepared = _prepared(need, sources, making, _begun(need, making, there))
     try:
         tell(prepared)
@@ -122,7 +121,7 @@ def _carried_out(
 ) -> int:
     if not plan.left:
         return OK
-    say(f"run {need.name}:")
+    print_notice(f"run {need.name}:")
     return carry_out(_prepared(need, sources, making, recordings))
 
 
@@ -162,7 +161,7 @@ def _tell_total(plans: Sequence[Plan]) -> None:
     methods, judge = (_sum(getattr(plan.estimate, name) for plan in plans) for name in ("methods", "judge"))
     words = f"{amount(methods)}, {duration(sum(plan.estimate.seconds for plan in plans))}"
     episodes = sum(len(plan.to_play) for plan in plans)
-    say(
+    print_notice(
         f"all runs together: {episodes:,} episodes to play; {words}"
         + (f"; judge {amount(judge)}" if judge.calls else "")
     )

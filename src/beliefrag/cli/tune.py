@@ -103,25 +103,25 @@ def tune(
     from beliefrag.calibration import artifact_for, doubts
     from beliefrag.calibration.tuning import read_recorded
     from beliefrag.calibration.tuning import tune as tune_
-    from beliefrag.cli.exits import FAILED
-    from beliefrag.cli.opening import busy
+    from beliefrag.cli.exit_codes import FAILED
+    from beliefrag.cli.output import show_status
     from beliefrag.paths import cache_dir
     from beliefrag.settings import load_settings
 
     label = _measure(measure)
     grid, goal = _grid(answer, retrieval_value, novelty, corrections), _goal(max_tokens, min_f1)
     settings = load_settings({"calibration": calibration, "borrow": borrow}, config=config).settings
-    with busy("reading the run"):
+    with show_status("reading the run"):
         recorded = read_recorded(run, label)
     here = recorded.run.circumstances
     artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
-    with busy("trying operating points"):
+    with show_status("trying operating points"):
         tuning = tune_(recorded, artifact, grid=grid, goal=goal, doubts=doubts(artifact, here))
     # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
     os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
     from beliefrag.calibration.tuning.files import write_tuning
 
-    with busy("drawing"):
+    with show_status("drawing"):
         written = write_tuning(tuning, out or run / "tune")
     _show(tuning, written)
     if goal and not tuning.chosen:
@@ -130,13 +130,11 @@ def tune(
 
 def _show(tuning: Tuning, written: list[Path]) -> None:
     from beliefrag.calibration.tuning import wording as words
-    from beliefrag.cli.notices import say
-    from beliefrag.cli.safe import shown
-    from beliefrag.cli.terminal import print_table
+    from beliefrag.cli.output import print_notice, print_table, safe_line
 
-    typer.echo(shown(words.first_line(tuning)))
+    typer.echo(safe_line(words.first_line(tuning)))
     for note in tuning.notes:
-        say(f"warning: {note}")
+        print_notice(f"warning: {note}")
     typer.echo("\nWhat recorded states can tell:")
     for move, told, why in words.moves_table(tuning)[1]:
         typer.echo(f"  {move}: {told} ({why})")
@@ -150,7 +148,7 @@ def _show(tuning: Tuning, written: list[Path]) -> None:
     print_table(*table)
     typer.echo("")
     for sentence in words.verdict(tuning):
-        typer.echo(shown(sentence))
+        typer.echo(safe_line(sentence))
     if tuning.chosen:
         headings, rows = words.comparison_table(tuning)
         # As far as a narrow terminal goes; rounds and abstentions are in the files.
@@ -158,7 +156,7 @@ def _show(tuning: Tuning, written: list[Path]) -> None:
         typer.echo("\nFor the settings file:")
         typer.echo(words.settings_toml(tuning.chosen.thresholds, tuning.artifact.name))
     for path in written:
-        say(f"written: {path}")
+        print_notice(f"written: {path}")
 
 
 def _goal(max_tokens: float | None, min_f1: float | None) -> Goal | None:

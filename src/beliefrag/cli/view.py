@@ -56,15 +56,15 @@ def view(
 
     Example: beliefrag view runs/first --data data
     """
-    from beliefrag.cli.opening import busy
-    from beliefrag.cli.viewing import show_page, stay
+    from beliefrag.cli.browser_page import show_page, wait_for_interrupt
+    from beliefrag.cli.output import show_status
     from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:
         raise typer.BadParameter("it goes with --export, which is missing", param_hint="--episode")
     if further and not data:
         raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="RUN|TRACE")
-    with busy("reading"):
+    with show_status("reading"):
         source = open_source(path, [*(data or ()), *(further or ())])
     if export is not None:
         try:
@@ -76,7 +76,7 @@ def view(
         return
     with ViewServer(source, port) as server:
         show_page(server, no_open=no_open)
-        stay()
+        wait_for_interrupt()
 
 
 def _export(source: RunSource | TraceSource, number: int, file: Path) -> None:

@@ -12,18 +12,18 @@ from dataclasses import asdict
 from types import TracebackType
 
 from beliefrag.cli.episode import Display
-from beliefrag.cli.notices import say
+from beliefrag.cli.output import print_notice
 from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
 from beliefrag.web.view import LiveSource, ViewServer, thresholds_in_force
 
-__all__ = ["Watched", "show_page", "stay", "watched"]
+__all__ = ["DisplayWithPage", "serve_live_page", "show_page", "wait_for_interrupt"]
 
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
 """One of these says that a Linux machine has a screen for a browser, or which browser to take."""
 
 
-class Watched:
+class DisplayWithPage:
     """A display that a browser page watches too.
 
     Args:
@@ -35,7 +35,7 @@ class Watched:
         self._display = display
         self._source = source
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> DisplayWithPage:
         if self._display is not None:
             self._display.__enter__()
         return self
@@ -52,35 +52,35 @@ class Watched:
         if self._display is not None:
             self._display.show(event)
 
-    def stay(self) -> None:
+    def wait_for_interrupt(self) -> None:
         """Keeps the page until Ctrl-C."""
-        stay()
+        wait_for_interrupt()
 
 
 @contextlib.contextmanager
-def watched(display: Display | None, assembly: Assembly, *, no_open: bool) -> Iterator[Watched]:
+def serve_live_page(display: Display | None, assembly: Assembly, *, no_open: bool) -> Iterator[DisplayWithPage]:
     """Serves a page that shows an episode as it happens, beside the display on the terminal."""
     source = LiveSource(thresholds_in_force(asdict(assembly.method.thresholds)))
     with ViewServer(source) as server:
         show_page(server, no_open=no_open)
-        yield Watched(display, source)
+        yield DisplayWithPage(display, source)
 
 
 def show_page(server: ViewServer, *, no_open: bool) -> None:
     """Says where the page is, and opens it unless told not to."""
-    say(f"view: {server.address}")
-    if not no_open and not _opened(server.address_once):
-        say("view: no browser was found here; open the address yourself.")
+    print_notice(f"view: {server.address}")
+    if not no_open and not _open_browser(server.address_once):
+        print_notice("view: no browser was found here; open the address yourself.")
 
 
-def stay() -> None:
+def wait_for_interrupt() -> None:
     """Waits for Ctrl-C, which is how a viewer is meant to end."""
-    say("view: the page stays until Ctrl-C.")
+    print_notice("view: the page stays until Ctrl-C.")
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()
 
 
-def _opened(address: str) -> bool:
+def _open_browser(address: str) -> bool:
     # Without a screen a browser of text would take the terminal over.
     if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in _SCREENS):
         return False

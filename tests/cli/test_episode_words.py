@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from beliefrag import events
-from beliefrag.cli.wording import effect, summary, waiting_for
+from beliefrag.cli.episode_words import describe_effect, describe_wait, summary_rows
 from beliefrag.outcome import Abstained, Stopped
 from beliefrag.policy.evidence import Mutation
 from beliefrag.types import Hit, Passage, Usage
@@ -31,7 +31,7 @@ def retrieved(**fields: Any) -> events.Retrieved:
 
 
 def words(event: events.Event) -> list[str]:
-    return [f"{row.heading} {', '.join(row.values)}" for row in effect(event, TITLES)]
+    return [f"{row.heading} {', '.join(row.values)}" for row in describe_effect(event, TITLES)]
 
 
 def test_a_search_is_told_by_what_came_of_it() -> None:
@@ -51,8 +51,8 @@ def test_a_pruning_is_told_by_what_went_and_what_stayed() -> None:
 
 
 def test_waiting_is_named_also_for_purposes_of_other_methods() -> None:
-    assert waiting_for("answer") == "asking the model for the answer"
-    assert waiting_for("search_dialogue") == "asking the model (search dialogue)"
+    assert describe_wait("answer") == "asking the model for the answer"
+    assert describe_wait("search_dialogue") == "asking the model (search dialogue)"
 
 
 def test_passages_of_one_document_are_one_source() -> None:
@@ -62,7 +62,7 @@ def test_passages_of_one_document_are_one_source() -> None:
         Passage("a2", "Fram", "", "ships.md"),
     )
     ended = Stopped(reason="r", answerability=0.314, belief=None, sources=sources, usage=Usage(), answer="x")
-    rows = {row.heading: row.values for row in summary(ended, [])}
+    rows = {row.heading: row.values for row in summary_rows(ended, [])}
     assert rows["sources"] == ("Fram (ships.md), 2 passages", "b (b.md)")
     assert rows["confidence"] == ("31%",)
     assert rows["outcome"][0].startswith("stopped: the best answer")
@@ -71,7 +71,9 @@ def test_passages_of_one_document_are_one_source() -> None:
 def test_the_cost_counts_what_was_paid_retried_and_recorded() -> None:
     usage = Usage(calls=3, tokens_in=1200, tokens_out=34, cached_calls=2, retries=1, searches=1)
     ended = Abstained(reason="r", answerability=None, belief=None, sources=(), usage=usage)
-    rows = {row.heading: row.values[0] for row in summary(ended, [events.CallStarted(step=0, at=4.26, purpose="p")])}
+    rows = {
+        row.heading: row.values[0] for row in summary_rows(ended, [events.CallStarted(step=0, at=4.26, purpose="p")])
+    }
     assert rows["cost"] == (
         "1,234 tokens (1,200 in, 34 out), 3 calls, 2 of them recorded earlier, 1 retry, 1 search, 4.3 s"
     )
@@ -96,6 +98,6 @@ def test_replies_that_had_to_be_mended_are_reported() -> None:
         repairs={"clamped": 2},
     )
     ended = Abstained(reason="r", answerability=None, belief=None, sources=(), usage=Usage())
-    assert "mended" not in {row.heading for row in summary(ended, [])}
-    rows = {row.heading: row.values[0] for row in summary(ended, [call, call])}
+    assert "mended" not in {row.heading for row in summary_rows(ended, [])}
+    rows = {row.heading: row.values[0] for row in summary_rows(ended, [call, call])}
     assert rows["mended"] == "4 scores moved into [0, 1]"

@@ -13,7 +13,15 @@ from beliefrag.engine.replies import REPAIRS
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.types import Belief, Passage, Usage
 
-__all__ = ["Row", "belief_items", "calibration_words", "effect", "percent", "summary", "waiting_for"]
+__all__ = [
+    "Row",
+    "belief_items",
+    "describe_calibration",
+    "describe_effect",
+    "describe_wait",
+    "format_percent",
+    "summary_rows",
+]
 
 _WAITING = {
     "verifier": "asking the model what the evidence is worth",
@@ -37,12 +45,12 @@ class Row:
     values: tuple[str, ...]
 
 
-def waiting_for(purpose: str) -> str:
+def describe_wait(purpose: str) -> str:
     """What a model call is for, as something that is going on."""
     return _WAITING.get(purpose, f"asking the model ({purpose.replace('_', ' ')})")
 
 
-def percent(probability: float | None) -> str:
+def format_percent(probability: float | None) -> str:
     """A probability as a person reads it."""
     return "unknown" if probability is None else f"{probability:.0%}"
 
@@ -53,14 +61,14 @@ def belief_items(belief: Belief) -> Iterator[tuple[str, float]]:
         yield field.name, getattr(belief, field.name)
 
 
-def calibration_words(artifact: Artifact, doubts: Sequence[str], promise: str = "") -> str:
+def describe_calibration(artifact: Artifact, doubts: Sequence[str], promise: str = "") -> str:
     """Which calibration the percentages come from, why they may be off, and what the answers keep to."""
     if doubts:
         return f"{artifact.name}: {'; '.join(doubts)}; so percentages may be off"
     return f"{artifact.name}, with {promise}" if promise else artifact.name
 
 
-def effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]:
+def describe_effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]:
     """What an action changed.
 
     Args:
@@ -70,53 +78,53 @@ def effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]:
     if isinstance(event, events.Retrieved):
         if event.query is None:
             return [Row("query", ("none: the query writer finds nothing missing",))]
-        return [Row("query", (event.query,)), Row("found", (_found(event, titles),))]
+        return [Row("query", (event.query,)), Row("found", (_describe_hits(event, titles),))]
     if isinstance(event, events.Rewritten):
         return [Row("query", (event.after,))]
     if isinstance(event, events.Pruned):
         dropped = [mutation.passage_id for mutation in event.mutations]
-        named = f"{len(dropped)} ({_titles(dropped, titles)})" if dropped else "none"
+        named = f"{len(dropped)} ({_join_titles(dropped, titles)})" if dropped else "none"
         return [Row("dropped", (f"{named}, {len(event.evidence)} kept",))]
     return []
 
 
-def _found(event: events.Retrieved, titles: Mapping[str, str]) -> str:
+def _describe_hits(event: events.Retrieved, titles: Mapping[str, str]) -> str:
     if not event.hits:
         return "nothing"
-    parts = [f"{len(event.added)} new" + (f" ({_titles(event.added, titles)})" if event.added else "")]
+    parts = [f"{len(event.added)} new" + (f" ({_join_titles(event.added, titles)})" if event.added else "")]
     parts += [f"{len(event.known)} known"] if event.known else []
     parts += [f"{len(event.refused)} dropped earlier"] if event.refused else []
     return ", ".join(parts)
 
 
-def _titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
+def _join_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
     return "; ".join(dict.fromkeys(titles.get(identifier) or identifier for identifier in ids))
 
 
-def summary(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
+def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
     """How it ended: answer, outcome, confidence, reason, sources, cost."""
     answer = outcome.answer if isinstance(outcome, Answered | Stopped) else "none"
     rows = [
         Row("answer", (answer,)),
         Row("outcome", (_OUTCOMES.get(type(outcome), outcome.name),)),
-        Row("confidence", (percent(outcome.answerability),)),
+        Row("confidence", (format_percent(outcome.answerability),)),
         Row("reason", (outcome.reason,)),
-        Row("sources", tuple(_sources(outcome.sources)) or ("none",)),
-        Row("cost", (_cost(outcome.usage, stream[-1].at if stream else 0.0),)),
+        Row("sources", tuple(_describe_sources(outcome.sources)) or ("none",)),
+        Row("cost", (_describe_cost(outcome.usage, stream[-1].at if stream else 0.0),)),
     ]
-    if mended := _mended(stream):
-        rows.append(Row("mended", (mended,)))
+    if repairs := _describe_repairs(stream):
+        rows.append(Row("mended", (repairs,)))
     return rows
 
 
-def _sources(passages: Iterable[Passage]) -> Iterator[str]:
+def _describe_sources(passages: Iterable[Passage]) -> Iterator[str]:
     counted = Counter((passage.title or passage.id, passage.source) for passage in passages)
     for (title, source), count in counted.items():
-        where = f" ({_nearby(source)})" if source and source != title else ""
+        where = f" ({_relative_path(source)})" if source and source != title else ""
         yield f"{title}{where}" + (f", {count} passages" if count > 1 else "")
 
 
-def _nearby(source: str) -> str:
+def _relative_path(source: str) -> str:
     """A path as seen from the folder that the person stands in."""
     try:
         return source.removeprefix(f"{Path.cwd()}/")
@@ -124,7 +132,7 @@ def _nearby(source: str) -> str:
         return source
 
 
-def _cost(usage: Usage, seconds: float) -> str:
+def _describe_cost(usage: Usage, seconds: float) -> str:
     cached = f", {usage.cached_calls} of them recorded earlier" if usage.cached_calls else ""
     retried = f", {_count(usage.retries, 'retry', 'retries')}" if usage.retries else ""
     return (
@@ -134,7 +142,7 @@ def _cost(usage: Usage, seconds: float) -> str:
     )
 
 
-def _mended(stream: Sequence[events.Event]) -> str:
+def _describe_repairs(stream: Sequence[events.Event]) -> str:
     total: Counter[str] = Counter()
     for event in stream:
         if isinstance(event, events.CallFinished):

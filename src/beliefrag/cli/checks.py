@@ -1,0 +1,324 @@
+"""What `beliefrag doctor` looks at. Each check gives findings; none of them raises, and none changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import platform
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from beliefrag.calibration import Circumstances, artifact_for, doubts
+from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
+from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
+from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.weights.fingerprint import fingerprint
+from beliefrag.models.weights.store import kept_at, resolve
+from beliefrag.paths import cache_dir
+from beliefrag.prompts import Prompts
+from beliefrag.retrieval import Bm25Index, docs_index_path
+from beliefrag.retrieval.files import find_files
+from beliefrag.settings import Settings, load_settings
+from beliefrag.verifiers import verifier_form
+
+__all__ = [
+    "CheckState",
+    "Finding",
+    "check_cache",
+    "check_documents",
+    "check_installation",
+    "check_model",
+    "check_settings",
+]
+
+_DISTRIBUTION = "beliefrag"
+_OLDEST = (3, 11)
+_LITTLE_SPACE = 2_000_000_000
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_LOCAL = "local:"
+_SCRIPTED = "scripted:"
+_PATIENCE = 30.0
+"""Seconds to wait for an answer of the model server."""
+
+
+class CheckState(StrEnum):
+    """Whether a thing works."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was checked, its state, and what to do about it."""
+
+    state: CheckState
+    name: str
+    detail: str
+    remedy: str = ""
+
+
+def _ok(name: str, detail: str) -> Finding:
+    """The thing works."""
+    return Finding(CheckState.OK, name, detail)
+
+
+def _warning(name: str, detail: str, remedy: str = "") -> Finding:
+    """The thing works, but there is something to know."""
+    return Finding(CheckState.WARNING, name, detail, remedy)
+
+
+def _problem(name: str, error: BeliefRAGError) -> Finding:
+    """The thing does not work."""
+    return Finding(CheckState.PROBLEM, name, error.message, error.remedy)
+
+
+def check_settings(typed: Mapping[str, Any], config: Path | None) -> tuple[Settings, Finding]:
+    """The settings in force, or the defaults where they cannot be used, and which of it is the case."""
+    try:
+        loaded = load_settings(typed, config=config)
+    except SettingsError as error:
+        return Settings.model_validate({}), _problem("settings", error)
+    sources = sorted(set(loaded.sources.values()))
+    return loaded.settings, _ok("settings", f"from {', '.join(sources)}" if sources else "the defaults")
+
+
+def check_installation() -> Iterator[Finding]:
+    """Python, and every package that this one needs."""
+    version = platform.python_version()
+    if sys.version_info[:2] < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        yield Finding(CheckState.PROBLEM, "python", version, f"Install Python {oldest} or newer.")
+    else:
+        yield _ok("python", version)
+    modules = {name: module for module, names in metadata.packages_distributions().items() for name in names}
+    for name in _required_packages():
+        yield _check_package(name, modules.get(name, name.replace("-", "_")))
+
+
+def _required_packages() -> list[str]:
+    needed = [text for text in metadata.requires(_DISTRIBUTION) or () if "extra ==" not in text]
+    return sorted(match[0] for text in needed if (match := _NAME.match(text)))
+
+
+def _check_package(name: str, module: str) -> Finding:
+    try:
+        importlib.import_module(module)
+        return _ok(name, metadata.version(name))
+    except Exception as error:
+        # Whatever a broken package does when it is imported, the others are still worth looking at.
+        detail = f"cannot be imported: {type(error).__name__}: {error}"
+        return Finding(CheckState.PROBLEM, name, detail, "Install it again: pip install --force-reinstall " + name)
+
+
+def check_cache() -> Iterator[Finding]:
+    """The cache folder: can it be written to, is there room, and what is recorded in it."""
+    try:
+        folder = cache_dir()
+    except BeliefRAGError as error:
+        yield _problem("cache folder", error)
+        return
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if reason := _why_not_writable(there):
+        remedy = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to."
+        yield Finding(CheckState.PROBLEM, "cache folder", f"{folder}: {reason}", remedy)
+    else:
+        free = shutil.disk_usage(there).free
+        detail = f"{folder}, {free / 1e9:.1f} GB free" + ("" if there == folder else ", not made yet")
+        if free < _LITTLE_SPACE:
+            yield _warning("cache folder", detail, "Free some space, or set BELIEFRAG_CACHE_DIR to another disk.")
+        else:
+            yield _ok("cache folder", detail)
+    yield _check_replies(folder / "replies.sqlite")
+
+
+def _why_not_writable(folder: Path) -> str:
+    if not folder.is_dir():
+        return "is not a folder"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return "cannot be written to"
+    try:
+        # Rights are not all: the disk may be full or read-only. The file has no name, so nothing is left behind.
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * 4096)
+    except OSError as error:
+        return f"cannot be written to: {error.strerror}"
+    return ""
+
+
+def _check_replies(path: Path) -> Finding:
+    if not path.is_file():
+        return _ok("recorded replies", "none yet")
+    try:
+        with ReplyStore(path, read_only=True) as store:
+            stats = store.stats()
+    except BeliefRAGError as error:
+        return _problem("recorded replies", error)
+    except sqlite3.Error as error:
+        return Finding(CheckState.PROBLEM, "recorded replies", f"{path}: {error}", "Move the file away.")
+    return _ok("recorded replies", f"{stats.entries:,}, from {len(stats.by_model)} models, {stats.bytes / 1e6:.1f} MB")
+
+
+def check_model(settings: Settings) -> Iterator[Finding]:
+    """Everything that the settings say about the model."""
+    prompts = _load_prompts(settings)
+    if isinstance(prompts, Finding):
+        yield prompts
+    form = settings.verifier or default_verifier(settings.model)
+    try:
+        verifier_form(form)
+    except BeliefRAGError as error:
+        yield _problem("verifier", error)
+    try:
+        if settings.model.startswith(_LOCAL):
+            yield _check_weights(settings.model)
+        model = open_provider(
+            settings.model,
+            base_url=settings.base_url,
+            timeout=min(settings.timeout, _PATIENCE),
+            context=settings.context,
+            threads=settings.threads,
+        )
+        identity = model.identity
+    except BeliefRAGError as error:
+        yield _problem("model", error)
+        return
+    yield _ok("model", identity)
+    if settings.model.startswith(_SCRIPTED):
+        yield _ok("model answers", "not asked: each line of a script answers once")
+    else:
+        if not settings.model.startswith(_LOCAL):
+            yield _check_api_key(settings)
+        yield from asyncio.run(_ask_model(model, needs_probabilities=form == "probability"))
+    yield _check_calibration(settings, identity, form, prompts if isinstance(prompts, Prompts) else None)
+
+
+def _load_prompts(settings: Settings) -> Prompts | Finding:
+    try:
+        return Prompts.load(settings.prompts)
+    except BeliefRAGError as error:
+        return _problem("prompts", error)
+
+
+def _check_weights(model: str) -> Finding:
+    path = resolve(model)
+    weights = kept_at(path)
+    if weights is None:
+        return _ok("weights", f"{path}, a file of your own")
+    if fingerprint(path) != weights.sha256:
+        remedy = f"Run 'beliefrag model remove {weights.name}' and 'beliefrag model pull {weights.name}'."
+        return Finding(CheckState.PROBLEM, "weights", f"{path} is damaged: its hash is wrong", remedy)
+    return _ok("weights", f"{path}, hash {weights.sha256[:16]} is right")
+
+
+def _check_api_key(settings: Settings) -> Finding:
+    if os.environ.get("OPENAI_API_KEY", "").strip():
+        return _ok("API key", "OPENAI_API_KEY is set")
+    if settings.base_url or os.environ.get("OPENAI_BASE_URL"):
+        return _ok("API key", "OPENAI_API_KEY is not set; a server of one's own may need none")
+    return _warning(
+        "API key", "OPENAI_API_KEY is not set", "Set it, or give the --base-url of a server that needs none."
+    )
+
+
+async def _ask_model(model: ChatModel, *, needs_probabilities: bool) -> list[Finding]:
+    """Asks for one token, first without and then with probabilities, so that it is clear which of the two fails."""
+    try:
+        findings = [await _check_answer(model)]
+        if findings[0].state is not CheckState.PROBLEM:
+            findings.append(await _check_probabilities(model, needed=needs_probabilities))
+        return findings
+    finally:
+        await model.aclose()
+
+
+async def _check_answer(model: ChatModel) -> Finding:
+    began = time.perf_counter()
+    try:
+        await _request_one_token(model)
+    except ReplyError as error:
+        # It was reached and it worked; reasoning models say nothing within one token.
+        return _warning("model answers", f"in {time.perf_counter() - began:.1f} s, but: {error.message}")
+    except BeliefRAGError as error:
+        return _problem("model answers", error)
+    return _ok("model answers", f"one token in {time.perf_counter() - began:.1f} s")
+
+
+async def _check_probabilities(model: ChatModel, *, needed: bool) -> Finding:
+    name = "token probabilities"
+    try:
+        reply = await _request_one_token(model, top_logprobs=2)
+    except ReplyError:
+        reply = None
+    except BeliefRAGError as error:
+        return _problem(name, error) if needed else _warning(name, error.message)
+    if reply is not None and reply.tokens:
+        return _ok(name, "given")
+    if not needed:
+        return _ok(name, "not given; the verifier in use needs none")
+    return Finding(
+        CheckState.PROBLEM, name, "not given, and the verifier needs them", "Use --verifier graded or structured."
+    )
+
+
+async def _request_one_token(model: ChatModel, *, top_logprobs: int = 0) -> ChatReply:
+    messages = (Message("user", "Reply with the word yes."),)
+    return await model.chat(ChatRequest("doctor", messages, max_tokens=1, top_logprobs=top_logprobs))
+
+
+def _check_calibration(settings: Settings, identity: str, form: str, prompts: Prompts | None) -> Finding:
+    here = Circumstances(identity, form, prompts.hashes() if prompts else {}, Bm25Index.identity)
+    try:
+        artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
+    except BeliefRAGError as error:
+        return _problem("calibration", error)
+    if reasons := doubts(artifact, here):
+        return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}", "Its probabilities may be off.")
+    return _ok("calibration", artifact.name)
+
+
+def check_documents(docs: Sequence[Path], index: Path | None) -> Iterator[Finding]:
+    """Whether the documents can be found, and the index be opened. Nothing is read or indexed."""
+    if docs:
+        yield _check_files(docs)
+    if index is not None:
+        yield _check_index(index)
+
+
+def _check_files(docs: Sequence[Path]) -> Finding:
+    try:
+        found = find_files(docs, leave_out=docs_index_path(docs, cache_dir()))
+    except BeliefRAGError as error:
+        return _problem("documents", error)
+    if not found.files:
+        return Finding(
+            CheckState.PROBLEM, "documents", "no file of a format that is read", "Name other files or folders."
+        )
+    detail = f"{len(found.files):,} file{'' if len(found.files) == 1 else 's'}"
+    if found.skipped:
+        first = found.skipped[0]
+        detail += f", {len(found.skipped):,} skipped (first: {first.path} {first.reason})"
+        return _warning("documents", detail, "'beliefrag index' lists all that is skipped.")
+    return _ok("documents", detail)
+
+
+def _check_index(index: Path) -> Finding:
+    try:
+        opened = Bm25Index.open(index)
+    except BeliefRAGError as error:
+        return _problem("index", error)
+    if not len(opened):
+        return Finding(CheckState.PROBLEM, "index", f"{index} is empty", "Build it with 'beliefrag index'.")
+    return _ok("index", f"{index}, {len(opened):,} passages, fingerprint {opened.fingerprint}")

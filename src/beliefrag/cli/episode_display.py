@@ -1,0 +1,116 @@
+"""How a command shows an episode: live on a terminal, as plain lines elsewhere, or the answer or JSON alone."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from beliefrag import events
+from beliefrag.cli.episode import Display
+from beliefrag.cli.episode_words import Row, belief_items, describe_calibration, describe_effect, summary_rows
+from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
+from beliefrag.cli.trace import json_line
+from beliefrag.engine.assembly import Assembly
+from beliefrag.outcome import Abstained, Failed, Stopped
+from beliefrag.result import Result
+from beliefrag.settings import Settings
+
+__all__ = ["LineDisplay", "choose_display", "print_answer", "print_failure", "print_json"]
+
+
+def choose_display(
+    assembly: Assembly, settings: Settings, *, as_json: bool = False, quiet: bool = False
+) -> Display | None:
+    """A live display on a terminal, plain lines elsewhere, nothing with --quiet.
+
+    With --json, standard output is left to the JSON; a person at a terminal still sees what is being waited for.
+    """
+    if quiet:
+        return None
+    calibration = describe_calibration(assembly.artifact, assembly.doubts, assembly.promise)
+    threshold = settings.thresholds.answer
+    stream = sys.stderr if as_json else sys.stdout
+    if is_screen(stream):
+        # Only a terminal needs rich.
+        from beliefrag.cli.episode_live import LiveDisplay  # noqa: PLC0415
+
+        return LiveDisplay(open_console(stream), calibration=calibration, threshold=threshold, record=not as_json)
+    return None if as_json else LineDisplay(stream, calibration=calibration, threshold=threshold)
+
+
+def print_json(result: Result) -> None:
+    """Prints the result as one JSON object on one line."""
+    sys.stdout.write(json_line(result.record()))
+
+
+def print_answer(result: Result) -> None:
+    """Prints the answer alone; that it was declined, or is only the best there is, goes to standard error."""
+    if result.answer is not None:
+        sys.stdout.write(safe_line(result.answer) + "\n")
+    if isinstance(result.outcome, Abstained | Stopped):
+        print_notice(f"{result.outcome.name}: {result.reason}")
+
+
+def print_failure(result: Result) -> None:
+    """Says on standard error why an episode failed."""
+    if isinstance(result.outcome, Failed):
+        print_notice(f"error: {result.outcome.error} {result.outcome.remedy}")
+
+
+class LineDisplay:
+    """Writes each event as it happens, one plain line each, without control codes: for pipes, files and logs.
+
+    Args:
+        stream: Where to.
+        calibration: Which calibration makes the probabilities, in words.
+        threshold: The answerability from which an answer is given.
+    """
+
+    def __init__(self, stream: TextIO, *, calibration: str, threshold: float) -> None:
+        self._stream = stream
+        self._calibration = calibration
+        self._threshold = threshold
+        self._titles: dict[str, str] = {}
+        self._seen: list[events.Event] = []
+
+    def __enter__(self) -> LineDisplay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, event: events.Event) -> None:
+        """Writes the event, if it matters to a reader."""
+        self._seen.append(event)
+        match event:
+            case events.Started():
+                self._write_line("question", event.question.text)
+                self._write_line("model", event.model)
+                self._write_line("calibration", self._calibration)
+            case events.Decided():
+                self._write_decision(event)
+            case events.Finished():
+                for row in summary_rows(event.outcome, self._seen):
+                    for value in row.values:
+                        self._write_line(row.heading.removesuffix("s") if len(row.values) > 1 else row.heading, value)
+            case events.Retrieved() | events.Rewritten() | events.Pruned():
+                if isinstance(event, events.Retrieved):
+                    self._titles |= {hit.passage.id: hit.passage.title for hit in event.hits}
+                self._write_line(f"step {event.step + 1}", _join_rows(describe_effect(event, self._titles)))
+
+    def _write_decision(self, event: events.Decided) -> None:
+        numbers = [f"{name} {value:.2f}" for name, value in belief_items(event.belief)] if event.belief else []
+        if event.answerability is not None:
+            numbers.append(f"answerability {event.answerability:.2f} (answers from {self._threshold:.2f})")
+        numbers.append(f"{event.tokens:,} tokens")
+        self._write_line(
+            f"step {event.step + 1}", f"{event.decision.action}: {event.decision.reason}; {', '.join(numbers)}"
+        )
+
+    def _write_line(self, heading: str, value: str) -> None:
+        self._stream.write(f"{heading}: {safe_line(value)}\n")
+        self._stream.flush()
+
+
+def _join_rows(rows: list[Row]) -> str:
+    return "; ".join(f"{row.heading} {', '.join(row.values)}" for row in rows)
