@@ -30,7 +30,7 @@ from pathlib import Path
 from beliefrag.methods import METHODS
 from beliefrag.models.reply_store import ReplyStore
 from beliefrag.paths import cache_dir
-from beliefrag.runs.store import comparable, read_episodes, read_records
+from beliefrag.runs.store import comparable, read_lines, read_summaries
 
 DATASETS = (
     "hotpotqa",
@@ -117,14 +117,15 @@ def whole(given: argparse.Namespace, out: Path, log: Path, *more: str) -> None:
 
 def check_whole(given: argparse.Namespace, out: Path, log: Path) -> None:
     """Makes sure that a run holds every episode: two runs that were given up could be equal, too."""
-    wanted, there = len(METHODS) * len(DATASETS) * given.n, len(read_episodes(out))
+    wanted, there = len(METHODS) * len(DATASETS) * given.n, len(read_summaries(out))
     if there != wanted:
         raise SystemExit(f"the run {out.name} holds {there} of {wanted} episodes; see {log}")
 
 
 def live_calls(out: Path) -> int:
     """How many calls of a run's episodes the model itself answered, and not the cache."""
-    return sum(record["usage"]["calls"] - record["timing"]["cached_calls"] for record in read_records(out))
+    episodes = [line.episode() for line in read_lines(out)]
+    return sum(episode.usage.calls - (episode.timing.cached_calls or 0) for episode in episodes)
 
 
 def main() -> None:
@@ -151,8 +152,8 @@ def main() -> None:
     check_whole(given, runs["whole"], log)
     whole(given, runs["replayed"], log, "--replay")
     check_whole(given, runs["replayed"], log)
-    episodes = read_episodes(runs["killed"])
-    lines = Counter((r["dataset"], r["method"], r["question_id"]) for r in read_records(runs["killed"]))
+    episodes = read_summaries(runs["killed"])
+    lines = Counter(line.summary.key for line in read_lines(runs["killed"]))
     budget = budget_of(os.environ)
     set_before = "".join(f"{name}={shlex.quote(value)} " for name, value in budget.items())
     result = {
@@ -169,7 +170,7 @@ def main() -> None:
         "seconds_to_each_kill": moments,
         "killed_equals_whole": comparable(runs["killed"]) == comparable(runs["whole"]),
         "killed_equals_replayed": comparable(runs["killed"]) == comparable(runs["replayed"]),
-        "calls_of_the_killed_run": sum(record["usage"]["calls"] for record in read_records(runs["killed"])),
+        "calls_of_the_killed_run": sum(line.summary.usage.calls for line in read_lines(runs["killed"])),
         # The others repeat one of these, or one of an episode that a kill broke off.
         "live_calls_of_the_killed_run": live_calls(runs["killed"]),
         "replies_that_the_killed_run_left_in_the_cache": replies,

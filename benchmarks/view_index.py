@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.policy import Thresholds
+from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.record import DatasetRecord, RunRecord
-from beliefrag.runs.store import EPISODES_FILE, episode_line
+from beliefrag.runs.store import EPISODES_FILE
 from beliefrag.types import Budget
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.listing import ORDERS, EpisodeFilter, list_episodes, neighbours
@@ -107,7 +108,7 @@ def episode(draw: random.Random, dataset: str, method: str, question_id: str) ->
 def write_run(folder: Path, count: int) -> int:
     """Writes a run, and gives the bytes of its episodes."""
     with (folder / EPISODES_FILE).open("wb") as file:
-        file.writelines(episode_line(each) for each in episodes(count))
+        file.writelines(episode_line(read_episode(each)) for each in episodes(count))
     questions = count // (len(METHODS) * len(DATASETS))
     RunRecord(
         made="",

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from beliefrag.runs.store import Episode
+from beliefrag.runs.episode import EpisodeSummary
 from benchmarks.harness.material import PASSAGES, write_dataset
 from benchmarks.harness.runs import play
 from benchmarks.harness.stub import stub
@@ -45,7 +45,7 @@ class _Sampler:
         self._seen = 0
         self.samples: list[tuple[int, int]] = []
 
-    def ended(self, episode: Episode) -> None:
+    def ended(self, episode: EpisodeSummary) -> None:
         """Counts one more episode."""
         self._seen += 1
         if self._seen % self._every == 0:

@@ -67,7 +67,7 @@ def play(
 
 
 async def _timed(setup: Setup, log: EpisodeLog, at_once: int, watcher: Watcher | None) -> Spent:
-    plan = make_plan(setup, log.episodes, at_once=at_once)
+    plan = make_plan(setup, log.summaries, at_once=at_once)
     runner = Runner(setup, log, at_once=episodes_for(at_once), watcher=watcher)
     wall, processor = time.perf_counter(), time.process_time()
     tally = await runner.run(plan)

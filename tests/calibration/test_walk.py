@@ -3,13 +3,16 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.bench.questions import Gold, LabelledQuestion
+from beliefrag.bench.scoring import score_episode
 from beliefrag.calibration import load_artifact
 from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
 from beliefrag.methods import STATE_COLLECTORS, BeliefRAGMethod
 from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.result import Result
+from beliefrag.runs.episode import EpisodeKey
 from beliefrag.runs.states import Trajectory, trajectory_of
-from beliefrag.types import Action, Budget, Diagnostics
+from beliefrag.types import Action, Budget, Diagnostics, Question
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.reading import actions, says
 
@@ -29,10 +32,8 @@ def searches() -> PlannedRetriever:
 
 
 def recording(result: Result) -> Trajectory:
-    steps = result.record()["steps"]
-    for step in steps:
-        step["query_is_the_question"] = step["step"] == 0
-    return trajectory_of({"dataset": "d", "method": "survey", "question_id": "q", "steps": steps}, Budget())
+    labelled = LabelledQuestion(Question(result.question.text, "q"), Gold(("it",)))
+    return trajectory_of(score_episode(result, labelled, EpisodeKey("d", "survey", "q", 0)), Budget())
 
 
 async def surveyed(tmp_path: Path, verifier: dict[str, object], name: str = "survey") -> Trajectory:

@@ -7,15 +7,18 @@ import json
 import os
 import re
 import resource
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beliefrag.runs.compatibility import budget_of, settings_of, thresholds_of
+from beliefrag.runs.episode import Episode, EpisodeKey
+from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.errors import RunChanged, RunError
 from beliefrag.runs.record import DatasetRecord, RunRecord, merged
-from beliefrag.runs.store import EpisodeKey, EpisodeLog, comparable, episode_line, read_episodes
+from beliefrag.runs.store import EpisodeLog, comparable, read_summaries
 
 
 def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str, Any]:
@@ -38,9 +41,18 @@ def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str
         },
         "judge": None,
         "usage": {"tokens": 7, "calls": 1, "tokens_in": 5, "tokens_out": 2, "searches": 1},
+        "reason": "",
+        "answerability": None,
+        "sources": [],
+        "steps": [],
+        "calls": [],
         "timing": {"model_seconds": 0.5},
         **more,
     }
+
+
+def episode(question_id: str, outcome: str = "answered", **more: Any) -> Episode:
+    return read_episode(record(question_id, outcome, **more))
 
 
 def run_record(**changes: Any) -> RunRecord:
@@ -67,18 +79,18 @@ def run_record(**changes: Any) -> RunRecord:
 
 
 def test_a_line_torn_at_any_byte_is_dropped_and_nothing_else(tmp_path: Path) -> None:
-    whole = episode_line(record("q1")) + episode_line(record("q2"))
-    first = episode_line(record("q1"))
+    whole = episode_line(episode("q1")) + episode_line(episode("q2"))
+    first = episode_line(episode("q1"))
     for cut in range(len(first), len(whole)):
         (tmp_path / "episodes.jsonl").write_bytes(whole[:cut])
         with EpisodeLog(tmp_path) as log:
-            assert [key.question_id for key in log.episodes] == ["q1"]
+            assert [key.question_id for key in log.summaries] == ["q1"]
         assert (tmp_path / "episodes.jsonl").read_bytes() == first
 
 
 @pytest.mark.parametrize("size", [10, 65_535, 65_536, 65_537, 200_000])
 def test_a_long_torn_line_is_dropped_too(tmp_path: Path, size: int) -> None:
-    first = episode_line(record("q1"))
+    first = episode_line(episode("q1"))
     for kept in (b"", first):
         (tmp_path / "episodes.jsonl").write_bytes(kept + b"x" * size)
         with EpisodeLog(tmp_path):
@@ -87,21 +99,21 @@ def test_a_long_torn_line_is_dropped_too(tmp_path: Path, size: int) -> None:
 
 
 def test_reading_a_run_that_is_being_written_passes_over_the_torn_line(tmp_path: Path) -> None:
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1")) + b'{"method":')
-    assert [key.question_id for key in read_episodes(tmp_path)] == ["q1"]
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1")) + b'{"method":')
+    assert [key.question_id for key in read_summaries(tmp_path)] == ["q1"]
 
 
 async def test_a_crowd_of_episodes_makes_one_whole_line_each(tmp_path: Path) -> None:
     with EpisodeLog(tmp_path) as log:
-        await asyncio.gather(*(log.append(record(f"q{k}", answer="x" * 5000)) for k in range(300)))
+        await asyncio.gather(*(log.append(episode(f"q{k}", answer="x" * 5000)) for k in range(300)))
     lines = (tmp_path / "episodes.jsonl").read_bytes().splitlines()
     assert sorted(json.loads(line)["question_id"] for line in lines) == sorted(f"q{k}" for k in range(300))
 
 
 async def test_an_episode_counts_only_when_it_is_on_disk(tmp_path: Path) -> None:
     with EpisodeLog(tmp_path) as log:
-        await log.append(record("q1"))
-        assert (tmp_path / "episodes.jsonl").read_bytes() == episode_line(record("q1"))
+        await log.append(episode("q1"))
+        assert (tmp_path / "episodes.jsonl").read_bytes() == episode_line(episode("q1"))
 
 
 @pytest.mark.parametrize(("synced", "syncs"), [(True, [1, 2, 2]), (False, [0, 0, 1])])
@@ -113,49 +125,49 @@ async def test_each_line_is_synced_and_those_of_a_replay_together_at_the_end(
     counts = []
     with EpisodeLog(tmp_path, synced=synced) as log:
         for name in ("q1", "q2"):
-            await log.append(record(name))
+            await log.append(episode(name))
             counts.append(len(seen))
-            assert name in {key.question_id for key in read_episodes(tmp_path)}
+            assert name in {key.question_id for key in read_summaries(tmp_path)}
     assert [*counts, len(seen)] == syncs
 
 
 async def test_what_was_waiting_when_the_run_was_cancelled_is_written(tmp_path: Path) -> None:
     with EpisodeLog(tmp_path) as log:
-        tasks = [asyncio.create_task(log.append(record(f"q{k}"))) for k in range(20)]
+        tasks = [asyncio.create_task(log.append(episode(f"q{k}"))) for k in range(20)]
         await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # As asyncio.run does before it returns.
         await asyncio.get_running_loop().shutdown_default_executor()
-    assert len(read_episodes(tmp_path)) == 20
+    assert len(read_summaries(tmp_path)) == 20
 
 
 async def test_a_disk_that_takes_half_a_line_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    first = episode_line(record("q1"))
+    first = episode_line(episode("q1"))
     with EpisodeLog(tmp_path) as log:
-        await log.append(record("q1"))
+        await log.append(episode("q1"))
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(first) + 50, hard))
         try:
             with pytest.raises(RunError, match="File too large") as caught:
-                await log.append(record("q2"))
+                await log.append(episode("q2"))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert "same command again" in caught.value.remedy
         assert (tmp_path / "episodes.jsonl").read_bytes() == first
-        await log.append(record("q3"))
-    assert [key.question_id for key in read_episodes(tmp_path)] == ["q1", "q3"]
+        await log.append(episode("q3"))
+    assert [key.question_id for key in read_summaries(tmp_path)] == ["q1", "q3"]
 
 
 def test_the_later_line_wins(tmp_path: Path) -> None:
     failed = record("q1", "failed", error={"cause": "TransportError"}, metrics={})
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(failed) + episode_line(record("q1")))
-    (episode,) = read_episodes(tmp_path).values()
-    assert (episode.outcome, episode.cause) == ("answered", "")
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(read_episode(failed)) + episode_line(episode("q1")))
+    (found,) = read_summaries(tmp_path).values()
+    assert (found.outcome, found.cause) == ("answered", "")
     assert len(comparable(tmp_path)) == 1
     with EpisodeLog(tmp_path) as log:
-        assert log.record_of(log.episodes[EpisodeKey("north", "static", "q1", 0)]) == record("q1")
+        assert log.episode(EpisodeKey("north", "static", "q1", 0)) == episode("q1")
 
 
 METRICS = record("q1")["metrics"]
@@ -189,36 +201,36 @@ DAMAGE: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("change", "words"), DAMAGE)
 def test_a_damaged_line_is_never_a_number(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     damaged = json.dumps(record("q2") | change).encode() + b"\n"
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1")) + damaged)
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1")) + damaged)
     with pytest.raises(RunError, match=r"Line 2 of .*episodes.jsonl is no episode: ") as caught:
-        read_episodes(tmp_path)
+        read_summaries(tmp_path)
     assert words in caught.value.message
 
 
 def test_a_line_nested_beyond_measure_is_no_episode(tmp_path: Path) -> None:
     (tmp_path / "episodes.jsonl").write_bytes(b"[" * 200_000 + b"\n")
     with pytest.raises(RunError, match="Line 1 of"):
-        read_episodes(tmp_path)
+        read_summaries(tmp_path)
 
 
 def test_an_answer_that_is_a_set_of_rows_has_another_score(tmp_path: Path) -> None:
     rows = METRICS | dict.fromkeys(("exact_match", "f1", "cover")) | {"answer_row_recall": 0.25, "rows_read": 40.0}
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(record("q1", metrics=rows)))
-    (episode,) = read_episodes(tmp_path).values()
-    assert episode.metrics == rows
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1", metrics=rows)))
+    (found,) = read_summaries(tmp_path).values()
+    assert found.metrics == rows
 
 
 def test_timings_are_left_out_of_a_comparison(tmp_path: Path) -> None:
     for name, seconds in (("a", 1.0), ("b", 2.0)):
         (tmp_path / name).mkdir()
-        line = episode_line(record("q1", timing={"model_seconds": seconds}))
+        line = episode_line(episode("q1", timing={"model_seconds": seconds}))
         (tmp_path / name / "episodes.jsonl").write_bytes(line)
     assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
 
 
 def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        episode_line(record("q1", metrics={"f1": float("nan")}))
+        episode_line(replace(episode("q1"), metrics={"f1": float("nan")}))
 
 
 def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:

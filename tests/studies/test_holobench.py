@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from beliefrag.runs.store import Episode
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.studies import StudyOptions
 from beliefrag.studies.holobench import HOLOBENCH
 from beliefrag.studies.holobench.rows import Rows, ceiling, per_row_read
 from tests.support.studied import episode, recording
 
 
-def of_rows(method: str, key: str, recall: float, read: float, needed: float = 40.0) -> Episode:
+def of_rows(method: str, key: str, recall: float, read: float, needed: float = 40.0) -> EpisodeSummary:
     base = episode(method, key, 0.0, 1000)
     metrics = {
         "f1": None,
@@ -23,7 +24,7 @@ def of_rows(method: str, key: str, recall: float, read: float, needed: float = 4
         "rows_needed": needed,
         "row_recall_read": recall,
     }
-    return Episode(base.key, base.outcome, metrics, base.usage, None, 0.0, "", 0)
+    return replace(base, metrics=metrics)
 
 
 def test_the_ceiling_by_hand() -> None:

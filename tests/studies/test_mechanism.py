@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from beliefrag.methods.intervention import MatchedState
 from beliefrag.policy import Thresholds
-from beliefrag.runs.store import Episode
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.studies import Recording, Result, StudyOptions
 from beliefrag.studies.mechanism import MECHANISM
 from beliefrag.studies.mechanism.variants import ABLATIONS, INTERVENTIONS, LIVE, matched_states
@@ -20,14 +20,14 @@ from tests.support.studied import episode, recording, run_record, state, traject
 QUESTIONS = 40
 
 
-def played(share: float, rounds: float = 1.0, *, dataset: str = "d", start: int = 0) -> list[Episode]:
+def played(share: float, rounds: float = 1.0, *, dataset: str = "d", start: int = 0) -> list[EpisodeSummary]:
     """Episodes of which a share is right."""
     found = []
     for k in range(QUESTIONS):
         right = k < share * QUESTIONS
         base = episode("beliefrag", f"q{k + start}", float(right), 1000, dataset=dataset)
         metrics = {**base.metrics, "rounds": rounds + (k % 2)}
-        found.append(Episode(base.key, base.outcome, metrics, base.usage, None, 0.0, "", 0))
+        found.append(replace(base, metrics=metrics))
     return found
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from beliefrag.runs.store import Episode
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.studies import Recording, StudyOptions
 from beliefrag.studies.robustness import ROBUSTNESS
 from beliefrag.studies.robustness.found import RATES, Misled, misled_by
@@ -37,7 +38,7 @@ def noisy(loss: float) -> dict[str, Recording]:
     }
 
 
-def told(method: str, key: str, end: str, dataset: str = "d") -> Episode:
+def told(method: str, key: str, end: str, dataset: str = "d") -> EpisodeSummary:
     base = episode(method, key, 0.0, 100, dataset=dataset)
     metrics = {
         "f1": 0.0,
@@ -47,7 +48,7 @@ def told(method: str, key: str, end: str, dataset: str = "d") -> Episode:
         "evidence_recall": 0.5 if end == "true" else 0.0,
     }
     outcome = "abstained" if end == "abstained" else "answered"
-    return Episode(base.key, outcome, metrics, base.usage, None, 0.0, "", 0)
+    return replace(base, outcome=outcome, metrics=metrics)
 
 
 def misled() -> Recording:

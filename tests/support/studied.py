@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.policy import Thresholds
+from beliefrag.runs.episode import EpisodeError, EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.runs.store import Episode, EpisodeKey
 from beliefrag.studies.recording import Recording
-from beliefrag.types import Action, Belief, Budget, Diagnostics
+from beliefrag.types import Action, Belief, Budget, Diagnostics, Usage
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 
 UNSURE = {"unhelpful_doc_ids": [], "support": 0.0, "conflict": 0.0, "gap": 1.0, "uncertainty": 1.0}
@@ -66,21 +66,20 @@ def trajectory(question_id: str, *states: State, dataset: str = "d", method: str
 
 def episode(
     method: str, question_id: str, f1: float, tokens: int, *, dataset: str = "d", failed: bool = False
-) -> Episode:
+) -> EpisodeSummary:
     """One episode with its score and its cost."""
-    return Episode(
+    return EpisodeSummary(
         key=EpisodeKey(dataset, method, question_id, 0),
         outcome="failed" if failed else "answered",
         metrics={} if failed else {"f1": f1},
-        usage={"tokens": tokens, "calls": 1, "tokens_in": tokens, "tokens_out": 0},
-        judge=None,
-        seconds=0.0,
-        cause="ModelError" if failed else "",
-        offset=0,
+        usage=Usage(calls=1, tokens_in=tokens),
+        error=EpisodeError("ModelError") if failed else None,
     )
 
 
-def recording(trajectories: Iterable[Trajectory] = (), episodes: Iterable[Episode] = (), **changes: Any) -> Recording:
+def recording(
+    trajectories: Iterable[Trajectory] = (), episodes: Iterable[EpisodeSummary] = (), **changes: Any
+) -> Recording:
     """The recording of a run with these states and episodes."""
     own, played = tuple(trajectories), tuple(episodes)
     if not played:

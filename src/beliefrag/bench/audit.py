@@ -24,7 +24,7 @@ from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.models.reply_diff import same_probabilities
 from beliefrag.runs.errors import RunChanged, RunError
 from beliefrag.runs.record import RunRecord, merged
-from beliefrag.runs.store import read_episodes
+from beliefrag.runs.store import read_summaries
 from beliefrag.settings import Settings
 
 __all__ = ["Audit", "audit_run"]
@@ -85,7 +85,7 @@ async def audit_run(
     wanted = RunSpec(data, run.methods, own=own, seed=run.seed, judge=False, injection=injection, replay=True)
     setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
     merged(run, setup.record)
-    finished = [key for key, episode in sorted(read_episodes(folder).items()) if episode.finished]
+    finished = [key for key, episode in sorted(read_summaries(folder).items()) if episode.finished]
     try:
         if not any(key.dataset in setup.courses for key in finished):
             raise RunError(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-from beliefrag import events
 from beliefrag.bench.metrics import accepted
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
@@ -16,6 +15,8 @@ from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.models.meter import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape
+from beliefrag.runs.episode import Episode, EpisodeError, Step, Verdict
+from beliefrag.types import Usage
 from beliefrag.verifiers import verifier_form
 
 __all__ = ["Judge", "read_verdict"]
@@ -38,51 +39,48 @@ class Judge:
         return self._model.identity
 
     @staticmethod
-    def is_due(record: Mapping[str, Any], labelled: LabelledQuestion) -> bool:
+    def is_due(episode: Episode, labelled: LabelledQuestion) -> bool:
         """Whether an episode can be judged and has not been. An answer that is a set of rows has no verdict."""
-        judged = record["judge"] is not None and record["judge"]["correct"] is not None
-        return record["outcome"] != "failed" and not labelled.gold.is_set and not judged
+        judged = episode.verdict is not None and episode.verdict.correct is not None
+        return episode.finished and not labelled.gold.is_set and not judged
 
-    async def judged(self, record: Mapping[str, Any], labelled: LabelledQuestion) -> dict[str, Any]:
-        """The record with the verdict and what it cost; of a survey, with one for every answer on trial.
+    async def judge_episode(self, episode: Episode, labelled: LabelledQuestion) -> Episode:
+        """The episode with its verdict and what that cost; of a survey, with one for every answer on trial.
 
         An abstention is not right, and nobody needs to be asked. If the judge fails, the episode stands with the
         cause in place of a verdict, and is judged again when the run goes on.
         """
         meter = Meter(self._model)
-        correct: bool | None
-        error: dict[str, str] | None = None
-        steps = record["steps"]
+        correct: bool | None = None
+        error: EpisodeError | None = None
+        steps = episode.steps
         try:
-            right = record["answer"] is not None and await self._ask(meter, record["answer"], labelled)
-            if record["method"] in STATE_COLLECTORS:
-                steps = await self._tried(meter, steps, labelled, {record["answer"]: float(right)})
+            right = episode.answer is not None and await self._ask(meter, episode.answer, labelled)
+            if episode.key.method in STATE_COLLECTORS:
+                known = {} if episode.answer is None else {episode.answer: float(right)}
+                steps = await self._judge_trials(meter, steps, labelled, known)
             correct = right
         except BeliefRAGError as failure:
-            correct, error = None, {"cause": type(failure).__name__, "message": failure.message}
-        usage = events.usage_record(meter.usage)
-        cost = {name: usage[name] for name in ("calls", "tokens", "tokens_in", "tokens_out", "retries")}
-        verdict: dict[str, Any] = {"correct": correct, "usage": cost}
-        if error:
-            verdict["error"] = error
-        metrics = {**record["metrics"], "judge": None if correct is None else float(correct)}
-        timing = {**record["timing"], "judge_seconds": round(meter.usage.seconds, 4)}
-        return {**record, "metrics": metrics, "judge": verdict, "timing": timing, "steps": steps}
+            error = EpisodeError(type(failure).__name__, failure.message)
+        used = meter.usage
+        cost = Usage(calls=used.calls, tokens_in=used.tokens_in, tokens_out=used.tokens_out, retries=used.retries)
+        return replace(
+            episode,
+            metrics={**episode.metrics, "judge": None if correct is None else float(correct)},
+            verdict=Verdict(correct, cost, error),
+            timing=replace(episode.timing, judge_seconds=round(used.seconds, 4)),
+            steps=steps,
+        )
 
-    async def _tried(
-        self, meter: Meter, steps: Sequence[Mapping[str, Any]], labelled: LabelledQuestion, known: dict[str, float]
-    ) -> list[Mapping[str, Any]]:
+    async def _judge_trials(
+        self, meter: Meter, steps: tuple[Step, ...], labelled: LabelledQuestion, known: Mapping[str, float]
+    ) -> tuple[Step, ...]:
         """The steps with a verdict for each answer on trial; one that is known is not asked for again."""
         verdicts = dict(known)
-        for answer in dict.fromkeys(step["attempt"]["answer"] for step in steps if step["attempt"]):
+        for answer in dict.fromkeys(step.attempt.answer for step in steps if step.attempt):
             if answer not in verdicts:
                 verdicts[answer] = float(await self._ask(meter, answer, labelled))
-        return [
-            {**step, "attempt": {**step["attempt"], "judge": verdicts[step["attempt"]["answer"]]}}
-            if step["attempt"]
-            else step
-            for step in steps
-        ]
+        return tuple(_with_verdict(step, verdicts) for step in steps)
 
     async def _ask(self, meter: Meter, answer: str, labelled: LabelledQuestion) -> bool:
         recorder = CallRecorder(lambda _: None, lambda *_: None)
@@ -93,6 +91,13 @@ class Judge:
             "prediction": escape(answer),
         }
         return await calls.ask("judge", "judge", fields, read_verdict)
+
+
+def _with_verdict(step: Step, verdicts: Mapping[str, float]) -> Step:
+    if step.attempt is None:
+        return step
+    scores = {**step.attempt.scores, "judge": verdicts[step.attempt.answer]}
+    return replace(step, attempt=replace(step.attempt, scores=scores))
 
 
 def read_verdict(reply: ChatReply, repairs: Repairs) -> bool:

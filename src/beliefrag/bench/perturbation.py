@@ -6,15 +6,14 @@ handed a retriever, and a controller only ever sees hits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from beliefrag.bench.counterfactuals import FalseAnswers, Falsehood, own_false_ids
 from beliefrag.bench.metrics import covers
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
 from beliefrag.retrieval.injection import InjectedRetriever, check_shares, injected_words
 from beliefrag.retrieval.protocol import Retriever
+from beliefrag.runs.episode import Episode, Injected
 from beliefrag.types import Passage
 
 __all__ = ["Injection", "Injector", "misled", "searched_passages"]
@@ -79,17 +78,15 @@ class Injector:
             seed=f"{self._injection.seed}/{labelled.id}",
         )
 
-    def noted(
-        self, record: Mapping[str, Any], retriever: InjectedRetriever, labelled: LabelledQuestion
-    ) -> dict[str, Any]:
-        """The line of an episode with what was injected into it and, where it ended, whether it was misled."""
+    def add_injected(self, episode: Episode, retriever: InjectedRetriever, labelled: LabelledQuestion) -> Episode:
+        """The episode with what was injected into it and, where it ended, whether it was misled."""
         falsehood = self.falsehood(labelled)
-        metrics = dict(record["metrics"])
+        metrics = dict(episode.metrics)
         if metrics and falsehood is not None:
-            metrics |= misled(record["answer"], labelled.gold, falsehood.answer)
+            metrics |= misled(episode.answer, labelled.gold, falsehood.answer)
             metrics["false_read"] = float(len(retriever.false_ids))
-        injected = {"noise": list(retriever.noise_ids), "counterfactual": list(retriever.false_ids)}
-        return {**record, "metrics": metrics, "injected": injected}
+        injected = Injected(tuple(retriever.noise_ids), tuple(retriever.false_ids))
+        return replace(episode, metrics=metrics, injected=injected)
 
 
 def misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:

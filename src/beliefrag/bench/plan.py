@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from beliefrag.bench.cost_hints import JUDGE, Figure, pace_of, typical
 from beliefrag.bench.setup import Setup
-from beliefrag.runs.store import Episode, EpisodeKey
+from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.types import Usage
 
 __all__ = ["Estimate", "Plan", "make_plan"]
@@ -55,7 +55,7 @@ class Plan:
         return self.left + self.done
 
 
-def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, Episode], *, at_once: int) -> Plan:
+def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at_once: int) -> Plan:
     """What is left to do.
 
     All methods of a question come one after the other, so that a run that was stopped early still has the same
@@ -68,8 +68,8 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, Episode], *, at_once: 
         at_once: How many episodes at a time.
     """
     untried: list[EpisodeKey] = []
-    failed: list[Episode] = []
-    to_judge: list[Episode] = []
+    failed: list[EpisodeSummary] = []
+    to_judge: list[EpisodeSummary] = []
     done = verdicts = 0
     for course in setup.courses.values():
         for question_id, labelled in course.questions.items():
@@ -89,16 +89,16 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, Episode], *, at_once: 
                 else:
                     done += 1
     failed.sort(key=lambda episode: episode.offset)
-    to_judge.sort(key=lambda episode: (bool(episode.judge_failed), episode.offset))
+    to_judge.sort(key=lambda episode: (bool(episode.judge_failure), episode.offset))
     to_play = (*untried, *(episode.key for episode in failed))
     estimate = _estimate(setup, to_play, verdicts, episodes.values(), at_once=at_once)
     return Plan(to_play, tuple(episode.key for episode in to_judge), done, len(failed), estimate)
 
 
 def _estimate(
-    setup: Setup, to_play: Sequence[EpisodeKey], verdicts: int, episodes: Iterable[Episode], *, at_once: int
+    setup: Setup, to_play: Sequence[EpisodeKey], verdicts: int, episodes: Iterable[EpisodeSummary], *, at_once: int
 ) -> Estimate:
-    seen: dict[str, list[Episode]] = defaultdict(list)
+    seen: dict[str, list[EpisodeSummary]] = defaultdict(list)
     for episode in episodes:
         if episode.finished:
             seen[episode.key.method].append(episode)
@@ -114,15 +114,15 @@ def _estimate(
     return Estimate(_usage(methods), _usage(judge), seconds / at_once, ahead.keys() <= seen.keys())
 
 
-def _mean(episodes: Sequence[Episode]) -> Figure:
+def _mean(episodes: Sequence[EpisodeSummary]) -> Figure:
     calls, tokens_in, tokens_out = (
-        sum(episode.usage[name] for episode in episodes) / len(episodes)
+        sum(getattr(episode.usage, name) for episode in episodes) / len(episodes)
         for name in ("calls", "tokens_in", "tokens_out")
     )
     return Figure(calls, tokens_in, tokens_out)
 
 
-def _slowness(model: str, seen: Mapping[str, Sequence[Episode]]) -> float:
+def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float:
     """How many times as long as was to be expected the episodes so far took; 1 where there are none."""
     took = sum(episode.seconds for episodes in seen.values() for episode in episodes)
     expected = sum(pace_of(model).seconds(_mean(episodes).times(len(episodes))) for episodes in seen.values())

@@ -6,19 +6,20 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from beliefrag.bench.circuit_breaker import CircuitBreaker
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.plan import Plan
-from beliefrag.bench.scoring import episode_record
+from beliefrag.bench.scoring import score_episode
 from beliefrag.bench.setup import Setup
 from beliefrag.engine import loop
 from beliefrag.events import Event
 from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever
+from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary, Verdict
 from beliefrag.runs.errors import RunError
-from beliefrag.runs.store import Episode, EpisodeKey, EpisodeLog
+from beliefrag.runs.store import EpisodeLog
 
 __all__ = ["Runner", "Tally", "Watcher", "episodes_for"]
 
@@ -35,7 +36,7 @@ def episodes_for(calls: int) -> int:
 class Watcher(Protocol):
     """Told of every episode that is on disk."""
 
-    def ended(self, episode: Episode) -> None:
+    def ended(self, episode: EpisodeSummary) -> None:
         """Takes in one episode."""
         ...
 
@@ -103,67 +104,64 @@ class Runner:
     async def _work(self, jobs: Iterator[tuple[EpisodeKey, bool]]) -> None:
         while not self._tally.stopped and (job := next(jobs, None)) is not None:
             key, only_judge = job
-            judged: dict[str, Any] | None = None
-            record = self._log.record_of(self._log.episodes[key]) if only_judge else await self._played(key)
+            verdict: Verdict | None = None
+            episode = self._log.episode(key) if only_judge else await self._play(key)
             labelled = self._setup.courses[key.dataset].questions[key.question_id]
-            if self._setup.judge is not None and Judge.is_due(record, labelled):
-                record = await self._setup.judge.judged(record, labelled)
-                judged = record["judge"]
-                if record["metrics"]["judge"] is None:
+            if self._setup.judge is not None and Judge.is_due(episode, labelled):
+                episode = await self._setup.judge.judge_episode(episode, labelled)
+                verdict = episode.verdict
+                if verdict and verdict.error:
                     self._tally.unjudged += 1
-                    self._tally.trouble = judged["error"]["message"]
-            await self._log.append(record)
-            episode = Episode.of(record)
+                    self._tally.trouble = verdict.error.message
+            await self._log.append(episode)
             if self._watcher is not None:
-                self._watcher.ended(episode)
-            self._count(episode, record)
-            self._count_judge(episode.key, judged)
+                self._watcher.ended(episode.summary())
+            self._count(episode)
+            self._count_verdict(key, verdict)
 
-    async def _played(self, key: EpisodeKey) -> dict[str, Any]:
+    async def _play(self, key: EpisodeKey) -> Episode:
         course = self._setup.courses[key.dataset]
         labelled = course.questions[key.question_id]
         harness = course.harness_for(labelled)
         stream = loop.run(labelled.question, course.methods[key.method], harness)
         async with contextlib.aclosing(stream):
             seen: list[Event] = [event async for event in stream]
-        record = episode_record(Result.of(seen), labelled, dataset=key.dataset, method=key.method, seed=key.seed)
+        episode = score_episode(Result.of(seen), labelled, key)
         if course.injector is not None and isinstance(harness.retriever, InjectedRetriever):
-            return course.injector.noted(record, harness.retriever, labelled)
-        return record
+            return course.injector.add_injected(episode, harness.retriever, labelled)
+        return episode
 
-    def _count(self, episode: Episode, record: dict[str, Any]) -> None:
-        if episode.finished:
+    def _count(self, episode: Episode) -> None:
+        error = episode.error
+        if error is None:
             self._tally.finished += 1
             self._failures.went_well()
             return
         self._tally.failed += 1
-        error = record["error"]
-        self._tally.trouble = f"{error['message']} {error['remedy']}".rstrip()
-        before = self._log.episodes.get(episode.key)
-        self._failures.failed(episode.cause, before=before.cause if before else "", replies=episode.usage["calls"])
+        self._tally.trouble = f"{error.message} {error.remedy}".rstrip()
+        before = self._log.summaries.get(episode.key)
+        self._failures.failed(error.cause, before=before.cause if before else "", replies=episode.usage.calls)
         if self._failures.hopeless and not self._patient:
             raise RunError(
-                f"The last {self._failures.length} episodes failed, the latest one so: {error['message']}",
-                remedy=f"{error['remedy']} Then give the same command again; what is done is kept.".lstrip(),
+                f"The last {self._failures.length} episodes failed, the latest one so: {error.message}",
+                remedy=f"{error.remedy} Then give the same command again; what is done is kept.".lstrip(),
             )
 
-    def _count_judge(self, key: EpisodeKey, judged: dict[str, Any] | None) -> None:
+    def _count_verdict(self, key: EpisodeKey, verdict: Verdict | None) -> None:
         # An abstention is wrong without asking: it says nothing about the judge.
-        if judged is None or not (judged["usage"]["calls"] or "error" in judged):
+        if verdict is None or not (verdict.usage.calls or verdict.error):
             return
-        if "error" not in judged:
+        if verdict.error is None:
             self._unjudged.went_well()
             return
-        before = self._log.episodes.get(key)
+        before = self._log.summaries.get(key)
         self._unjudged.failed(
-            judged["error"]["cause"],
-            before=before.judge_failed if before else "",
-            replies=judged["usage"]["calls"],
+            verdict.error.cause, before=before.judge_failure if before else "", replies=verdict.usage.calls
         )
         if self._unjudged.hopeless and not self._patient:
             raise RunError(
                 f"The judge failed on the last {self._unjudged.length} answers, the latest one so: "
-                f"{judged['error']['message']}",
+                f"{verdict.error.message}",
                 remedy="Mend it, or leave it for later with --no-judge. Then give the same command again; what is done "
                 "is kept.",
             )

@@ -175,9 +175,9 @@ def compare(
     from beliefrag.cli.output import print_notice
     from beliefrag.runs.paired import compare_methods, lacking
     from beliefrag.runs.record import RunRecord
-    from beliefrag.runs.store import read_episodes
+    from beliefrag.runs.store import read_summaries
 
-    record, episodes = RunRecord.read(run), read_episodes(run).values()
+    record, episodes = RunRecord.read(run), read_summaries(run).values()
     if words := lacking(record, episodes, first, second):
         print_notice(words)
     found = compare_methods(record, episodes, first, second, allow_unequal=allow_unequal)

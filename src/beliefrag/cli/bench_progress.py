@@ -15,7 +15,7 @@ from beliefrag.bench.plan import Plan
 from beliefrag.bench.runner import Watcher
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 from beliefrag.methods import TITLES
-from beliefrag.runs.store import Episode, EpisodeKey
+from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 
 __all__ = ["watching"]
 
@@ -34,13 +34,13 @@ class _Running:
     scored: int = 0
     tokens: int = 0
 
-    def add(self, episode: Episode) -> None:
+    def add(self, episode: EpisodeSummary) -> None:
         self.done += 1
         if not episode.finished:
             self.failed += 1
             return
         self.finished += 1
-        self.tokens += episode.usage["tokens"]
+        self.tokens += episode.usage.tokens
         if (f1 := episode.metrics.get("f1")) is not None:
             self.f1 += f1
             self.scored += 1
@@ -52,7 +52,7 @@ class _Running:
 
 
 @contextmanager
-def watching(plan: Plan, before: Iterable[Episode]) -> Iterator[Watcher]:
+def watching(plan: Plan, before: Iterable[EpisodeSummary]) -> Iterator[Watcher]:
     """Gives a watcher that shows on standard error how a run goes; standard output is left to the results.
 
     Args:
@@ -97,7 +97,7 @@ class _Bars:
             for (dataset, method), group in groups.items()
         }
 
-    def ended(self, episode: Episode) -> None:
+    def ended(self, episode: EpisodeSummary) -> None:
         place = _place(episode.key)
         group = self._groups[place]
         group.add(episode)
@@ -117,7 +117,7 @@ class _Lines:
         self._done = 0
         self._began = self._told = time.monotonic()
 
-    def ended(self, episode: Episode) -> None:
+    def ended(self, episode: EpisodeSummary) -> None:
         place = _place(episode.key)
         group = self._groups[place]
         group.add(episode)

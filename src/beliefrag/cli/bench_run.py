@@ -23,7 +23,7 @@ from beliefrag.cli.output import print_notice, show_status
 from beliefrag.methods import CALIBRATED, STATE_COLLECTORS, TITLES
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RUN_FILE, RunRecord, merged
-from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes
+from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_summaries
 from beliefrag.settings import Settings
 from beliefrag.types import Usage
 
@@ -70,7 +70,7 @@ def prepare(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | No
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
     at_once = at_once or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
-    plan = make_plan(setup, read_episodes(out), at_once=at_once)
+    plan = make_plan(setup, read_summaries(out), at_once=at_once)
     # Checked before anything is told, asked or written.
     record = _gone_on(before, setup.record, plan)
     return Prepared(setup, wanted, out, record, plan, at_once)
@@ -80,13 +80,13 @@ def carry_out(prepared: Prepared) -> int:
     """Plays what is left of a run, says how it went, and gives the exit code. The models are let go of."""
     setup, wanted, out, at_once = prepared.setup, prepared.wanted, prepared.out, prepared.at_once
     with EpisodeLog(out, synced=not wanted.replay) as log:
-        plan = make_plan(setup, log.episodes, at_once=at_once)
+        plan = make_plan(setup, log.summaries, at_once=at_once)
         # While somebody was asked, another process may have begun this run or let it grow.
         before = _earlier(out)
         record = _gone_on(before, setup.record, plan)
         if record != before:
             record.write(out)
-        with watching(plan, log.episodes.values()) as watcher:
+        with watching(plan, log.summaries.values()) as watcher:
             tally = asyncio.run(_play(setup, log, plan, at_once=at_once, watcher=watcher, patient=wanted.replay))
     return _told(tally, plan, setup, wanted)
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.statistics import Estimate, average_seeds, mean_estimate, mean_over_datasets
-from beliefrag.runs.store import Episode
 
 __all__ = ["MEAN", "MEASURES", "Cell", "cell_of", "mean_of", "values_of"]
 
@@ -34,6 +34,8 @@ MEASURES: Mapping[str, str] = {
     "seconds": "seconds",
 }
 """What is averaged, and its heading."""
+_COSTS = frozenset({"calls", "tokens", "tokens_in", "tokens_out"})
+"""The measures that are read from an episode's usage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +71,32 @@ class Cell:
         return bool(self.missing or self.failed or (measure == "judge" and self.unjudged))
 
 
-def values_of(episodes: Iterable[Episode], measure: str) -> dict[str, float]:
+def values_of(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str, float]:
     """One value per question for a measure, seeds averaged; failed episodes and those without it left out."""
     found = ((episode, _value(episode, measure)) for episode in episodes if episode.finished)
     return average_seeds((e.key.question_id, e.key.seed, value) for e, value in found if value is not None)
 
 
-def _value(episode: Episode, measure: str) -> float | None:
+def _value(episode: EpisodeSummary, measure: str) -> float | None:
     if measure == "seconds":
         return episode.seconds
-    value = episode.usage[measure] if measure in episode.usage else episode.metrics.get(measure)
+    value = getattr(episode.usage, measure) if measure in _COSTS else episode.metrics.get(measure)
     return None if value is None else float(value)
 
 
-def _tokens_beside_f1(episodes: Sequence[Episode]) -> dict[str, float]:
+def _tokens_beside_f1(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
     tokens = values_of(episodes, "tokens")
     return {question_id: tokens[question_id] for question_id in values_of(episodes, "f1")}
 
 
-def cell_of(run: RunRecord, dataset: str, method: str, episodes: Sequence[Episode]) -> Cell:
+def cell_of(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
     """The numbers of one method on one dataset, from its episodes."""
     finished = [episode for episode in episodes if episode.finished]
     measures = {name: values_of(finished, name) for name in MEASURES}
     beside = _tokens_beside_f1(finished)
     purposes: Counter[str] = Counter()
     for episode in finished:
-        purposes.update({p: part["calls"] for p, part in episode.usage.get("by_purpose", {}).items()})
+        purposes.update({purpose: part.calls for purpose, part in episode.usage.by_purpose.items()})
     return Cell(
         dataset=dataset,
         method=method,
@@ -105,18 +107,18 @@ def cell_of(run: RunRecord, dataset: str, method: str, episodes: Sequence[Episod
         measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
         tokens_beside_f1=mean_estimate(beside) if beside else None,
         calls_by_purpose={purpose: count / len(finished) for purpose, count in sorted(purposes.items())},
-        judge_tokens=sum(episode.judge["usage"]["tokens"] for episode in finished if episode.judge),
+        judge_tokens=sum(episode.verdict.usage.tokens for episode in finished if episode.verdict),
         unjudged=sum(_is_unjudged(episode) for episode in finished) if run.judge else 0,
         rests_on={name: (dataset,) for name, values in measures.items() if values},
     )
 
 
-def _is_unjudged(episode: Episode) -> bool:
+def _is_unjudged(episode: EpisodeSummary) -> bool:
     # An answer that is a set of rows has neither F1 nor a verdict.
     return episode.metrics.get("f1") is not None and episode.metrics.get("judge") is None
 
 
-def mean_of(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[Episode]]) -> Cell:
+def mean_of(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
     """One method over all datasets.
 
     Where it finished nothing on one of them there is no mean: it would be over fewer datasets than the others'.

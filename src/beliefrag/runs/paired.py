@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from beliefrag.methods import METHODS, TITLES
 from beliefrag.runs.cells import values_of
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.runs.errors import RunError, UnequalQuestions
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.statistics import PairedComparison, compare
-from beliefrag.runs.store import Episode
 
 __all__ = ["DatasetComparison", "compare_methods", "lacking"]
 
@@ -26,7 +26,7 @@ class DatasetComparison:
 
 
 def compare_methods(
-    run: RunRecord, episodes: Collection[Episode], first: str, second: str, *, allow_unequal: bool = False
+    run: RunRecord, episodes: Collection[EpisodeSummary], first: str, second: str, *, allow_unequal: bool = False
 ) -> list[DatasetComparison]:
     """The paired differences, first minus second, for each dataset of a run.
 
@@ -70,7 +70,7 @@ def compare_methods(
     return found
 
 
-def lacking(run: RunRecord, episodes: Collection[Episode], *methods: str) -> str:
+def lacking(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str) -> str:
     """What a reader of these methods' numbers must know first; empty where all that was asked for has finished."""
     methods = tuple(method for method in dict.fromkeys(methods) if method in run.methods)
     asked = {(dataset, each) for dataset, record in run.datasets.items() for each in record.question_ids}
@@ -82,5 +82,5 @@ def lacking(run: RunRecord, episodes: Collection[Episode], *methods: str) -> str
     return f"INCOMPLETE: of {total:,} episodes of {names} {total - len(own):,} are missing and {failed:,} failed."
 
 
-def _measures(episodes: list[Episode], quality: str) -> Mapping[str, Mapping[str, float]]:
+def _measures(episodes: list[EpisodeSummary], quality: str) -> Mapping[str, Mapping[str, float]]:
     return {name: values_of(episodes, name) for name in (quality, "tokens")}

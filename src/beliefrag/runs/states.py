@@ -1,6 +1,6 @@
 """The states of recorded episodes: what was measured, what an answer there would have been, and whether it was right.
 
-They are read from the lines of `episodes.jsonl`. A survey has an answer at every state; a BeliefRAG episode has one
+They are made from the steps of `Episode`s. A survey has an answer at every state; a BeliefRAG episode has one
 wherever its verifier drafted it from the same passages.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.policy import Spent, correction_fits
 from beliefrag.runs.compatibility import budget_of
+from beliefrag.runs.episode import Episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.samples import Partition, partition
-from beliefrag.runs.store import NOT_AN_EPISODE, no_episode, read_lines
-from beliefrag.runs.validate import amount, share
+from beliefrag.runs.store import read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
 __all__ = ["LABELS", "Label", "State", "Trajectory", "read_trajectories", "trajectory_of"]
@@ -92,80 +92,55 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
     run = RunRecord.read(folder)
     budget = budget_of(run)
     latest = {
-        line.episode.key: line
+        line.summary.key: line
         for line in read_lines(folder)
-        if line.episode.finished and (not methods or line.episode.key.method in methods)
+        if line.summary.finished and (not methods or line.summary.key.method in methods)
     }
-    found = []
-    for line in latest.values():
-        try:
-            found.append(trajectory_of(line.record, budget))
-        except NOT_AN_EPISODE as error:
-            raise no_episode(folder, line.number, error) from None
+    found = (trajectory_of(line.episode(), budget) for line in latest.values())
     return run, [trajectory for trajectory in found if trajectory.states]
 
 
-def trajectory_of(record: Mapping[str, Any], budget: Budget) -> Trajectory:
-    """The trajectory of one line of `episodes.jsonl`. It has no states where the method measures nothing.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: A step is not one, or a number is out of its range.
-    """
-    return Trajectory(record["dataset"], record["method"], record["question_id"], tuple(_states(record, budget)))
+def trajectory_of(episode: Episode, budget: Budget) -> Trajectory:
+    """The states of one episode. There are none where the method measures nothing."""
+    key = episode.key
+    return Trajectory(key.dataset, key.method, key.question_id, tuple(_states(episode, budget)))
 
 
-def _states(record: Mapping[str, Any], budget: Budget) -> Iterator[State]:
-    surveyed = record["method"] in STATE_COLLECTORS
+def _states(episode: Episode, budget: Budget) -> Iterator[State]:
+    surveyed = episode.key.method in STATE_COLLECTORS
     rounds = 0
     nothing_missing = False
     actions: tuple[Action, ...] = ()
-    evidence: list[str] = []
-    for step in record["steps"]:
-        if step["diagnostics"] is None or step["belief"] is None:
+    evidence: tuple[str, ...] = ()
+    for step in episode.steps:
+        if step.diagnostics is None or step.belief is None:
             return
-        attempt = step.get("attempt") or {}
-        action = Action(step["action"])
-        tokens = int(amount("tokens", step["tokens"]))
+        attempt = step.attempt
         yield State(
-            step=step["step"],
-            diagnostics=Diagnostics(**_shares("diagnostics", step["diagnostics"])),
-            belief=Belief(**_shares("belief", step["belief"])),
+            step=step.number,
+            diagnostics=step.diagnostics,
+            belief=step.belief,
             rounds=rounds,
             retained=len(evidence),
-            flagged=len(set(evidence).intersection(step.get("flagged", ()))),
+            flagged=len(set(evidence).intersection(step.flagged)),
             actions=actions,
-            legal=tuple(Action(legal) for legal in step["legal"]),
-            correction_fits=correction_fits(budget, Spent(rounds, len(actions), tokens)) and not nothing_missing,
+            legal=step.legal,
+            correction_fits=correction_fits(budget, Spent(rounds, len(actions), step.tokens)) and not nothing_missing,
             nothing_missing=nothing_missing,
-            tokens=tokens,
-            action=action,
-            reason=step["reason"],
-            answer=_text(attempt.get("answer")),
-            answer_tokens=int(amount("attempt.tokens", attempt.get("tokens", 0))),
-            scores=_shares("attempt", {name: attempt[name] for name in LABELS if attempt.get(name) is not None}),
-            branch=step.get("branch", ""),
+            tokens=step.tokens,
+            action=step.action,
+            reason=step.reason,
+            answer=attempt.answer if attempt else None,
+            answer_tokens=attempt.tokens if attempt else 0,
+            scores=attempt.scores if attempt else {},
+            branch=step.branch,
             # A survey goes on whatever its state: it writes down a number that stands for nothing.
-            answerability=None if surveyed else _told(step, "answerability"),
-            retrieval_value=None if surveyed else _told(step, "retrieval_value"),
+            answerability=None if surveyed else step.answerability,
+            retrieval_value=None if surveyed else step.retrieval_value,
         )
-        if action is Action.RETRIEVE:
-            searched = step["query"] is not None or step["query_is_the_question"]
+        if step.action is Action.RETRIEVE:
+            searched = step.search is not None and step.search.was_made
             rounds += searched
             nothing_missing = not searched
-        actions = (*actions, action)
-        evidence = step["evidence"]
-
-
-def _shares(where: str, values: Mapping[str, Any]) -> dict[str, float]:
-    return {name: share(f"{where}.{name}", value) for name, value in values.items()}
-
-
-def _text(answer: Any) -> str | None:
-    if answer is not None and not isinstance(answer, str):
-        raise TypeError(f"attempt.answer is {answer!r:.40}, not text")
-    return answer
-
-
-def _told(step: Mapping[str, Any], name: str) -> float | None:
-    value = step.get(name)
-    return None if value is None else share(name, value)
+        actions = (*actions, step.action)
+        evidence = step.evidence

@@ -13,30 +13,36 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from beliefrag.errors import ModelError
 from beliefrag.models.weights.lock import exclusive
+from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
+from beliefrag.runs.episode_format import (
+    DAMAGED_LINE,
+    decode_line,
+    describe_damage,
+    episode_line,
+    episode_record,
+    read_episode,
+    read_summary,
+)
 from beliefrag.runs.errors import RunError
-from beliefrag.runs.validate import check_episode, why
 
 __all__ = [
     "EPISODES_FILE",
     "LOCK_FILE",
-    "NOT_AN_EPISODE",
-    "Episode",
-    "EpisodeKey",
+    "EpisodeLine",
     "EpisodeLog",
-    "Line",
     "comparable",
-    "episode_line",
-    "no_episode",
+    "damaged_line",
+    "read_episode_at",
     "read_episodes",
     "read_lines",
-    "read_records",
+    "read_summaries",
 ]
 
 EPISODES_FILE = "episodes.jsonl"
@@ -46,84 +52,26 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _BLOCK = 1 << 16
 
 
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
-"""Python reads NaN and Infinity, which no run writes and no mean survives."""
-
-
-class EpisodeKey(NamedTuple):
-    """Which episode it is."""
-
-    dataset: str
-    method: str
-    question_id: str
-    seed: int
-
-
 @dataclass(frozen=True, slots=True)
-class Episode:
-    """The numbers of one episode, without its trace: small enough to hold all of a run's in memory."""
+class EpisodeLine:
+    """One line of a run's file: its numbers, and the whole episode for whoever asks for it."""
 
-    key: EpisodeKey
-    outcome: str
-    metrics: Mapping[str, float | None]
-    usage: Mapping[str, Any]
-    judge: Mapping[str, Any] | None
-    """Verdict and cost of the judge; None where nobody judged."""
-    seconds: float
-    """How long the model took for its replies when they were made."""
-    cause: str
-    """Why it failed; empty if it did not."""
-    offset: int
-    """Where its line begins in the file."""
-    message: str = ""
-    """What was said of its failure, in full."""
+    folder: Path
+    number: int
+    """Counted from 1."""
+    summary: EpisodeSummary
+    _record: Mapping[str, Any] = field(repr=False)
 
-    @property
-    def finished(self) -> bool:
-        """Whether it ended with an answer or an abstention. A failed one is tried again."""
-        return self.outcome != "failed"
-
-    @property
-    def judge_failed(self) -> str:
-        """Why the judge failed on it; empty where it did not, or was not asked."""
-        error = self.judge.get("error") if self.judge else None
-        return str(error.get("cause", "")) if isinstance(error, Mapping) else ""
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any], offset: int = 0) -> Episode:
-        """The numbers of one line.
+    def episode(self) -> Episode:
+        """The whole episode.
 
         Raises:
-            ValueError, KeyError, TypeError, AttributeError: The line is no episode; `NOT_AN_EPISODE` names them all.
+            RunError: A step or a reply of it is damaged.
         """
-        check_episode(record)
-        return cls(
-            key=EpisodeKey(record["dataset"], record["method"], record["question_id"], record["seed"]),
-            outcome=record["outcome"],
-            metrics=record["metrics"],
-            usage=record["usage"],
-            judge=record["judge"],
-            seconds=record["timing"]["model_seconds"],
-            cause=record["error"]["cause"] if record.get("error") else "",
-            offset=offset,
-            message=str(record["error"].get("message", "")) if record.get("error") else "",
-        )
-
-
-class Line(NamedTuple):
-    """One whole line of a run's file, and where it stands."""
-
-    number: int
-    record: dict[str, Any]
-    episode: Episode
-
-
-NOT_AN_EPISODE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What reading a damaged line can raise, whatever the damage."""
+        try:
+            return read_episode(self._record)
+        except DAMAGED_LINE as error:
+            raise damaged_line(self.folder, f"Line {self.number:,}", error) from None
 
 
 class EpisodeLog:
@@ -152,7 +100,7 @@ class EpisodeLog:
                 held.callback(os.close, self._file)
                 self._drop_torn_line()
                 # As it was when the file was opened: it does not grow with the run, so that memory stays flat.
-                self.episodes = read_episodes(folder)
+                self.summaries = read_summaries(folder)
                 self._held = held.pop_all()
         except OSError as error:
             raise RunError(
@@ -163,28 +111,29 @@ class EpisodeLog:
                 f"The run {folder} cannot be opened: {error.message}", remedy="One process at a time can run it."
             ) from None
 
-    async def append(self, record: Mapping[str, Any]) -> None:
-        """Puts one line on disk. Lines that come while the disk is busy go together with the next one.
+    async def append(self, episode: Episode) -> None:
+        """Puts one episode on disk. Lines that come while the disk is busy go together with the next one.
 
         Raises:
             RunError: It cannot be written.
         """
         if not self._synced:
-            self._write(episode_line(record))
+            self._write(episode_line(episode))
             return
-        self._pending.append(episode_line(record))
+        self._pending.append(episode_line(episode))
         async with self._turn:
             if lines := self._pending:
                 self._pending = []
                 # Shielded: what was paid for is written, also when the run is being cancelled.
                 await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines), sync=True))
 
-    def record_of(self, episode: Episode) -> dict[str, Any]:
-        """The whole line of an episode that was there when the file was opened."""
-        with self.path.open("rb") as file:
-            file.seek(episode.offset)
-            record: dict[str, Any] = json.loads(file.readline())
-            return record
+    def episode(self, key: EpisodeKey) -> Episode:
+        """The whole of an episode that was there when the file was opened.
+
+        Raises:
+            RunError: Its line is damaged.
+        """
+        return read_episode_at(self.path.parent, self.summaries[key].offset)
 
     def close(self) -> None:
         """Closes the file and lets another process run the run. What still waits for the disk is written first."""
@@ -234,26 +183,27 @@ class EpisodeLog:
             os.ftruncate(self._file, keep)
 
 
-def read_episodes(folder: Path) -> dict[EpisodeKey, Episode]:
-    """The latest line of each episode of a run.
+def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
+    """The numbers of each episode of a run. Of several lines for one episode the last one counts.
 
     Raises:
-        RunError: A line other than a torn last one cannot be read.
+        RunError: A line other than a torn last one is no episode.
     """
-    return {line.episode.key: line.episode for line in read_lines(folder)}
+    return {line.summary.key: line.summary for line in read_lines(folder)}
 
 
-def read_records(folder: Path) -> Iterator[dict[str, Any]]:
-    """The whole lines of a run, one after the other: of several for one episode the last one counts.
+def read_episodes(folder: Path) -> Iterator[Episode]:
+    """The whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
 
     Raises:
-        RunError: A line other than a torn last one cannot be read.
+        RunError: A line other than a torn last one is no episode.
     """
-    return (line.record for line in read_lines(folder))
+    for summary in read_summaries(folder).values():
+        yield read_episode_at(folder, summary.offset)
 
 
-def read_lines(folder: Path) -> Iterator[Line]:
-    """The whole lines of a run with their numbers, for whoever reads more of them than the numbers of an episode.
+def read_lines(folder: Path) -> Iterator[EpisodeLine]:
+    """Every line of a run in the order of the file, also those that a later line replaces.
 
     Raises:
         RunError: A line other than a torn last one is no episode.
@@ -266,31 +216,45 @@ def read_lines(folder: Path) -> Iterator[Line]:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
                 try:
-                    record = _DECODER.decode(line.decode())
-                    episode = Episode.of(record, offset)
-                except NOT_AN_EPISODE as error:
-                    raise no_episode(folder, number, error) from None
-                yield Line(number, record, episode)
+                    record = decode_line(line)
+                    summary = read_summary(record, offset)
+                except DAMAGED_LINE as error:
+                    raise damaged_line(folder, f"Line {number:,}", error) from None
+                yield EpisodeLine(folder, number, summary, record)
             offset += len(line)
 
 
-def no_episode(folder: Path, number: int, error: Exception) -> RunError:
-    """What to say of a line that is none."""
+def read_episode_at(folder: Path, offset: int) -> Episode:
+    """The whole episode whose line begins at this byte of the file.
+
+    Raises:
+        RunError: The file cannot be read, or no episode begins there.
+    """
+    try:
+        with (folder / EPISODES_FILE).open("rb") as file:
+            file.seek(offset)
+            return read_episode(decode_line(file.readline()))
+    except OSError as error:
+        raise RunError(f"{folder / EPISODES_FILE} cannot be read: {error.strerror}.") from error
+    except DAMAGED_LINE as error:
+        raise damaged_line(folder, f"The line at byte {offset:,}", error) from None
+
+
+def damaged_line(folder: Path, which: str, error: Exception) -> RunError:
+    """The error for a line of a run that is no episode.
+
+    Args:
+        folder: The run's.
+        which: The line, at the beginning of a sentence.
+        error: What reading it raised: one of `DAMAGED_LINE`.
+    """
     return RunError(
-        f"Line {number} of {folder / EPISODES_FILE} is no episode: {why(error)}.",
+        f"{which} of {folder / EPISODES_FILE} is no episode: {describe_damage(error)}.",
         remedy="Delete that line, and give the command of the run again to make up for it.",
     )
 
 
 def comparable(folder: Path) -> list[str]:
     """The latest line of each episode without its timings, in a fixed order: equal for equal runs."""
-    latest: dict[EpisodeKey, str] = {}
-    for line in read_lines(folder):
-        plain = {name: value for name, value in line.record.items() if name != "timing"}
-        latest[line.episode.key] = json.dumps(plain)
-    return [latest[key] for key in sorted(latest)]
-
-
-def episode_line(record: Mapping[str, Any]) -> bytes:
-    """A record on one line, in ASCII: no text in it can break the line or act on a terminal."""
-    return json.dumps(record, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+    found = sorted(read_episodes(folder), key=lambda episode: episode.key)
+    return [json.dumps({**episode_record(episode), "timing": None}) for episode in found]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from beliefrag.methods import METHODS, TITLES
 from beliefrag.runs.cells import MEAN, Cell, cell_of, mean_of
+from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.store import Episode, EpisodeKey, read_episodes
+from beliefrag.runs.store import read_summaries
 from beliefrag.types import Usage
 
 __all__ = ["Failures", "Summary", "summarise", "summary_of"]
@@ -114,13 +115,13 @@ def summarise(folder: Path) -> Summary:
             f"{folder} holds recorded states, and no method to report on.",
             remedy="Use them with 'beliefrag calibrate fit' or 'beliefrag tune'.",
         )
-    return summary_of(run, read_episodes(folder))
+    return summary_of(run, read_summaries(folder))
 
 
-def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, Episode]) -> Summary:
+def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) -> Summary:
     """The numbers of a run from its record and its episodes, wherever these were read from."""
     methods = [method for method in METHODS if method in run.methods]
-    found: dict[tuple[str, str], list[Episode]] = defaultdict(list)
+    found: dict[tuple[str, str], list[EpisodeSummary]] = defaultdict(list)
     asked = {
         EpisodeKey(dataset, method, question_id, run.seed)
         for dataset, record in run.datasets.items()
@@ -144,20 +145,20 @@ def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, Episode]) -> Summar
         failed=sum(cell.failed for cell in cells),
         unjudged=sum(cell.unjudged for cell in cells),
         spent=_total(episode.usage for episode in finished),
-        judge_spent=_total(episode.judge["usage"] for episode in finished if episode.judge),
+        judge_spent=_total(episode.verdict.usage for episode in finished if episode.verdict),
     )
 
 
-def _total(usages: Iterable[Mapping[str, int]]) -> Usage:
+def _total(usages: Iterable[Usage]) -> Usage:
     calls = tokens_in = tokens_out = 0
     for usage in usages:
-        calls += usage["calls"]
-        tokens_in += usage["tokens_in"]
-        tokens_out += usage["tokens_out"]
+        calls += usage.calls
+        tokens_in += usage.tokens_in
+        tokens_out += usage.tokens_out
     return Usage(calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
 
 
-def _failures(found: Mapping[tuple[str, str], Sequence[Episode]]) -> Iterator[Failures]:
+def _failures(found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Iterator[Failures]:
     failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for (dataset, method), episodes in found.items():
         for episode in episodes:

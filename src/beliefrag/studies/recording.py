@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.runs.cells import values_of
+from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Trajectory, read_trajectories
-from beliefrag.runs.store import Episode, EpisodeKey, read_episodes
+from beliefrag.runs.store import read_summaries
 from beliefrag.studies.kinds import Kind
 
 __all__ = ["Recording"]
@@ -19,7 +20,7 @@ class Recording:
     """The part of a run that a study may look at: what was asked for, of datasets of the kind that it is about."""
 
     run: RunRecord
-    episodes: tuple[Episode, ...]
+    episodes: tuple[EpisodeSummary, ...]
     """Finished and failed ones, in an order that no file decides."""
     trajectories: tuple[Trajectory, ...]
     """The states of those episodes that measured any."""
@@ -46,7 +47,7 @@ class Recording:
         places = {(key.dataset, key.method, key.question_id) for key in asked}
         return cls(
             run=run,
-            episodes=tuple(e for key, e in sorted(read_episodes(folder).items()) if key in asked),
+            episodes=tuple(e for key, e in sorted(read_summaries(folder).items()) if key in asked),
             trajectories=tuple(
                 sorted(
                     (t for t in trajectories if (t.dataset, t.method, t.question_id) in places),
@@ -61,7 +62,7 @@ class Recording:
         present = {episode.key.dataset for episode in self.episodes}
         return tuple(name for name in self.run.datasets if name in present)
 
-    def of(self, method: str, dataset: str | None = None) -> list[Episode]:
+    def of(self, method: str, dataset: str | None = None) -> list[EpisodeSummary]:
         """The episodes of one method, on one dataset or on all."""
         return [e for e in self.episodes if e.key.method == method and dataset in (None, e.key.dataset)]
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.store import episode_line, read_episodes
+from beliefrag.runs.store import read_summaries
 from beliefrag.runs.summary import summarise, summary_of
 from beliefrag.web.view.index import RunIndex
 from tests.support.bench_runs import records
@@ -30,13 +31,17 @@ def ids(index: RunIndex) -> list[tuple[int, str]]:
 
 def append(folder: Path, *changed: dict[str, Any]) -> None:
     with (folder / "episodes.jsonl").open("ab") as file:
-        file.write(b"".join(episode_line(record) for record in changed))
+        file.write(b"".join(episode_line(read_episode(record)) for record in changed))
+
+
+def _changed(line: bytes, **changes: Any) -> bytes:
+    return episode_line(read_episode(json.loads(line) | changes))
 
 
 def test_the_index_holds_what_a_report_reads_from_the_file(folder: Path, tmp_path: Path) -> None:
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
-    assert index.episodes() == read_episodes(folder)
+    assert index.episodes() == read_summaries(folder)
     assert summary_of(RunRecord.read(folder), index.episodes()) == summarise(folder)
 
 
@@ -78,7 +83,7 @@ def test_a_line_that_is_being_written_waits_for_its_end(folder: Path, tmp_path: 
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
     count = len(ids(index))
-    line = episode_line(records(folder)[0] | {"question_id": "slow"})
+    line = episode_line(read_episode(records(folder)[0] | {"question_id": "slow"}))
     with (folder / "episodes.jsonl").open("ab") as file:
         file.write(line[:100])
         file.flush()
@@ -96,12 +101,12 @@ def test_a_file_that_is_another_one_is_read_anew(folder: Path, tmp_path: Path, h
     lines = (folder / "episodes.jsonl").read_bytes().splitlines(keepends=True)
     changed = {
         "shorter": lines[:3],
-        "another beginning": [episode_line(json.loads(lines[0]) | {"answer": "!" * len(lines[0])}), *lines],
-        "another last line": [*lines[:-1], episode_line(json.loads(lines[-1]) | {"answer": "?" * 3000})],
+        "another beginning": [_changed(lines[0], answer="!" * len(lines[0])), *lines],
+        "another last line": [*lines[:-1], _changed(lines[-1], answer="?" * 3000)],
     }[how]
     (folder / "episodes.jsonl").write_bytes(b"".join(changed))
     index.refresh()
-    assert index.episodes() == read_episodes(folder)
+    assert index.episodes() == read_summaries(folder)
 
 
 def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.runs.statistics import compare, mean_estimate
-from beliefrag.runs.store import Episode
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.result import Number
 from beliefrag.studies.robustness.runs import (
@@ -172,11 +172,11 @@ def misled_by(recording: Recording) -> Misled:
     return Misled({method: _ends([own[key] for key in shared]) for method, own in told.items()}, len(shared), left_out)
 
 
-def _was_told(episode: Episode) -> bool:
+def _was_told(episode: EpisodeSummary) -> bool:
     return episode.finished and episode.metrics.get("follows_false") is not None
 
 
-def _ends(episodes: Sequence[Episode]) -> dict[str, dict[str, float]]:
+def _ends(episodes: Sequence[EpisodeSummary]) -> dict[str, dict[str, float]]:
     return {
         "follows_false": {_question(e): float(e.metrics["follows_false"] or 0.0) for e in episodes},
         "recovers_true": {_question(e): float(e.metrics["recovers_true"] or 0.0) for e in episodes},
@@ -186,5 +186,5 @@ def _ends(episodes: Sequence[Episode]) -> dict[str, dict[str, float]]:
     }
 
 
-def _question(episode: Episode) -> str:
+def _question(episode: EpisodeSummary) -> str:
     return f"{episode.key.dataset}/{episode.key.question_id}"

@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from beliefrag.paths import cache_dir
-from beliefrag.runs.store import EPISODES_FILE, Episode, EpisodeKey
+from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.runs.episode_format import read_summary
+from beliefrag.runs.store import EPISODES_FILE
 from beliefrag.web.view.errors import ViewError
 from beliefrag.web.view.lines import read_line
 from beliefrag.web.view.rows import UPSERT, episode_row
 
 __all__ = ["RunIndex"]
 
-_VERSION = 4
+_VERSION = 5
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
 _SCHEMA = """
@@ -105,18 +107,11 @@ class RunIndex:
         with self._lock:
             return self._db.execute(query, tuple(values)).fetchall()
 
-    def episodes(self) -> dict[EpisodeKey, Episode]:
+    def episodes(self) -> dict[EpisodeKey, EpisodeSummary]:
         """The numbers of all episodes, as a report wants them."""
-        found = {}
-        for row in self.rows(
-            "SELECT dataset, method, question_id, seed, outcome, seconds, cause, offset, numbers FROM episodes"
-        ):
-            key = EpisodeKey(row["dataset"], row["method"], row["question_id"], row["seed"])
-            metrics, usage, judge, message = json.loads(row["numbers"])
-            found[key] = Episode(
-                key, row["outcome"], metrics, usage, judge, row["seconds"], row["cause"], row["offset"], message
-            )
-        return found
+        rows = self.rows("SELECT offset, numbers FROM episodes")
+        summaries = (read_summary(json.loads(row["numbers"]), row["offset"]) for row in rows)
+        return {summary.key: summary for summary in summaries}
 
     def record(self, number: int) -> dict[str, Any] | None:
         """The whole line of an episode, read from the file; None where there is no such number."""

@@ -20,11 +20,13 @@ from pydantic import ValidationError
 from beliefrag import events
 from beliefrag.bench.perturbation import Injection
 from beliefrag.bench.questions import LabelledQuestion
-from beliefrag.bench.scoring import episode_record
+from beliefrag.bench.scoring import score_episode
 from beliefrag.bench.setup import DatasetSetup, RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
 from beliefrag.result import Result
+from beliefrag.runs.episode import EpisodeKey
+from beliefrag.runs.episode_format import episode_record
 from beliefrag.runs.record import RunRecord, merged
 from beliefrag.settings import Settings
 from beliefrag.web.view.errors import NotHere
@@ -71,9 +73,8 @@ class Replayer:
             seen = asyncio.run(_played(course, record["method"], labelled))
         except BeliefRAGError as error:
             raise NotHere(f"The episode cannot be played again: {error.message}", remedy=error.remedy) from error
-        played = episode_record(
-            Result.of(seen), labelled, dataset=record["dataset"], method=record["method"], seed=record["seed"]
-        )
+        key = EpisodeKey(record["dataset"], record["method"], record["question_id"], record["seed"])
+        played = episode_record(score_episode(Result.of(seen), labelled, key))
         again = mended(json.loads(json.dumps(played)))
         if missed := (again.get("error") or {}).get("message", "") if again["outcome"] != record["outcome"] else "":
             raise NotHere(

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.runs.episode_format import read_summary, summary_record
 from beliefrag.runs.errors import RunError
-from beliefrag.runs.store import Episode
 from beliefrag.web.view.lines import read_line
 
 __all__ = ["UPSERT", "episode_row"]
@@ -46,7 +47,7 @@ def episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
     """
     try:
         record = read_line(line)
-        episode = Episode.of(record, offset)
+        episode = read_summary(record, offset)
         answer, error = record["answer"], (record.get("error") or {}).get("message", "")
         actions = " ".join(step["action"] for step in record["steps"])
         words = f"{episode.key.question_id}\n{answer or ''}\n{episode.cause}\n{error}".casefold()
@@ -57,15 +58,15 @@ def episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
             answer,
             episode.metrics.get("f1"),
             record["answerability"],
-            episode.usage["tokens"],
-            episode.usage["calls"],
-            episode.usage["searches"],
+            episode.usage.tokens,
+            episode.usage.calls,
+            episode.usage.searches,
             episode.seconds,
             actions,
             episode.cause,
             words,
             offset,
-            json.dumps([episode.metrics, episode.usage, episode.judge, episode.message], separators=(",", ":")),
+            json.dumps(summary_record(episode), separators=(",", ":")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise RunError(
@@ -74,7 +75,7 @@ def episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
         ) from None
 
 
-def _correctness(episode: Episode) -> str:
+def _correctness(episode: EpisodeSummary) -> str:
     """The judge's word where there is one, otherwise F1: all of it, some of it or none."""
     judged, f1 = episode.metrics.get("judge"), episode.metrics.get("f1")
     if judged is not None:
