@@ -141,7 +141,7 @@ def test_a_report_has_the_rates_and_says_what_was_injected(tmp_path: Path) -> No
     followed, recovered = cell.measures["follows_false"], cell.measures["recovers_true"]
     assert followed is not None
     assert recovered is not None
-    assert (followed.mean, recovered.mean) == (0.5, 0.5)
+    assert (followed.value, recovered.value) == (0.5, 0.5)
     assert "40 % counterfactual passages, drawn by seed 0" in dict(provenance(summary))["retriever"]
 
 

@@ -15,7 +15,6 @@ from beliefrag.calibration.evaluation import answerabilities
 from beliefrag.calibration.examples import Example, Examples, answerable_states, flips
 from beliefrag.calibration.fit import contaminated, fit_artifact
 from beliefrag.calibration.fits import LogisticFit, PlattFit
-from beliefrag.calibration.resampling import resampled_weights
 from beliefrag.calibration.value_fit import fit_value
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import FittedValue, PlattAnswerability
@@ -209,7 +208,7 @@ def test_a_question_counts_once_however_many_states_it_has(tmp_path: Path) -> No
     fewer = Examples(e for e in states.each if e.question != first or e.state.step == 1)
     for examples in (states, fewer):
         assert examples.weights.sum() == pytest.approx(10)
-    block = next(resampled_weights(fewer, 200))
+    block = next(fewer.resampled_weights(200))
     assert block.sum(axis=1) == pytest.approx(np.full(200, 10.0))
     # All states of a question are drawn together.
     second = [place for place, question in enumerate(fewer.questions) if question == states.questions[-1]]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from beliefrag.runs.statistics import compare_over_datasets
 from beliefrag.studies import Recording, Result, StudyOptions
 from beliefrag.studies.frontier import FRONTIER
-from beliefrag.studies.frontier.pareto import on_front, share_on_front
 from tests.support.studied import episode, recording
 
 
@@ -28,36 +26,6 @@ def compared(questions: int = 30) -> Recording:
             for k in range(questions)
         ]
     )
-
-
-def test_the_front_of_hand_made_points() -> None:
-    cost = np.array([1.0, 2.0, 3.0, 3.0, 4.0])
-    quality = np.array([0.2, 0.5, 0.4, 0.6, 0.6])
-    assert on_front(cost, quality).tolist() == [True, True, False, True, False]
-
-
-def test_points_that_are_alike_are_all_on_the_front() -> None:
-    assert on_front(np.array([1.0, 1.0]), np.array([0.5, 0.5])).tolist() == [True, True]
-
-
-def test_the_front_of_each_resample_is_its_own() -> None:
-    cost = np.array([[1.0, 2.0], [2.0, 1.0]])
-    quality = np.array([[0.5, 0.4], [0.5, 0.4]])
-    assert on_front(cost, quality).tolist() == [[True, False], [True, True]]
-
-
-def test_a_method_that_always_wins_is_always_on_the_front_and_one_that_always_loses_never() -> None:
-    cost = np.tile([1.0, 2.0], (20, 1))
-    quality = np.tile([0.9, 0.1], (20, 1))
-    assert share_on_front({"d": (cost, quality)}) == [1.0, 0.0]
-
-
-def test_two_methods_that_are_alike_share_the_front_by_chance() -> None:
-    draws = np.random.default_rng(1)
-    quality = draws.random((200, 2))
-    shares = share_on_front({"d": (np.ones((200, 2)), quality - quality.mean(axis=0))})
-    assert shares[0] + shares[1] == pytest.approx(1, abs=0.02)
-    assert 0.3 < shares[0] < 0.7
 
 
 def test_the_study_marks_the_front_and_gives_the_differences() -> None:
@@ -128,8 +96,8 @@ def test_a_mean_difference_over_datasets_weighs_each_dataset_alike() -> None:
     first = {"d": {"f1": {"a": 1.0, "b": 1.0}}, "e": {"f1": {str(k): 0.0 for k in range(8)}}}
     second = {"d": {"f1": {"a": 0.0, "b": 0.0}}, "e": {"f1": {str(k): 0.0 for k in range(8)}}}
     found = compare_over_datasets(first, second).measures["f1"]
-    assert (found.first, found.second, found.difference.mean) == (0.5, 0.0, 0.5)
-    assert (found.difference.n, found.difference.smallest) == (10, 2)
+    assert (found.first, found.second, found.difference.value) == (0.5, 0.0, 0.5)
+    assert (found.difference.questions, found.difference.smallest) == (10, 2)
 
 
 def test_sides_that_do_not_match_are_refused() -> None:

@@ -93,7 +93,7 @@ def test_only_questions_that_every_variant_finished_are_compared() -> None:
     arms = Variants.of({"one": one, "other": other}, "beliefrag", "f1")
     assert arms.questions == {"d": QUESTIONS - 10}
     assert arms.left_out == {"d": 20}
-    assert arms.against("one", "other", "d").measures["accuracy"].difference.mean == 1.0
+    assert arms.against("one", "other", "d").measures["accuracy"].difference.value == 1.0
 
 
 def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:

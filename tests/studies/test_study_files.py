@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies import Beside, Column, Number, Recording, Result, StudyError, StudyOptions, Table
+from beliefrag.studies import Beside, Column, Estimate, Recording, Result, StudyError, StudyOptions, Table
 from beliefrag.studies.files import table_csv, write_index, write_study
 from beliefrag.studies.frontier import FRONTIER
 from beliefrag.studies.page import in_words
@@ -84,7 +84,7 @@ def test_numbers_for_programs_hold_what_they_rest_on(tmp_path: Path) -> None:
 
 def test_a_table_for_programs_has_bounds_in_columns_and_no_rounding() -> None:
     columns = (Column("name"), Column("share of it", bounded=True), Column("n"))
-    rows = (("a", Number(1 / 3, 0.1, 0.5), 7), ("b", Number(0.25), None), ("c", None, 2))
+    rows = (("a", Estimate(1 / 3, 0.1, 0.5), 7), ("b", Estimate(0.25), None), ("c", None, 2))
     found = list(csv.reader(io.StringIO(table_csv(Table("t", "T", columns, rows)))))
     assert found == [
         ["name", "share_of_it", "share_of_it_low", "share_of_it_high", "n"],
@@ -107,12 +107,12 @@ def test_a_table_whose_rows_do_not_fit_is_refused() -> None:
         (1234, 3, "1,234"),
         (0.12345, 3, "0.123"),
         (1234.5, 0, "1,234"),
-        (Number(0.5), 2, "0.50"),
-        (Number(0.5, 0.25, 0.75), 2, "0.50 (0.25 to 0.75)"),
-        (Number(-0.5, -0.75, 0.25, few=True), 2, "-0.50 (-0.75 to 0.25 ?)"),
+        (Estimate(0.5), 2, "0.50"),
+        (Estimate(0.5, 0.25, 0.75), 2, "0.50 (0.25 to 0.75)"),
+        (Estimate(-0.5, -0.75, 0.25, questions=5), 2, "-0.50 (-0.75 to 0.25 ?)"),
     ],
 )
-def test_a_cell_in_words(cell: Number | float | str | None, digits: int, words: str) -> None:
+def test_a_cell_in_words(cell: Estimate | float | str | None, digits: int, words: str) -> None:
     assert in_words(cell, digits) == words
 
 

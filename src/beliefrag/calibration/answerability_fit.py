@@ -12,8 +12,8 @@ from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.fits import AnswerabilityFit, IsotonicFit, Kind, LogisticFit, PlattFit, RawFit
 from beliefrag.calibration.logistic import coefficients, fit_logistic
 from beliefrag.calibration.quality import Floats, auc, brier
-from beliefrag.calibration.report import Interval
 from beliefrag.policy.answerability import log_odds
+from beliefrag.runs.statistics import Estimate
 from beliefrag.types import Diagnostics
 
 __all__ = ["DIAGNOSTICS", "Fits", "alone", "best", "fit_kinds", "fitted_coefficients"]
@@ -64,7 +64,7 @@ def best(fits: Fits, examples: Examples) -> tuple[Kind, dict[str, float]]:
     return chosen, {kind: round(score, 6) for kind, score in scores.items()}
 
 
-def fitted_coefficients(examples: Examples) -> dict[str, dict[str, Interval]]:
+def fitted_coefficients(examples: Examples) -> dict[str, dict[str, Estimate]]:
     """The coefficients of the two kinds that have any, with their intervals."""
     return {
         "logistic": coefficients(_diagnostics(examples), examples, DIAGNOSTICS),

@@ -13,10 +13,9 @@ from beliefrag.calibration.collection import Collection
 from beliefrag.calibration.evaluation import answerabilities
 from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.quality import Floats, auc, brier, expected_calibration_error
-from beliefrag.calibration.report import Interval
-from beliefrag.calibration.resampling import interval, resampled
 from beliefrag.calibration.unseen import unseen_states
 from beliefrag.runs.states import Label
+from beliefrag.runs.statistics import Estimate, estimate_from_resamples
 
 __all__ = ["BIASED", "Compared", "Comparison", "compare_artifacts"]
 
@@ -36,7 +35,7 @@ class Compared:
 
     first: float
     second: float
-    difference: Interval
+    difference: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def _compared(
 ) -> Compared:
     one, other = (float(measure(p, examples.outcomes, examples.weights)) for p in (ours, theirs))
     if not bounded:
-        return Compared(one, other, Interval(value=round(one - other, 6)))
+        return Compared(one, other, Estimate(round(one - other, 6)))
     # The same draws for both: a hard question is hard for both.
-    drawn = [resampled(examples, partial(measure, p, examples.outcomes)) for p in (ours, theirs)]
-    return Compared(one, other, interval(one - other, np.subtract(*drawn)))
+    drawn = [examples.resample(partial(measure, p, examples.outcomes)) for p in (ours, theirs)]
+    return Compared(one, other, estimate_from_resamples(one - other, np.subtract(*drawn)))

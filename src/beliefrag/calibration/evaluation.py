@@ -10,10 +10,9 @@ import numpy as np
 
 from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.quality import Floats, auc, brier, expected_calibration_error, reliability_curve
-from beliefrag.calibration.report import CheckedQuality, Interval, Quality
-from beliefrag.calibration.resampling import interval, resampled
+from beliefrag.calibration.report import CheckedQuality, Quality
 from beliefrag.policy import Answerability, RetrievalValue
-from beliefrag.runs.statistics import Estimate, mean_estimate
+from beliefrag.runs.statistics import Estimate, estimate_from_resamples, mean_estimate
 
 __all__ = ["answerabilities", "area", "by_question", "checked_quality", "quality", "retrieval_values"]
 
@@ -50,7 +49,7 @@ def quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
         states=count.states,
         questions=count.questions,
         share=round(examples.rate, 6),
-        brier=_interval(mean_estimate(errors)),
+        brier=_rounded(mean_estimate(errors)),
         brier_base_rate=_constant_brier(base_rate, examples),
         brier_gain=_gain(p, base_rate, examples),
         auc=area(p, examples),
@@ -69,12 +68,12 @@ def checked_quality(p: Floats, examples: Examples, base_rate: float) -> CheckedQ
     )
 
 
-def area(p: Floats, examples: Examples) -> Interval | None:
+def area(p: Floats, examples: Examples) -> Estimate | None:
     """The AUC with its interval; None where all examples came out alike."""
     value = float(auc(p, examples.outcomes, examples.weights))
     if not np.isfinite(value):
         return None
-    return interval(value, resampled(examples, partial(auc, p, examples.outcomes)))
+    return estimate_from_resamples(value, examples.resample(partial(auc, p, examples.outcomes)))
 
 
 def by_question(examples: Examples, values: Floats) -> dict[str, float]:
@@ -90,18 +89,17 @@ def _constant_brier(rate: float, examples: Examples) -> float:
     return round(float(brier(np.full_like(y, rate), y, examples.weights)), 6)
 
 
-def _gain(p: Floats, rate: float, examples: Examples) -> Interval:
+def _gain(p: Floats, rate: float, examples: Examples) -> Estimate:
     """By how much the probabilities are nearer to what came true than always saying one rate."""
     y = examples.outcomes
-    return _interval(mean_estimate(by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
+    return _rounded(mean_estimate(by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _interval(estimate: Estimate) -> Interval:
-    low, high = estimate.low, estimate.high
-    if low is None or high is None:
-        return Interval(value=round(estimate.mean, 6))
-    return Interval(value=round(estimate.mean, 6), low=round(low, 6), high=round(high, 6))
+def _rounded(estimate: Estimate) -> Estimate:
+    """The three numbers as they are written down; the file says elsewhere how many questions there are."""
+    low, high = (None if bound is None else round(bound, 6) for bound in (estimate.low, estimate.high))
+    return Estimate(round(estimate.value, 6), low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ from beliefrag.calibration.quality import Floats
 from beliefrag.calibration.report import PartCount
 from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory
+from beliefrag.runs.statistics import MEAN_RESAMPLES, resample_weights
 from beliefrag.types import Action
 
 __all__ = ["Example", "Examples", "LeftOut", "answerable_states", "flips"]
@@ -87,6 +88,14 @@ class Examples:
             questions_positive=len({example.question for example in self.each if example.positive}),
             questions_negative=len({example.question for example in self.each if not example.positive}),
         )
+
+    def resampled_weights(self, resamples: int = MEAN_RESAMPLES) -> Iterator[Floats]:
+        """Blocks of rows of weights: a question that is drawn twice weighs twice, one that is not weighs nothing."""
+        return (counts * self.weights for counts in resample_weights(self.questions, resamples=resamples))
+
+    def resample(self, statistic: Callable[[Floats], Floats]) -> Floats:
+        """Gives a statistic of the weights for each resample of the questions."""
+        return np.concatenate([statistic(weights) for weights in self.resampled_weights()])
 
     def of(self, part: Partition) -> Examples:
         """Those whose questions are in one part of the study."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.quality import Floats
-from beliefrag.calibration.report import Interval
-from beliefrag.calibration.resampling import interval, resampled_weights
+from beliefrag.runs.statistics import Estimate, estimate_from_resamples
 
 __all__ = ["LEAST_SPREAD", "RESAMPLES", "Logistic", "coefficients", "fit_logistic"]
 
@@ -59,11 +58,11 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats) -> Logistic
     )
 
 
-def coefficients(columns: Floats, examples: Examples, names: Sequence[str]) -> dict[str, Interval]:
+def coefficients(columns: Floats, examples: Examples, names: Sequence[str]) -> dict[str, Estimate]:
     """Intercept and weights by name, each with the interval of refits on resampled questions."""
     fitted = fit_logistic(columns, examples.outcomes, examples.weights)
     drawn: list[list[float]] = []
-    for block in resampled_weights(examples, RESAMPLES):
+    for block in examples.resampled_weights(RESAMPLES):
         for weights in block:
             kept = weights > 0
             outcomes = examples.outcomes[kept]
@@ -75,6 +74,6 @@ def coefficients(columns: Floats, examples: Examples, names: Sequence[str]) -> d
     table = np.array(drawn)
     values = (fitted.intercept, *fitted.weights)
     return {
-        name: interval(value, table[:, place])
+        name: estimate_from_resamples(value, table[:, place])
         for place, (name, value) in enumerate(zip(("intercept", *names), values, strict=True))
     }

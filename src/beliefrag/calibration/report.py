@@ -6,29 +6,33 @@ In all numbers a question counts once: its states share its weight. Intervals ar
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from beliefrag.calibration.strict import Strict
 from beliefrag.policy import ScoreScale
+from beliefrag.runs.statistics import Estimate
 
 __all__ = [
     "AnswerabilityReport",
     "Bin",
+    "Bounded",
     "CheckedQuality",
     "Corpus",
     "FitReport",
-    "Interval",
     "PartCount",
     "Quality",
     "ValueReport",
 ]
 
 
-class Interval(Strict):
-    """A number and where it lies with 95 % confidence; without bounds where there is too little to tell."""
+def _three_numbers(estimate: Estimate) -> dict[str, float | None]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
-    value: float
-    low: float | None = None
-    high: float | None = None
+
+Bounded = Annotated[Estimate, PlainSerializer(_three_numbers)]
+"""An estimate in the file of an artifact: its value and its bounds, null where there is too little to tell."""
 
 
 class Bin(Strict):
@@ -50,12 +54,12 @@ class Quality(Strict):
     questions: int
     share: float
     """Of the outcome that is predicted, by weight."""
-    brier: Interval
+    brier: Bounded
     brier_base_rate: float
     """Of always saying the share of the fitted questions."""
-    brier_gain: Interval
+    brier_gain: Bounded
     """Base rate minus fit: above 0 the fit is better than no fit."""
-    auc: Interval | None
+    auc: Bounded | None
     """None where all states came out alike."""
     ece: float
     curve: tuple[Bin, ...]
@@ -70,7 +74,7 @@ class CheckedQuality(Quality):
 
     brier_share: float
     """Of always saying `share`."""
-    brier_gain_over_share: Interval
+    brier_gain_over_share: Bounded
     """That minus the fit's: above 0 the fit tells these states apart."""
 
 
@@ -98,7 +102,7 @@ class AnswerabilityReport(Strict):
     base_rate: float
     selection: Mapping[str, float]
     """Brier score of each kind on the questions for choosing; empty if there were none."""
-    coefficients: Mapping[str, Mapping[str, Interval]]
+    coefficients: Mapping[str, Mapping[str, Bounded]]
     """By kind; also of a kind that was not chosen."""
     alone: Mapping[str, float]
     """AUC of each diagnostic by itself on the fitted questions: 0.5 is no signal."""
@@ -110,7 +114,7 @@ class ValueReport(Strict):
 
     counts: Mapping[str, PartCount]
     base_rate: float
-    coefficients: Mapping[str, Interval]
+    coefficients: Mapping[str, Bounded]
     held_out: Quality | None
 
 

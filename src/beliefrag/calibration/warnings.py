@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from beliefrag.calibration.report import PartCount, Quality
 from beliefrag.calibration.value_fit import LEAST_QUESTIONS
 from beliefrag.policy import ScoreScale
-from beliefrag.runs.statistics import FEW
+from beliefrag.runs.statistics import MIN_QUESTIONS
 
 __all__ = ["few", "idle", "scales_apart", "too_few_searches", "unproven"]
 
@@ -21,8 +21,11 @@ def few(counts: Mapping[str, PartCount]) -> Iterator[str]:
     """Parts with too few questions of either outcome. An empty part has a warning of its own."""
     for part, count in counts.items():
         for questions, words in ((count.questions_positive, ""), (count.questions_negative, "not ")):
-            if count.questions and questions < FEW:
-                yield f"only {questions} questions of {part} have a state that is {words}answerable: fewer than {FEW}"
+            if count.questions and questions < MIN_QUESTIONS:
+                yield (
+                    f"only {questions} questions of {part} have a state that is {words}answerable: "
+                    f"fewer than {MIN_QUESTIONS}"
+                )
 
 
 def unproven(kind: str, selection: Mapping[str, float], found: Quality | None) -> Iterator[str]:

@@ -22,13 +22,22 @@ def print_comparison(found: Sequence[DatasetComparison], first: str, second: str
     rows = []
     for each in found:
         rows += [
-            (each.dataset, str(each.paired.n), MEASURES[name], *_cells(name, each.paired.measures[name]))
+            (each.dataset, str(each.paired.questions), MEASURES[name], *_cells(name, each.paired.measures[name]))
             for name in (each.quality, "tokens")
         ]
         if each.paired.better_and_cheaper is not None:
             share = f"{each.paired.better_and_cheaper:.1%}"
             rows.append(
-                (each.dataset, str(each.paired.n), "better and cheaper", "", "", share, "", "share of resamples")
+                (
+                    each.dataset,
+                    str(each.paired.questions),
+                    "better and cheaper",
+                    "",
+                    "",
+                    share,
+                    "",
+                    "share of resamples",
+                )
             )
         if each.paired.left_out:
             print_notice(f"warning: {each.dataset}: {_left_out(each.paired.left_out)}; only one side has them")
@@ -45,5 +54,11 @@ def _cells(name: str, difference: Difference) -> tuple[str, ...]:
     digits = ",.0f" if name == "tokens" else ".3f"
     gap = difference.difference
     between = "-" if gap.low is None or gap.high is None else f"{gap.low:+{digits}} to {gap.high:+{digits}}"
-    reading = "clear" if difference.is_clear else "too few questions to say" if gap.few else "the interval holds zero"
-    return f"{difference.first:{digits}}", f"{difference.second:{digits}}", f"{gap.mean:+{digits}}", between, reading
+    reading = (
+        "clear"
+        if difference.is_clear
+        else "too few questions to say"
+        if gap.has_few_questions
+        else "the interval holds zero"
+    )
+    return f"{difference.first:{digits}}", f"{difference.second:{digits}}", f"{gap.value:+{digits}}", between, reading

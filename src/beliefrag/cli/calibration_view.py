@@ -9,8 +9,9 @@ import typer
 
 from beliefrag.calibration import Artifact
 from beliefrag.calibration.fits import IsotonicFit, LogisticFit, PlattFit
-from beliefrag.calibration.report import Bin, CheckedQuality, Interval, PartCount, Quality
+from beliefrag.calibration.report import Bin, CheckedQuality, PartCount, Quality
 from beliefrag.cli.output import print_table
+from beliefrag.runs.statistics import Estimate
 
 __all__ = ["between", "facts", "print_artifact", "print_list", "print_quality"]
 
@@ -100,7 +101,7 @@ def facts(artifact: Artifact) -> dict[str, str]:
     return found
 
 
-def between(found: Interval, digits: int = 3) -> str:
+def between(found: Estimate, digits: int = 3) -> str:
     """An interval in words."""
     if found.low is None or found.high is None:
         return "-"
@@ -143,7 +144,7 @@ def _quality(found: Quality | None) -> list[tuple[str, str, str, str]]:
     return [*rows, ("ECE", f"{found.ece:.3f}", "", "ten equal bins; 0 is perfect")]
 
 
-def _gain(name: str, gain: Interval) -> tuple[str, str, str, str]:
+def _gain(name: str, gain: Estimate) -> tuple[str, str, str, str]:
     clear = gain.low is not None and gain.low > 0
     reading = "clear" if clear else "not clear: the interval reaches 0"
     return name, f"{gain.value:+.4f}", between(gain, 4), reading
@@ -168,7 +169,7 @@ def _plain_coefficients(artifact: Artifact) -> Iterator[tuple[str, str]]:
             yield f"at {score:.3f}", f"{probability:.3f}"
 
 
-def _coefficient(name: str, found: Interval) -> tuple[str, str, str]:
+def _coefficient(name: str, found: Estimate) -> tuple[str, str, str]:
     return name, f"{found.value:+.3f}", between(found, 3)
 
 

@@ -22,7 +22,7 @@ def f1_against_tokens(summary: Summary) -> str:
     An empty text where there is no F1.
     """
     shown = [
-        (cell.method, quality, cost.mean)
+        (cell.method, quality, cost.value)
         for cell in _cells(summary)
         if (quality := cell.measures["f1"]) is not None and (cost := cell.tokens_beside_f1) is not None
     ]
@@ -39,14 +39,14 @@ def f1_against_tokens(summary: Summary) -> str:
     parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, "mean tokens per question", "middle"))
     parts.append(_text(_LEFT - 8, _TOP - 6, "F1", "end"))
     for method, f1, tokens in shown:
-        x, y = _x(tokens, most), _y(f1.mean)
+        x, y = _x(tokens, most), _y(f1.value)
         colour = "#b3261e" if method == "beliefrag" else "#35507a"
         if f1.low is not None and f1.high is not None:
             parts.append(
                 f'<line x1="{x:.1f}" y1="{_y(f1.low):.1f}" x2="{x:.1f}" y2="{_y(f1.high):.1f}" '
                 f'stroke="{colour}" stroke-opacity="0.45"/>'
             )
-        title = f"{TITLES[method]}: F1 {f1.mean:.3f}, {tokens:,.0f} tokens"
+        title = f"{TITLES[method]}: F1 {f1.value:.3f}, {tokens:,.0f} tokens"
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{escape(title)}</title></circle>')
         parts.append(_text(x + 7, y + 4, TITLES[method], "start"))
     return "\n".join([*parts, "</svg>"])

@@ -74,14 +74,15 @@ def outcomes(cell: Cell) -> str:
 
 def number(measure: str, estimate: Estimate | None) -> str:
     """A mean with as many digits as its measure deserves; a dash where there is none."""
-    return "-" if estimate is None else _digits(measure, estimate.mean)
+    return "-" if estimate is None else _digits(measure, estimate.value)
 
 
 def interval(measure: str, estimate: Estimate | None) -> str:
     """The interval; marked with ? where there are too few questions to trust it."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return "-"
-    return f"{_digits(measure, estimate.low)} to {_digits(measure, estimate.high)}{' ?' if estimate.few else ''}"
+    few = " ?" if estimate.has_few_questions else ""
+    return f"{_digits(measure, estimate.low)} to {_digits(measure, estimate.high)}{few}"
 
 
 def _digits(measure: str, value: float) -> str:

@@ -24,7 +24,16 @@ def tidy_csv(summary: Summary) -> str:
             if estimate is not None:
                 low, high = ("" if side is None else side for side in (estimate.low, estimate.high))
                 writer.writerow(
-                    (*place, name, estimate.mean, low, high, estimate.n, int(estimate.few), len(cell.rests_on[name]))
+                    (
+                        *place,
+                        name,
+                        estimate.value,
+                        low,
+                        high,
+                        estimate.questions,
+                        int(estimate.has_few_questions),
+                        len(cell.rests_on[name]),
+                    )
                 )
         counts = {
             "episodes": cell.episodes,

@@ -1,18 +1,20 @@
-"""How sure a number is: seeded bootstrap over questions (SPEC 9).
+"""How sure a number is: one interval type and one seeded bootstrap over questions (SPEC 9).
 
 The question is the unit. Seeds of one question are averaged first, because repeating a question tells nothing new
-about other questions. Intervals are percentile intervals of the bootstrap (Efron and Tibshirani, An Introduction to
-the Bootstrap, 1993, chapter 13); the comparison of two methods resamples questions with both methods' values attached
-(the paired bootstrap of Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012), so that a hard question is hard
-for both. Everything is sorted by question id before the first draw: the order of a file changes nothing.
+about other questions. Several states of one question are drawn together, because they are not independent. Intervals
+are percentile intervals of the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
+The comparison of two methods resamples questions with the values of both methods attached (the paired bootstrap of
+Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012), so that a hard question is hard for both. Questions are
+sorted by their id before the first draw: the order of a file changes nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,46 +22,76 @@ from numpy.typing import NDArray
 from beliefrag.runs.errors import UnequalQuestions
 
 __all__ = [
-    "FEW",
+    "MEAN_RESAMPLES",
+    "MIN_QUESTIONS",
+    "PAIRED_RESAMPLES",
     "Difference",
     "Estimate",
+    "Floats",
     "PairedComparison",
     "average_seeds",
     "compare",
     "compare_over_datasets",
+    "draw_counts",
+    "estimate_from_resamples",
     "mean_estimate",
     "mean_over_datasets",
+    "pareto_front",
+    "random_generator",
+    "resample_means",
+    "resample_weights",
+    "share_on_front",
 ]
 
 MEAN_RESAMPLES = 2_000
 PAIRED_RESAMPLES = 10_000
-FEW = 20
-"""Below so many questions a percentile interval is too narrow to be trusted, and says so."""
+MIN_QUESTIONS = 20
+"""With fewer questions a percentile interval is too narrow to be trusted. Tables mark such an interval."""
 
 _BLOCK = 1_000_000
-"""Draws made at a time, so that memory stays flat."""
+"""How many values are drawn at a time, so that memory stays flat."""
+_DIGITS = 6
+_MIN_SHARE = 0.9
+"""The share of resamples that must have a value. An interval of fewer would describe only the lucky ones."""
+_NO_SPREAD = 1e-9
+"""What rounding makes of resamples that are all alike."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean and the interval that it can be trusted within."""
+    """A number with the interval in which it can be trusted, where there is one."""
 
-    mean: float
-    low: float | None
-    """None with fewer than two questions: one question says nothing about others."""
-    high: float | None
-    n: int
-    """Questions, never episodes."""
+    # Pydantic reads this where an estimate is part of a file.
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
+
+    value: float
+    low: float | None = None
+    """None where there is too little to say, as with one question, which says nothing about others."""
+    high: float | None = None
+    questions: int | None = None
+    """How many questions it rests on, never how many episodes; None where that is said elsewhere."""
     level: float = 0.95
     smallest: int | None = None
-    """Of a mean over datasets: the questions of the smallest one."""
+    """Of a mean over datasets: how many questions the smallest dataset has."""
 
     @property
-    def few(self) -> bool:
+    def has_few_questions(self) -> bool:
         """Whether there are too few questions, in any dataset, for the interval to be trusted."""
-        return (self.n if self.smallest is None else self.smallest) < FEW
+        known = self.questions if self.smallest is None else self.smallest
+        return known is not None and known < MIN_QUESTIONS
+
+    def without_flat_interval(self) -> Estimate:
+        """The same estimate without bounds if both bounds are equal.
+
+        If all questions have the same value, then resampling finds no spread. Other questions may still differ.
+        """
+        return replace(self, low=None, high=None) if self.low == self.high else self
+
+    def record(self) -> dict[str, Any]:
+        """The estimate as plain values for a file."""
+        return {"value": self.value, "low": self.low, "high": self.high, "few": self.has_few_questions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +106,7 @@ class Difference:
     def is_clear(self) -> bool:
         """Whether the interval lies on one side of zero, on enough questions to say so."""
         low, high = self.difference.low, self.difference.high
-        return low is not None and high is not None and not self.difference.few and (low > 0 or high < 0)
+        return low is not None and high is not None and not self.difference.has_few_questions and (low > 0 or high < 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +114,7 @@ class PairedComparison:
     """Two methods on the same questions of one dataset, in several measures on the same resamples."""
 
     measures: Mapping[str, Difference]
-    n: int
+    questions: int
     better_and_cheaper: float | None
     """The share of resamples in which the first method has more F1 with fewer tokens.
 
@@ -112,7 +144,7 @@ def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float
 def mean_estimate(
     values: Mapping[str, float], *, seed: int = 0, resamples: int = MEAN_RESAMPLES, level: float = 0.95
 ) -> Estimate:
-    """The mean over questions with its bootstrap interval.
+    """Gives the mean over questions with its bootstrap interval.
 
     Args:
         values: One value per question, seeds already averaged.
@@ -124,7 +156,7 @@ def mean_estimate(
         ValueError: There is no value, or one that is not a finite number.
     """
     column = _columns({"value": values})
-    return _estimate(column[:, 0], _resampled_means(column, seed, resamples)[:, 0], level)
+    return _estimate(column[:, 0], resample_means(column, seed, resamples)[:, 0], level)
 
 
 def mean_over_datasets(
@@ -144,7 +176,7 @@ def mean_over_datasets(
     for place, name in enumerate(sorted(datasets)):
         column = _columns({"value": datasets[name]})
         means.append(float(column.mean()))
-        drawn.append(_resampled_means(column, (seed, place), resamples)[:, 0])
+        drawn.append(resample_means(column, (seed, place), resamples)[:, 0])
     sizes = [len(values) for values in datasets.values()]
     low, high = _percentiles(np.mean(drawn, axis=0), level) if min(sizes) > 1 else (None, None)
     return Estimate(math.fsum(means) / len(means), low, high, sum(sizes), level, min(sizes))
@@ -188,7 +220,7 @@ def compare(
     ours = _columns({name: {key: first[name][key] for key in shared} for name in names})
     theirs = _columns({name: {key: second[name][key] for key in shared} for name in names})
     gaps = ours - theirs
-    drawn = _resampled_means(gaps, seed, resamples)
+    drawn = resample_means(gaps, seed, resamples)
     measures = {
         name: Difference(
             float(ours[:, place].mean()),
@@ -197,10 +229,7 @@ def compare(
         )
         for place, name in enumerate(names)
     }
-    both = None
-    if {"f1", "tokens"} <= set(names) and len(shared) > 1:
-        f1, tokens = drawn[:, names.index("f1")], drawn[:, names.index("tokens")]
-        both = float(np.mean((f1 > 0) & (tokens < 0)))
+    both = _better_and_cheaper(names, drawn) if len(shared) > 1 else None
     return PairedComparison(measures, len(shared), both, left_out)
 
 
@@ -232,22 +261,146 @@ def compare_over_datasets(
     names = sorted(first[datasets[0]])
     sides = [[_columns({name: side[d][name] for name in names}) for d in datasets] for side in (first, second)]
     gaps = [ours - theirs for ours, theirs in zip(*sides, strict=True)]
-    drawn = np.mean([_resampled_means(gap, (seed, place), resamples) for place, gap in enumerate(gaps)], axis=0)
+    drawn = np.mean([resample_means(gap, (seed, place), resamples) for place, gap in enumerate(gaps)], axis=0)
     sizes = [len(gap) for gap in gaps]
     measures = {}
     for place, name in enumerate(names):
         ours, theirs = (float(np.mean([column[:, place].mean() for column in side])) for side in sides)
         low, high = _percentiles(drawn[:, place], level) if min(sizes) > 1 else (None, None)
         measures[name] = Difference(ours, theirs, Estimate(ours - theirs, low, high, sum(sizes), level, min(sizes)))
-    both = None
-    if {"f1", "tokens"} <= set(names) and min(sizes) > 1:
-        f1, tokens = drawn[:, names.index("f1")], drawn[:, names.index("tokens")]
-        both = float(np.mean((f1 > 0) & (tokens < 0)))
+    both = _better_and_cheaper(names, drawn) if min(sizes) > 1 else None
     return PairedComparison(measures, sum(sizes), both)
+
+
+def random_generator(seed: int | tuple[int, ...]) -> np.random.Generator:
+    """Gives the seeded generator of random numbers that every resampling and permutation in this package uses."""
+    return np.random.default_rng(seed)
+
+
+def resample_means(columns: Floats, seed: int | tuple[int, ...] = 0, resamples: int = MEAN_RESAMPLES) -> Floats:
+    """Gives the mean of each column over resampled questions. All columns of one resample see the same questions.
+
+    Args:
+        columns: One row per question, in the order of their ids, and one column per measure.
+        seed: The seed of the draws; for one of several datasets, the seed and the dataset's place.
+        resamples: How many resamples to draw.
+    """
+    if resamples < 100:
+        raise ValueError(f"an interval needs at least 100 resamples, not {resamples}")
+    generator, n = random_generator(seed), len(columns)
+    size = max(1, _BLOCK // n)
+    blocks = []
+    for start in range(0, resamples, size):
+        drawn = generator.integers(n, size=(min(size, resamples - start), n))
+        blocks.append(columns[drawn].mean(axis=1))
+    return np.concatenate(blocks)
+
+
+def resample_weights(
+    questions: Sequence[str] | NDArray[np.str_],
+    datasets: Sequence[str] | NDArray[np.str_] | None = None,
+    *,
+    seed: int = 0,
+    resamples: int = MEAN_RESAMPLES,
+) -> Iterator[Floats]:
+    """Draws questions that have several states each, and yields how much each state weighs.
+
+    Args:
+        questions: The question of each state.
+        datasets: The dataset of each state. If given, questions are drawn within their dataset.
+        seed: The seed of the draws.
+        resamples: How many resamples to draw.
+
+    Yields:
+        Blocks with one row per resample and one column per state: how often the question of that state was drawn.
+    """
+    names, first, place = np.unique(np.asarray(questions), return_index=True, return_inverse=True)
+    if datasets is None:
+        strata = [(np.arange(len(names)), random_generator(seed))]
+    else:
+        owner = np.asarray(datasets)[first]
+        strata = [
+            (np.flatnonzero(owner == name), random_generator((seed, k))) for k, name in enumerate(np.unique(owner))
+        ]
+    size = max(1, _BLOCK // len(place))
+    for start in range(0, resamples, size):
+        counts = np.zeros((min(size, resamples - start), len(names)))
+        for members, generator in strata:
+            counts[:, members] = draw_counts(generator, len(members), len(counts))
+        yield counts[:, place]
+
+
+def draw_counts(generator: np.random.Generator, n: int, rows: int) -> NDArray[np.int64]:
+    """Draws n of n questions with replacement, in each row anew, and says how often each question was drawn."""
+    return generator.multinomial(n, np.full(n, 1 / n), size=rows)
+
+
+def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | None = None) -> Estimate:
+    """Gives a value with the middle 95 % of what resamples gave, rounded as it is written down.
+
+    There are no bounds where more than a tenth of the resamples have no value, or where all of them are alike.
+
+    Args:
+        value: The number on all questions.
+        drawn: The same number on each resample; not a number where a resample has none.
+        questions: How many questions it rests on.
+    """
+    known = drawn[np.isfinite(drawn)]
+    low = high = None
+    if len(known) >= _MIN_SHARE * len(drawn) and np.ptp(known) >= _NO_SPREAD:
+        low, high = (round(bound, _DIGITS) for bound in _percentiles(known, 0.95))
+    return Estimate(round(value, _DIGITS), low, high, questions)
+
+
+def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
+    """Says which points no other point beats: no other is as cheap and as good, and cheaper or better.
+
+    Args:
+        cost: One point each along the last axis; further axes are resamples.
+        quality: The same for quality.
+    """
+    order = np.lexsort((-quality, cost), axis=-1)
+    cost, ordered = np.take_along_axis(cost, order, -1), np.take_along_axis(quality, order, -1)
+    # Points of equal cost form a group, with the best one first.
+    starts = np.concatenate([np.ones_like(cost[..., :1], dtype=bool), np.diff(cost, axis=-1) > 0], axis=-1)
+    group = np.maximum.accumulate(np.where(starts, np.arange(cost.shape[-1]), 0), axis=-1)
+    best_so_far = np.maximum.accumulate(ordered, axis=-1)
+    best_cheaper = np.where(group > 0, np.take_along_axis(best_so_far, np.maximum(group - 1, 0), -1), -np.inf)
+    best_in_group = np.take_along_axis(ordered, group, -1)
+    front: NDArray[np.bool_] = np.empty_like(starts)
+    np.put_along_axis(front, order, (ordered == best_in_group) & (ordered > best_cheaper), -1)
+    return front
+
+
+def share_on_front(
+    datasets: Mapping[str, tuple[Floats, Floats]], *, seed: int = 0, resamples: int = MEAN_RESAMPLES
+) -> list[float]:
+    """Gives for each method the share of resamples in which it is on the Pareto front of the means over datasets.
+
+    Questions are resampled within each dataset, with the values of all methods attached.
+
+    Args:
+        datasets: For each dataset the cost and the quality, with a row per question and a column per method.
+        seed: The seed of the resampling.
+        resamples: How many resamples to draw.
+    """
+    drawn = [
+        resample_means(np.hstack(datasets[name]), (seed, place), resamples)
+        for place, name in enumerate(sorted(datasets))
+    ]
+    cost, quality = np.split(np.mean(drawn, axis=0), 2, axis=-1)
+    return [float(share) for share in pareto_front(cost, quality).mean(axis=0)]
 
 
 def _shape(side: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[tuple[str, str], frozenset[str]]:
     return {(d, name): frozenset(values) for d, by_name in side.items() for name, values in by_name.items()}
+
+
+def _better_and_cheaper(names: Sequence[str], drawn: Floats) -> float | None:
+    if not {"f1", "tokens"} <= set(names):
+        return None
+    f1, tokens = drawn[:, names.index("f1")], drawn[:, names.index("tokens")]
+    return float(np.mean((f1 > 0) & (tokens < 0)))
 
 
 def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:
@@ -257,21 +410,6 @@ def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:
         raise ValueError("there is no question to take a mean of")
     rows = [[_finite(values[question_id], question_id) for values in measures.values()] for question_id in ids]
     return np.array(rows, dtype=np.float64)
-
-
-def _resampled_means(columns: Floats, seed: int | tuple[int, int], resamples: int) -> Floats:
-    """Means of each column over resampled questions; the columns of one resample see the same questions."""
-    if resamples < 100:
-        raise ValueError(f"an interval needs at least 100 resamples, not {resamples}")
-    return np.concatenate(list(_blocks(columns, np.random.default_rng(seed), resamples)))
-
-
-def _blocks(columns: Floats, generator: np.random.Generator, resamples: int) -> Iterator[Floats]:
-    n = len(columns)
-    size = max(1, _BLOCK // n)
-    for start in range(0, resamples, size):
-        drawn = generator.integers(n, size=(min(size, resamples - start), n))
-        yield columns[drawn].mean(axis=1)
 
 
 def _estimate(values: Floats, drawn: Floats, level: float) -> Estimate:

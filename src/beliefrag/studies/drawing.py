@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from beliefrag.studies.result import Number
+from beliefrag.runs.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ def plain(text: str, width: int = 40) -> str:
     return textwrap.shorten(text, width, placeholder=" …").replace("$", r"\$")
 
 
-def upright_interval(axes: Axes, x: float, number: Number, colour: str) -> None:
+def upright_interval(axes: Axes, x: float, number: Estimate, colour: str) -> None:
     """Draws a number's interval as an upright line, behind the marks unless it is black."""
     if number.low is not None and number.high is not None:
         axes.plot(

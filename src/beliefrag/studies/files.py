@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.blocks import Block, Heading, Items, Link, Words, as_html, as_markdown
 from beliefrag.studies.errors import StudyError
 from beliefrag.studies.page import blocks, provenance
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Number, Result, Table
+from beliefrag.studies.result import Result, Table
 from beliefrag.studies.study import Study
 
 __all__ = ["NUMBERS_FILE", "table_csv", "write_index", "write_study"]
@@ -58,9 +59,9 @@ def table_csv(table: Table) -> str:
         cells: list[Any] = []
         for cell, column in zip(row, table.columns, strict=True):
             if column.bounded:
-                cells += [cell.value, cell.low, cell.high] if isinstance(cell, Number) else [cell, None, None]
+                cells += [cell.value, cell.low, cell.high] if isinstance(cell, Estimate) else [cell, None, None]
             else:
-                cells.append(cell.value if isinstance(cell, Number) else cell)
+                cells.append(cell.value if isinstance(cell, Estimate) else cell)
         writer.writerow(["" if cell is None else cell for cell in cells])
     return text.getvalue()
 
@@ -132,7 +133,7 @@ def _record(study: Study, result: Result, recordings: Mapping[str, Recording]) -
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Number):
+    if isinstance(value, Estimate):
         return value.record()
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}

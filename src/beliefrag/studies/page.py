@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.report.published import MARK
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.blocks import Block, Heading, Items, Picture, Rows, Words
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Cell, Column, Number, Result, Table
+from beliefrag.studies.result import Cell, Column, Result, Table
 from beliefrag.studies.study import Study
 
 __all__ = ["blocks", "bounded", "in_words", "provenance", "table_block"]
@@ -62,19 +63,21 @@ def in_words(cell: Cell, digits: int = 3) -> str:
     """A cell as text: a number with so many digits and its interval, a dash for nothing."""
     if cell is None:
         return "-"
-    if isinstance(cell, Number):
+    if isinstance(cell, Estimate):
         if cell.low is None or cell.high is None:
             return f"{cell.value:,.{digits}f}"
         bounds = f"{cell.low:,.{digits}f} to {cell.high:,.{digits}f}"
-        return f"{cell.value:,.{digits}f} ({bounds}{' ?' if cell.few else ''})"
+        return f"{cell.value:,.{digits}f} ({bounds}{' ?' if cell.has_few_questions else ''})"
     return f"{cell:,.{digits}f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def bounded(number: Number, form: str = ".3f") -> str:
+def bounded(number: Estimate, form: str = ".3f") -> str:
     """A number with its interval in a form of one's own; ? marks an interval that rests on few questions."""
     if number.low is None or number.high is None:
         return f"{number.value:{form}}"
-    return f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}}{' ?' if number.few else ''})"
+    return (
+        f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}}{' ?' if number.has_few_questions else ''})"
+    )
 
 
 def _cell(cell: Cell, column: Column) -> str:

@@ -6,44 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from beliefrag.calibration.report import Interval
 from beliefrag.report.published import published_figures
-from beliefrag.runs.statistics import FEW, Estimate
+from beliefrag.runs.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Beside", "Cell", "Column", "Number", "Result", "Table", "beside"]
+__all__ = ["Beside", "Cell", "Column", "Estimate", "Result", "Table", "beside"]
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number with its 95 % interval, where there is one."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    few: bool = False
-    """Whether the interval rests on too few questions to be trusted."""
-
-    @classmethod
-    def of(cls, found: Estimate | Interval, *, questions: int | None = None) -> Number:
-        """From what the statistics of this house give; `questions` says how many an `Interval` rests on.
-
-        Where all questions are alike resampling finds no spread, which is not to say that others would be so too: there
-        is no interval then.
-        """
-        if isinstance(found, Estimate):
-            low, high = (None, None) if found.low == found.high else (found.low, found.high)
-            return cls(found.mean, low, high, found.few)
-        return cls(found.value, found.low, found.high, questions is not None and questions < FEW)
-
-    def record(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"value": self.value, "low": self.low, "high": self.high, "few": self.few}
-
-
-Cell = Number | float | int | str | None
+Cell = Estimate | float | int | str | None
 """None where there is nothing to say: a dash on the page, nothing in the file."""
 
 
@@ -56,7 +28,7 @@ class Column:
     """What its numbers are: "share of states", "tokens"."""
     digits: int = 3
     bounded: bool = False
-    """Whether its cells are `Number`s: a file then has their lower and upper bounds as columns of their own."""
+    """Whether its cells are `Estimate`s: a file then has their lower and upper bounds as columns of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +53,12 @@ class Beside:
 
     what: str
     theirs: float
-    ours: Number | None
+    ours: Estimate | None
     """None where it cannot be said."""
     digits: int = 3
 
 
-def beside(ours: Mapping[str, Number | None]) -> tuple[Beside, ...]:
+def beside(ours: Mapping[str, Estimate | None]) -> tuple[Beside, ...]:
     """The paper's values of these ids (see `bench.published`), each with ours."""
     theirs = published_figures()
     return tuple(Beside(theirs[name].what, theirs[name].value, number) for name, number in ours.items())
@@ -101,7 +73,7 @@ class Result:
     findings: tuple[str, ...]
     """What came out, in sentences, the most important first; or why nothing can be said."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values for programs; `Number`s may be among them."""
+    """Plain values for programs; `Estimate`s may be among them."""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out and why, and what cannot be said."""

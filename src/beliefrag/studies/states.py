@@ -8,16 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.calibration.quality import Floats
-from beliefrag.calibration.resampling import interval
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.runs.statistics import MEAN_RESAMPLES
-from beliefrag.studies.result import Number
+from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, estimate_from_resamples, resample_weights
 
 __all__ = ["StateTable"]
 
-_SEED = 0
-_BLOCK = 1_000_000
-"""Weights made at a time, so that memory stays flat."""
 _KEPT = 8_000_000
 """Up to so many are kept: a study asks for the same ones a hundred times."""
 
@@ -58,24 +53,13 @@ class StateTable:
     def weights(self) -> Iterator[Floats]:
         """Blocks of rows: how often each state's question was drawn. Questions are drawn within their dataset."""
         if not self._kept and MEAN_RESAMPLES * len(self) <= _KEPT:
-            self._kept = list(self._drawn(MEAN_RESAMPLES))
-        return iter(self._kept) if self._kept else self._drawn(MEAN_RESAMPLES)
+            self._kept = list(self._drawn())
+        return iter(self._kept) if self._kept else self._drawn()
 
-    def _drawn(self, resamples: int) -> Iterator[Floats]:
-        names, place = np.unique(self.questions, return_inverse=True)
-        owner = dict(zip(self.questions, self.datasets, strict=True))
-        strata = np.array([owner[name] for name in names])
-        generators = {str(each): np.random.default_rng((_SEED, k)) for k, each in enumerate(np.unique(strata))}
-        size = max(1, _BLOCK // len(self))
-        for start in range(0, resamples, size):
-            rows = min(size, resamples - start)
-            drawn = np.zeros((rows, len(names)))
-            for dataset, generator in generators.items():
-                own = np.flatnonzero(strata == dataset)
-                drawn[:, own] = generator.multinomial(len(own), np.full(len(own), 1 / len(own)), size=rows)
-            yield drawn[:, place]
+    def _drawn(self) -> Iterator[Floats]:
+        return resample_weights(self.questions, self.datasets)
 
-    def number(self, statistic: Callable[[Floats], Floats], dataset: str | None = None) -> Number:
+    def number(self, statistic: Callable[[Floats], Floats], dataset: str | None = None) -> Estimate:
         """A statistic of weighted states with its interval.
 
         Args:
@@ -85,9 +69,10 @@ class StateTable:
         value = float(statistic(np.ones((1, len(self))))[0])
         drawn = np.concatenate([statistic(block) for block in self.weights()])
         questions = min((self.count(str(each)) for each in np.unique(self.datasets)), default=0)
-        return Number.of(interval(value, drawn), questions=questions if dataset is None else self.count(dataset))
+        known = questions if dataset is None else self.count(dataset)
+        return estimate_from_resamples(value, drawn, questions=known)
 
-    def mean(self, column: Floats, dataset: str | None = None) -> Number:
+    def mean(self, column: Floats, dataset: str | None = None) -> Estimate:
         """The mean of a column over the states of a dataset, or over all, with its interval."""
         inside = self.inside(dataset)
         own = column[inside]

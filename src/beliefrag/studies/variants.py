@@ -9,9 +9,8 @@ from beliefrag.policy import Thresholds
 from beliefrag.runs.cells import MEAN
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Label
-from beliefrag.runs.statistics import PairedComparison, compare_over_datasets, mean_over_datasets
+from beliefrag.runs.statistics import Estimate, PairedComparison, compare_over_datasets, mean_over_datasets
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Number
 
 __all__ = ["ACCURACY", "MEASURES", "Variants", "accuracy", "unlike"]
 
@@ -69,10 +68,10 @@ class Variants:
         """The mean over datasets first, where there are several."""
         return (MEAN, *self.datasets) if len(self.datasets) > 1 else self.datasets
 
-    def number(self, arm: str, place: str, measure: str) -> Number:
+    def number(self, arm: str, place: str, measure: str) -> Estimate:
         """The mean of a measure, with its interval."""
         datasets = self.datasets if place == MEAN else (place,)
-        return Number.of(mean_over_datasets({name: self.values[arm][name][measure] for name in datasets}))
+        return mean_over_datasets({name: self.values[arm][name][measure] for name in datasets}).without_flat_interval()
 
     def against(self, arm: str, other: str, place: str = MEAN) -> PairedComparison:
         """The paired difference of two variants, the first minus the second."""

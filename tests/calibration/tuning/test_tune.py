@@ -55,9 +55,9 @@ def test_the_planted_best_point_is_found_and_reported_on_held_out_questions() ->
     assert isinstance(found.checked.chosen, Point) and isinstance(found.checked.own, Point)
     assert found.checked.chosen.quality == 1.0
     assert found.checked.own.quality == pytest.approx(0.4)
-    assert found.checked.differences["quality"].mean == pytest.approx(0.6)
+    assert found.checked.differences["quality"].value == pytest.approx(0.6)
     gap = found.checked.differences["tokens"]
-    assert gap.mean == pytest.approx(-1_500)
+    assert gap.value == pytest.approx(-1_500)
     assert gap.low is not None and gap.high is not None and -2_000 <= gap.low < -1_500 < gap.high <= -1_000
 
 
@@ -98,7 +98,7 @@ def test_a_point_that_is_best_on_xsel_alone_keeps_its_own_figures_on_xhold() -> 
     assert isinstance(found.checked.chosen, Point) and isinstance(found.checked.own, Point)
     assert found.checked.chosen.quality == pytest.approx(0.2)
     assert found.checked.own.quality == 1.0
-    assert found.checked.differences["quality"].mean == pytest.approx(-0.8)
+    assert found.checked.differences["quality"].value == pytest.approx(-0.8)
     assert set(found.checked.chosen.values["quality"]["d"]) == set(ids(XHOLD, 20))
     assert set(found.chosen.values["quality"]["d"]) == set(ids(XSEL, 20))
 
@@ -137,14 +137,14 @@ def test_intervals_are_those_of_the_bench_and_datasets_weigh_alike() -> None:
     assert uneven.means["quality"] == mean_estimate({name: float(name in names[:4]) for name in names})
     both = tune(recorded([*one, *other], OWN), FIT, grid=grid).points[0]
     assert both.quality == pytest.approx(0.5), "four right answers of one dataset, twenty wrong ones of the other"
-    assert (both.means["quality"].n, both.means["quality"].few) == (24, True)
+    assert (both.means["quality"].questions, both.means["quality"].has_few_questions) == (24, True)
 
 
 def test_an_abstention_scores_nothing_and_pays_for_no_answer() -> None:
     run = recorded((hard(name) for name in ids(XSEL, 3)), Thresholds())
     point = tune(run, FIT, grid=Grid((0.5,), (0.6,), (0.2,), (True,))).points[0]
     # No search is worth 0.6, so nothing is found, and with nothing found it abstains.
-    means = {name: mean.mean for name, mean in point.means.items()}
+    means = {name: mean.value for name, mean in point.means.items()}
     assert means == {"quality": 0.0, "tokens": 0.0, "rounds": 0.0, "abstained": 1.0}
 
 

@@ -129,10 +129,10 @@ def _row(part: Partition, each: Point | Refusal, tuning: Tuning) -> dict[str, An
             "asking_for": str(departed),
             "at": str(action),
         }
-    row["n"] = each.means["quality"].n
+    row["n"] = each.means["quality"].questions
     for name in _MEASURES:
         estimate = each.means[name]
-        row |= {name: estimate.mean, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     return {**row, "leave_the_record": 0}
 
 
@@ -162,4 +162,10 @@ def _result(found: Point | Refusal) -> dict[str, Any]:
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:
-    return {"mean": estimate.mean, "low": estimate.low, "high": estimate.high, "n": estimate.n, "few": estimate.few}
+    return {
+        "mean": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.questions,
+        "few": estimate.has_few_questions,
+    }

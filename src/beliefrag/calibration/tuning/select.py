@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
+import numpy as np
+
 from beliefrag.calibration.tuning.sweep import Point
 from beliefrag.policy import Thresholds
+from beliefrag.runs.statistics import pareto_front
 
 __all__ = ["Goal", "choose", "frontier"]
 
@@ -30,11 +33,13 @@ def frontier(points: Iterable[Point], own: Thresholds) -> list[Point]:
 
     Of points that give the same the one nearest to the run's own thresholds stands for all.
     """
-    found: list[Point] = []
-    for point in sorted(points, key=lambda p: (p.tokens, -p.quality, _distance(p, own))):
-        if not found or point.quality > found[-1].quality:
-            found.append(point)
-    return found
+    nearest: dict[tuple[float, float], Point] = {}
+    for point in sorted(points, key=lambda p: (p.tokens, p.quality, _distance(p, own))):
+        nearest.setdefault((point.tokens, point.quality), point)
+    if not nearest:
+        return []
+    tokens, quality = np.array(list(nearest)).T
+    return [point for point, kept in zip(nearest.values(), pareto_front(tokens, quality), strict=True) if kept]
 
 
 def choose(front: Sequence[Point], goal: Goal) -> Point | None:

@@ -41,12 +41,12 @@ class Point:
     @property
     def quality(self) -> float:
         """The mean of the measure."""
-        return self.means["quality"].mean
+        return self.means["quality"].value
 
     @property
     def tokens(self) -> float:
         """Mean tokens for a question."""
-        return self.means["tokens"].mean
+        return self.means["tokens"].value
 
 
 @dataclass(frozen=True, slots=True)

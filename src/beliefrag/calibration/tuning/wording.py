@@ -102,7 +102,7 @@ def comparison_table(tuning: Tuning) -> Table:
         rows += [_result_row("xhold", "current", tuning.checked.own)]
         if gaps := tuning.checked.differences:
             cells = (_difference("f1", gaps["quality"]), _difference("tokens", gaps["tokens"]))
-            rows.append(("xhold", "difference", str(gaps["quality"].n), *cells[0], *cells[1], "", ""))
+            rows.append(("xhold", "difference", str(gaps["quality"].questions), *cells[0], *cells[1], "", ""))
     headings = ("part", "point", "n", title, f"{title} 95 %", "tokens", "tokens 95 %", "rounds", "abstained")
     return headings, rows
 
@@ -162,18 +162,18 @@ def _point_row(point: Point, mark: str) -> tuple[str, ...]:
 def _result_row(part: str, name: str, found: Point | Refusal) -> tuple[str, ...]:
     if isinstance(found, Refusal):
         return (part, name, str(found.questions), "not known", *("-",) * 5)
-    return (part, name, str(found.means["quality"].n), *_cells(found))
+    return (part, name, str(found.means["quality"].questions), *_cells(found))
 
 
 def _cells(point: Point) -> tuple[str, ...]:
     means = point.means
     return (
-        f"{means['quality'].mean:.3f}",
+        f"{means['quality'].value:.3f}",
         _between("f1", means["quality"]),
-        f"{means['tokens'].mean:,.0f}",
+        f"{means['tokens'].value:,.0f}",
         _between("tokens", means["tokens"]),
-        f"{means['rounds'].mean:.2f}",
-        f"{means['abstained'].mean:.1%}",
+        f"{means['rounds'].value:.2f}",
+        f"{means['abstained'].value:.1%}",
     )
 
 
@@ -185,8 +185,11 @@ def _between(measure: str, estimate: Estimate) -> str:
 def _difference(measure: str, gap: Estimate) -> tuple[str, str]:
     digits = ",.0f" if measure == "tokens" else ".3f"
     if gap.low is None or gap.high is None:
-        return f"{gap.mean:+{digits}}", "-"
-    return f"{gap.mean:+{digits}}", f"{gap.low:+{digits}} to {gap.high:+{digits}}{'?' if gap.few else ''}"
+        return f"{gap.value:+{digits}}", "-"
+    return (
+        f"{gap.value:+{digits}}",
+        f"{gap.low:+{digits}} to {gap.high:+{digits}}{'?' if gap.has_few_questions else ''}",
+    )
 
 
 def _mark(point: Point, tuning: Tuning) -> str:

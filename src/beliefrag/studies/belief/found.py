@@ -12,7 +12,7 @@ import numpy as np
 from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.quality import Floats, expected_calibration_error, reliability_curve
 from beliefrag.calibration.report import Bin
-from beliefrag.runs.statistics import MEAN_RESAMPLES
+from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, random_generator
 from beliefrag.studies.belief.actions import Level, levels
 from beliefrag.studies.belief.held_out import HeldOutAreas, held_out_areas
 from beliefrag.studies.belief.permutation import Matched, Permuted, matched, permuted
@@ -24,7 +24,6 @@ from beliefrag.studies.belief.signals import (
     signal,
 )
 from beliefrag.studies.rank_agreement import rise_together
-from beliefrag.studies.result import Number
 from beliefrag.studies.states import StateTable
 
 __all__ = ["ANSWERABILITY", "JOINT", "Calibrated", "Found", "calibrated", "find"]
@@ -52,17 +51,17 @@ class Calibrated:
 class Found:
     """What the study found."""
 
-    signals: Mapping[str, Number]
+    signals: Mapping[str, Estimate]
     """AUC of each dimension, of answerability where its order is its own, and of all jointly where that can be said."""
     held_out: HeldOutAreas | None
     """All jointly beside a single one, on questions that neither has seen."""
-    joint_seen: Number | None
+    joint_seen: Estimate | None
     """The joint AUC of a fit that has seen the states."""
     best: str
     """The strongest dimension."""
     rises_with: str
     """The dimension that answerability puts the states in the same order as; empty where in that of none."""
-    correlations: Mapping[tuple[str, str], Number | None]
+    correlations: Mapping[tuple[str, str], Estimate | None]
     calibration: Mapping[str, Calibrated]
     match: Matched
     permuted: Mapping[str, Permuted]
@@ -134,7 +133,7 @@ def calibrated(p: Floats, examples: Examples) -> Calibrated:
     """
     error = partial(expected_calibration_error, p)
     questions, place = np.unique(np.array(examples.questions), return_inverse=True)
-    draws = np.random.default_rng(0).random((MEAN_RESAMPLES, len(questions)))[:, place]
+    draws = random_generator(0).random((MEAN_RESAMPLES, len(questions)))[:, place]
     chance = error((draws < p).astype(np.float64), examples.weights)
     return Calibrated(
         ece=float(error(examples.outcomes, examples.weights)),

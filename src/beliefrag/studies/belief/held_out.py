@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.logistic import fit_logistic
 from beliefrag.calibration.quality import Floats, auc
-from beliefrag.calibration.resampling import interval
-from beliefrag.studies.result import Number
+from beliefrag.runs.statistics import Estimate, draw_counts, estimate_from_resamples, random_generator
 
 __all__ = ["DRAWS", "RESAMPLES", "HeldOutAreas", "held_out_areas"]
 
@@ -32,11 +31,11 @@ _SEED = 0
 class HeldOutAreas:
     """The chance that a right state has the better score than a wrong one of the same held-out part."""
 
-    joint: Number
+    joint: Estimate
     """By a logistic fit of all dimensions on the other parts."""
-    single: Number
+    single: Estimate
     """By the dimension that is strongest on the other parts."""
-    difference: Number
+    difference: Estimate
     """The first minus the second."""
 
 
@@ -66,7 +65,7 @@ def held_out_areas(
     Returns:
         None where some part leaves only one outcome to fit on.
     """
-    generator = np.random.default_rng(seed)
+    generator = random_generator(seed)
     questions, place = np.unique(np.array(examples.questions), return_inverse=True)
     parts: list[_Part] = []
     for _ in range(DRAWS):
@@ -75,16 +74,15 @@ def held_out_areas(
             return None
         parts += drawn
     value = _areas(parts, examples, examples.weights)
-    even = np.full(len(questions), 1 / len(questions))
     found = []
     for _ in range(resamples):
-        weights = generator.multinomial(len(questions), even)[place] * examples.weights
+        weights = draw_counts(generator, len(questions), 1)[0, place] * examples.weights
         again = _parted(table, scores, examples, weights, generator)
         found.append(np.full(3, np.nan) if again is None else _areas(again, examples, weights))
     spread = np.array(found)
     spread += value - np.nanmean(spread, axis=0)
     numbers = (
-        Number.of(interval(float(own), np.clip(each, low, 1)), questions=len(questions))
+        estimate_from_resamples(float(own), np.clip(each, low, 1), questions=len(questions))
         for own, each, low in zip(value, spread.T, (0, 0, -1), strict=True)
     )
     return HeldOutAreas(*numbers)

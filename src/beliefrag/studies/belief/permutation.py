@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from beliefrag.calibration.examples import Example, Examples
 from beliefrag.calibration.quality import Floats, auc
+from beliefrag.runs.statistics import random_generator
 
 __all__ = ["Matched", "Permuted", "matched", "permuted"]
 
@@ -128,7 +129,7 @@ def permuted(
 
 def _orders(found: Matched, permutations: int, seed: int) -> Integers:
     """For each permutation whose outcome stands in the place of each state's."""
-    generator = np.random.default_rng(seed)
+    generator = random_generator(seed)
     orders = np.tile(np.arange(len(found.examples)), (permutations, 1))
     for group in found.groups:
         drawn = generator.permuted(np.tile(np.arange(len(group)), (permutations, 1)), axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,9 +13,8 @@ from beliefrag.calibration.evaluation import area
 from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.logistic import LEAST_SPREAD, fit_logistic
 from beliefrag.calibration.quality import Floats
-from beliefrag.calibration.resampling import interval, resampled
 from beliefrag.runs.states import State
-from beliefrag.studies.result import Number
+from beliefrag.runs.statistics import Estimate, estimate_from_resamples
 
 __all__ = [
     "DIMENSIONS",
@@ -53,10 +52,10 @@ def columns(examples: Examples) -> Floats:
     return np.array([[d.value(state) for d in DIMENSIONS.values()] for state in examples.states])
 
 
-def signal(scores: Floats, examples: Examples) -> Number | None:
+def signal(scores: Floats, examples: Examples) -> Estimate | None:
     """The AUC of a score for being right, with its interval over questions; None where all outcomes are alike."""
     found = area(scores, examples)
-    return None if found is None else Number.of(found, questions=examples.count.questions)
+    return None if found is None else replace(found, questions=examples.count.questions)
 
 
 def fitted_scores(table: Floats, examples: Examples) -> Floats:
@@ -66,15 +65,15 @@ def fitted_scores(table: Floats, examples: Examples) -> Floats:
     return scores
 
 
-def correlation(one: Floats, other: Floats, examples: Examples) -> Number | None:
+def correlation(one: Floats, other: Floats, examples: Examples) -> Estimate | None:
     """Spearman's rank correlation over states, with its interval over questions; None where one does not vary."""
     if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
         return None
     # Ranks of the whole, taken once: what resamples change is how much each state weighs.
     ranks = rankdata(one), rankdata(other)
     value = float(_pearson(*ranks, examples.weights))
-    drawn = resampled(examples, partial(_pearson, *ranks))
-    return Number.of(interval(value, drawn), questions=examples.count.questions)
+    drawn = examples.resample(partial(_pearson, *ranks))
+    return estimate_from_resamples(value, drawn, questions=examples.count.questions)
 
 
 def _pearson(one: Floats, other: Floats, weights: Floats) -> Floats:

@@ -7,6 +7,7 @@ from functools import partial
 
 from beliefrag.calibration.examples import Examples, LeftOut, answerable_states
 from beliefrag.runs.compatibility import thresholds_of
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.belief.figure import draw_belief
 from beliefrag.studies.belief.found import ANSWERABILITY, JOINT, LEAST_JOINT, Found, find
 from beliefrag.studies.belief.held_out import DRAWS, RESAMPLES
@@ -14,7 +15,7 @@ from beliefrag.studies.belief.tables import numbers, tables
 from beliefrag.studies.page import bounded, in_words
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Number, Result, beside
+from beliefrag.studies.result import Result, beside
 from beliefrag.studies.states import StateTable
 from beliefrag.studies.study import Study, StudyOptions
 
@@ -56,8 +57,8 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
             {
                 "auc_best_single": found.signals[found.best],
                 "auc_joint": found.signals.get(JOINT),
-                "ece_sufficiency": Number(found.calibration["sufficiency"].ece),
-                "ece_reliability": Number(found.calibration["reliability"].ece),
+                "ece_sufficiency": Estimate(found.calibration["sufficiency"].ece),
+                "ece_reliability": Estimate(found.calibration["reliability"].ece),
             }
         ),
         published_note="Theirs are with gpt-oss-120b, answers judged by a model. Their strongest dimension is "

@@ -16,8 +16,9 @@ from beliefrag.runs.statistics import (
     compare_over_datasets,
     mean_estimate,
     mean_over_datasets,
+    pareto_front,
+    share_on_front,
 )
-from beliefrag.studies.frontier.pareto import on_front, share_on_front
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.study import StudyOptions
 
@@ -54,9 +55,9 @@ class Compared:
     def front(self, dataset: str) -> dict[str, bool]:
         """Which methods are on the Pareto front."""
         cost, quality = (
-            np.array([self.estimate(m, dataset, name).mean for m in self.methods]) for name in ("tokens", "f1")
+            np.array([self.estimate(m, dataset, name).value for m in self.methods]) for name in ("tokens", "f1")
         )
-        return dict(zip(self.methods, map(bool, on_front(cost, quality)), strict=True))
+        return dict(zip(self.methods, map(bool, pareto_front(cost, quality)), strict=True))
 
     def share_on_front(self, dataset: str) -> dict[str, float]:
         """For each method the share of resamples in which it is on the front."""

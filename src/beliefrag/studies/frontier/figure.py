@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from beliefrag.methods import METHODS, TITLES
 from beliefrag.runs.cells import MEAN
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import MARKERS, label_points, plain
-from beliefrag.studies.result import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +25,8 @@ class Point:
     """One method on one dataset, or on the mean over all."""
 
     method: str
-    tokens: Number
-    f1: Number
+    tokens: Estimate
+    f1: Estimate
     front: bool
 
 

@@ -14,7 +14,7 @@ from beliefrag.studies.frontier.tables import numbers, pairs_table, points_table
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Number, Result
+from beliefrag.studies.result import Result
 from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = ["FRONTIER"]
@@ -92,7 +92,7 @@ def _n(recording: Recording, found: Compared) -> str:
 
 
 def _point(found: Compared, method: str, place: str, front: bool) -> Point:
-    f1, tokens = (Number.of(found.estimate(method, place, name)) for name in ("f1", "tokens"))
+    f1, tokens = (found.estimate(method, place, name).without_flat_interval() for name in ("f1", "tokens"))
     return Point(method, tokens, f1, front)
 
 
@@ -105,7 +105,7 @@ def _findings(
     place = found.places()[0]
     where = "On the mean over datasets" if place == MEAN else f"On {place}"
     front = [m for m in found.methods if fronts[place][m]]
-    cheap = sorted(front, key=lambda m: found.estimate(m, place, "tokens").mean)
+    cheap = sorted(front, key=lambda m: found.estimate(m, place, "tokens").value)
     names = ", ".join(TITLES[m] for m in cheap)
     order = ", from the cheapest to the best" if len(cheap) > 1 else " alone"
     yield f"{where} the Pareto front among these {len(found.methods)} methods is {names}{order}."
@@ -114,9 +114,10 @@ def _findings(
             continue
         f1, tokens = (pairs[place, other].measures[name] for name in ("f1", "tokens"))
         doubt = "" if f1.is_clear else "; the difference in F1 is not clear"
+        more, cost = (each.difference.without_flat_interval() for each in (f1, tokens))
         yield (
-            f"{TITLES[asked.of]} against {TITLES[other]}: F1 {bounded(Number.of(f1.difference), '+.3f')} and "
-            f"{bounded(Number.of(tokens.difference), '+,.0f')} tokens per question{doubt}."
+            f"{TITLES[asked.of]} against {TITLES[other]}: F1 {bounded(more, '+.3f')} and "
+            f"{bounded(cost, '+,.0f')} tokens per question{doubt}."
         )
 
 

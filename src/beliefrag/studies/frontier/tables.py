@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from beliefrag.methods import TITLES
 from beliefrag.report.published import published_tables
 from beliefrag.runs.statistics import PairedComparison
 from beliefrag.studies.frontier.compared import Compared
 from beliefrag.studies.frontier.figure import Point
-from beliefrag.studies.result import Beside, Column, Number, Table
+from beliefrag.studies.result import Beside, Column, Table
 from beliefrag.studies.study import StudyOptions
 
 __all__ = ["numbers", "pairs_table", "points_table", "published"]
@@ -48,10 +49,10 @@ def pairs_table(pairs: Mapping[tuple[str, str], PairedComparison], asked: StudyO
         (
             place,
             TITLES[other],
-            Number.of(pair.measures["f1"].difference),
-            Number.of(pair.measures["tokens"].difference),
+            pair.measures["f1"].difference.without_flat_interval(),
+            pair.measures["tokens"].difference.without_flat_interval(),
             pair.better_and_cheaper,
-            pair.n,
+            pair.questions,
         )
         for (place, other), pair in pairs.items()
     )
@@ -84,10 +85,10 @@ def numbers(
             {
                 "dataset": place,
                 "against": other,
-                "f1": Number.of(pair.measures["f1"].difference),
-                "tokens": Number.of(pair.measures["tokens"].difference),
+                "f1": pair.measures["f1"].difference.without_flat_interval(),
+                "tokens": pair.measures["tokens"].difference.without_flat_interval(),
                 "better_and_cheaper": pair.better_and_cheaper,
-                "n": pair.n,
+                "n": pair.questions,
             }
             for (place, other), pair in pairs.items()
         ],
@@ -104,14 +105,14 @@ def published(found: Compared) -> Iterator[Beside]:
             continue
         ours = {name: found.estimate(method, place, name) for name in ("f1", "tokens")}
         if (theirs := f1.rows[method].mean) is not None:
-            yield Beside(f"{TITLES[method]}, mean F1", theirs, Number.of(ours["f1"]))
+            yield Beside(f"{TITLES[method]}, mean F1", theirs, ours["f1"].without_flat_interval())
         if (theirs := tokens.rows[method].mean) is not None:
             t = ours["tokens"]
             low, high = (None if side is None else side / 1000 for side in (t.low, t.high))
-            number = Number(t.mean / 1000, low, high, t.few)
+            number = replace(t, value=t.value / 1000, low=low, high=high)
             yield Beside(f"{TITLES[method]}, thousand tokens per question", theirs, number, digits=2)
     for dataset in found.datasets:
         for method in found.methods:
             if (theirs := f1.value(method, dataset)) is not None:
-                ours_here = Number.of(found.estimate(method, dataset, "f1"))
+                ours_here = found.estimate(method, dataset, "f1").without_flat_interval()
                 yield Beside(f"{TITLES[method]}, F1 on {dataset}", theirs, ours_here)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from beliefrag.methods import TITLES
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import HATCHES, MARKERS, label_points, upright_interval
-from beliefrag.studies.result import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ __all__ = ["draw_rows"]
 
 
 def draw_rows(
-    points: Sequence[tuple[str, Number, Number, Number | None]], ceiling: Number, most: int, figure: Figure
+    points: Sequence[tuple[str, Estimate, Estimate, Estimate | None]], ceiling: Estimate, most: int, figure: Figure
 ) -> None:
     """Draws both panels from method, rows read, row recall and recall per row read."""
     found, each = figure.subplots(1, 2, width_ratios=(1.4, 1))
@@ -30,7 +30,9 @@ def draw_rows(
     label_points(found, [(read.value, recall.value, TITLES[m]) for m, read, recall, _ in points])
 
 
-def _found(axes: Axes, points: Sequence[tuple[str, Number, Number, Number | None]], ceiling: Number, most: int) -> None:
+def _found(
+    axes: Axes, points: Sequence[tuple[str, Estimate, Estimate, Estimate | None]], ceiling: Estimate, most: int
+) -> None:
     for place, (_, read, recall, _) in enumerate(points):
         upright_interval(axes, read.value, recall, "0.65")
         if read.low is not None and read.high is not None:
@@ -49,7 +51,7 @@ def _found(axes: Axes, points: Sequence[tuple[str, Number, Number, Number | None
     axes.set_ylabel("row recall: share of needed rows found")
 
 
-def _each(axes: Axes, points: Sequence[tuple[str, Number, Number, Number | None]]) -> None:
+def _each(axes: Axes, points: Sequence[tuple[str, Estimate, Estimate, Estimate | None]]) -> None:
     for place, (_, _, _, number) in enumerate(points):
         if number is None:
             continue

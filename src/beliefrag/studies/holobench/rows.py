@@ -9,11 +9,8 @@ import numpy as np
 
 from beliefrag.bench.metrics import recall_per_row_read
 from beliefrag.calibration.quality import Floats
-from beliefrag.calibration.report import Interval
-from beliefrag.calibration.resampling import interval
-from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, mean_estimate
+from beliefrag.runs.statistics import Estimate, estimate_from_resamples, mean_estimate, resample_means
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Number
 
 __all__ = ["MEASURES", "Rows", "ceiling", "per_row_read", "rows_of"]
 
@@ -32,11 +29,11 @@ class Rows:
         return mean_estimate(self.values[measure])
 
     @property
-    def efficiency(self) -> Number | None:
+    def efficiency(self) -> Estimate | None:
         """Row recall per row read, times 1,000; None where nothing was read."""
         return per_row_read(self.values["row_recall_read"], self.values["rows_read"])
 
-    def more_efficient(self, other: Rows) -> Number | None:
+    def more_efficient(self, other: Rows) -> Estimate | None:
         """By how much that lies above another method's, on the same questions; None where either read nothing."""
         (own, drawn), (theirs, drawn_theirs) = (
             _ratios(each.values["row_recall_read"], each.values["rows_read"]) for each in (self, other)
@@ -66,12 +63,12 @@ def rows_of(recording: Recording, methods: tuple[str, ...]) -> tuple[dict[str, R
     }, left_out
 
 
-def ceiling(needed: Mapping[str, float], rows: int) -> Number:
+def ceiling(needed: Mapping[str, float], rows: int) -> Estimate:
     """The row recall that nobody can exceed who may read so many rows: the mean of min(1, rows / needed)."""
-    return Number.of(mean_estimate({key: min(1.0, rows / value) for key, value in needed.items()}))
+    return mean_estimate({key: min(1.0, rows / value) for key, value in needed.items()}).without_flat_interval()
 
 
-def per_row_read(recall: Mapping[str, float], read: Mapping[str, float]) -> Number | None:
+def per_row_read(recall: Mapping[str, float], read: Mapping[str, float]) -> Estimate | None:
     """Mean recall divided by mean rows read, times 1,000, with its interval: both are resampled together."""
     value, drawn = _ratios(recall, read)
     return _bounded(value, drawn, len(recall))
@@ -81,13 +78,14 @@ def _ratios(recall: Mapping[str, float], read: Mapping[str, float]) -> tuple[flo
     """The ratio of means and its resamples; not a number where nothing was read. All ratios draw the same questions."""
     ids = sorted(recall)
     table = np.array([[recall[key], read[key]] for key in ids], dtype=np.float64)
-    drawn = np.random.default_rng(0).integers(len(ids), size=(MEAN_RESAMPLES, len(ids)))
-    means = np.concatenate([table.mean(axis=0)[None, :], table[drawn].mean(axis=1)])
+    means = np.concatenate([table.mean(axis=0)[None, :], resample_means(table)])
     ratios = np.array([recall_per_row_read(*pair) if pair[1] > 0 else np.nan for pair in means])
     return float(ratios[0]), ratios[1:]
 
 
-def _bounded(value: float, drawn: Floats, questions: int) -> Number | None:
+def _bounded(value: float, drawn: Floats, questions: int) -> Estimate | None:
     if not np.isfinite(value):
         return None
-    return Number.of(interval(value, drawn) if questions > 1 else Interval(value=value), questions=questions)
+    if questions < 2:
+        return Estimate(value, questions=questions)
+    return estimate_from_resamples(value, drawn, questions=questions)

@@ -8,14 +8,14 @@ from functools import partial
 from beliefrag.bench.metrics import recall_per_row_read
 from beliefrag.methods import TITLES
 from beliefrag.report.published import published_figures
-from beliefrag.runs.statistics import compare
+from beliefrag.runs.statistics import Estimate, compare
 from beliefrag.studies.holobench.figure import draw_rows
 from beliefrag.studies.holobench.rows import Rows, ceiling, rows_of
 from beliefrag.studies.kinds import ROWS
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
+from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
 from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = ["HOLOBENCH"]
@@ -52,17 +52,17 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
         numbers={
             "methods": {method: _numbers(rows) for method, rows in found.items()},
             "ceilings": {str(rows): number for rows, number in ceilings.items()},
-            "rows_needed": Number.of(found[METHOD].mean("rows_needed")),
+            "rows_needed": found[METHOD].mean("rows_needed").without_flat_interval(),
         },
         tables=(_methods_table(found), _differences(found), _ceilings(ceilings)),
         notes=tuple(notes),
         published=_per_row(found)
         + beside(
             {
-                "row_recall_beliefrag": Number.of(found[METHOD].mean("row_recall_read")),
-                "rows_read_beliefrag": Number.of(found[METHOD].mean("rows_read")),
-                "row_recall_iterative": Number.of(found["iterative"].mean("row_recall_read")),
-                "rows_read_iterative": Number.of(found["iterative"].mean("rows_read")),
+                "row_recall_beliefrag": found[METHOD].mean("row_recall_read").without_flat_interval(),
+                "rows_read_beliefrag": found[METHOD].mean("rows_read").without_flat_interval(),
+                "row_recall_iterative": found["iterative"].mean("row_recall_read").without_flat_interval(),
+                "rows_read_iterative": found["iterative"].mean("rows_read").without_flat_interval(),
                 "row_recall_ceiling": ceilings[_PAPER_ROWS],
             }
         ),
@@ -90,21 +90,29 @@ def _per_row(found: Mapping[str, Rows]) -> tuple[Beside, ...]:
     )
 
 
-def _numbers(rows: Rows) -> dict[str, Number | None]:
-    return {**{name: Number.of(rows.mean(name)) for name in rows.values}, "recall_per_row_read": rows.efficiency}
+def _numbers(rows: Rows) -> dict[str, Estimate | None]:
+    return {
+        **{name: rows.mean(name).without_flat_interval() for name in rows.values},
+        "recall_per_row_read": rows.efficiency,
+    }
 
 
-def _points(found: Mapping[str, Rows]) -> list[tuple[str, Number, Number, Number | None]]:
+def _points(found: Mapping[str, Rows]) -> list[tuple[str, Estimate, Estimate, Estimate | None]]:
     return [
-        (m, Number.of(rows.mean("rows_read")), Number.of(rows.mean("row_recall_read")), rows.efficiency)
+        (
+            m,
+            rows.mean("rows_read").without_flat_interval(),
+            rows.mean("row_recall_read").without_flat_interval(),
+            rows.efficiency,
+        )
         for m, rows in found.items()
     ]
 
 
-def _findings(found: Mapping[str, Rows], ceilings: Mapping[int, Number], most: int) -> Iterator[str]:
+def _findings(found: Mapping[str, Rows], ceilings: Mapping[int, Estimate], most: int) -> Iterator[str]:
     for method in reversed(COMPARED):
         rows = found[method]
-        recall, read = (Number.of(rows.mean(name)) for name in ("row_recall_read", "rows_read"))
+        recall, read = (rows.mean(name).without_flat_interval() for name in ("row_recall_read", "rows_read"))
         each = rows.efficiency
         per_row = f": {bounded(each, '.1f')} thousandths of recall for each row" if each else ""
         yield f"{TITLES[method]} finds {bounded(recall)} of the needed rows and reads {bounded(read, '.2f')}{per_row}."
@@ -125,9 +133,9 @@ def _methods_table(found: Mapping[str, Rows]) -> Table:
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             TITLES[method],
-            *(Number.of(own.mean(name)) for name in ("row_recall_read", "evidence_recall", "rows_read")),
+            *(own.mean(name).without_flat_interval() for name in ("row_recall_read", "evidence_recall", "rows_read")),
             own.efficiency,
-            *(Number.of(own.mean(name)) for name in ("answer_row_recall", "tokens")),
+            *(own.mean(name).without_flat_interval() for name in ("answer_row_recall", "tokens")),
         )
         for method, own in found.items()
     )
@@ -147,13 +155,13 @@ def _differences(found: Mapping[str, Rows]) -> Table:
         if method != METHOD:
             sides = ({name: found[each].values[name] for name in names} for each in (METHOD, method))
             pair = compare(*sides)
-            apart = (Number.of(pair.measures[name].difference) for name in names)
+            apart = (pair.measures[name].difference.without_flat_interval() for name in names)
             rows.append((TITLES[method], *apart, found[METHOD].more_efficient(found[method])))
     title = f"{TITLES[METHOD]} minus each other method, on the same questions"
     return Table("differences", title, columns, tuple(rows), "Paired resamples.")
 
 
-def _ceilings(ceilings: Mapping[int, Number]) -> Table:
+def _ceilings(ceilings: Mapping[int, Estimate]) -> Table:
     columns = (Column("rows that may be read"), Column("highest row recall", bounded=True))
     note = "The mean over questions of min(1, rows that may be read / rows needed)."
     return Table("ceilings", "What no method can exceed", columns, tuple(ceilings.items()), note)

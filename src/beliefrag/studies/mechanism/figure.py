@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import HATCHES
-from beliefrag.studies.result import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ _TITLES = {
 }
 
 
-def draw_mechanism(panels: Mapping[str, Sequence[tuple[str, Number, float]]], figure: Figure) -> None:
+def draw_mechanism(panels: Mapping[str, Sequence[tuple[str, Estimate, float]]], figure: Figure) -> None:
     """One panel each: variant, our number with its interval, and the paper's value."""
     axes = figure.subplots(1, len(panels), width_ratios=[len(bars) for bars in panels.values()])
     for each, (name, bars) in zip(axes, panels.items(), strict=True):
@@ -35,7 +35,7 @@ def draw_mechanism(panels: Mapping[str, Sequence[tuple[str, Number, float]]], fi
     figure.legend(handles=theirs, loc="outside lower center", frameon=False, fontsize=9)
 
 
-def _panel(axes: Axes, bars: Sequence[tuple[str, Number, float]]) -> None:
+def _panel(axes: Axes, bars: Sequence[tuple[str, Estimate, float]]) -> None:
     axes.grid(axis="y", color="0.92")
     axes.set_axisbelow(True)
     for place, (_, number, theirs) in enumerate(bars):

@@ -10,7 +10,7 @@ from typing import Any
 from beliefrag.policy import Thresholds
 from beliefrag.report.published import published_figures
 from beliefrag.runs.states import Trajectory
-from beliefrag.runs.statistics import PairedComparison
+from beliefrag.runs.statistics import Estimate, PairedComparison
 from beliefrag.studies.mechanism.figure import draw_mechanism
 from beliefrag.studies.mechanism.variants import (
     ABLATIONS,
@@ -23,7 +23,7 @@ from beliefrag.studies.mechanism.variants import (
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
+from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
 from beliefrag.studies.study import Study, StudyOptions
 from beliefrag.studies.variants import ACCURACY, MEASURES, Variants, unlike
 from beliefrag.types import Action
@@ -51,8 +51,8 @@ class _Group:
     def others(self) -> tuple[str, ...]:
         return tuple(variant.name for variant in self.variants[1:])
 
-    def difference(self, place: str, arm: str, measure: str) -> Number:
-        return Number.of(self.pairs[place, arm].measures[measure].difference)
+    def difference(self, place: str, arm: str, measure: str) -> Estimate:
+        return self.pairs[place, arm].measures[measure].difference.without_flat_interval()
 
 
 def _needs(asked: StudyOptions) -> tuple[RequiredRun, ...]:
@@ -141,7 +141,7 @@ def _findings(group: _Group) -> Iterator[str]:
     for arm in group.others:
         measures = group.pairs[group.arms.places[0], arm].measures
         doubt = "" if measures[ACCURACY].is_clear else "; the difference in accuracy is not clear"
-        right, rounds = (Number.of(measures[name].difference) for name in (ACCURACY, "rounds"))
+        right, rounds = (measures[name].difference.without_flat_interval() for name in (ACCURACY, "rounds"))
         yield (
             f"{arm.capitalize()} against {group.first}: accuracy {bounded(right, '+.3f')}, searches "
             f"{bounded(rounds, '+.2f')}; it goes another way on {group.another_way[arm]:.0%} of the questions{doubt}."
@@ -218,7 +218,7 @@ def _notes(arms: Mapping[str, Variants], recordings: Mapping[str, Recording], as
 
 
 def _published(arms: Mapping[str, Variants]) -> tuple[Beside, ...]:
-    ours: dict[str, Number | None] = {}
+    ours: dict[str, Estimate | None] = {}
     for name, group in (("ablations", ABLATIONS), ("interventions", INTERVENTIONS)):
         for variant in group:
             for measure, key in variant.published.items():
@@ -226,7 +226,7 @@ def _published(arms: Mapping[str, Variants]) -> tuple[Beside, ...]:
     return beside(ours)
 
 
-def _bars(arms: Mapping[str, Variants]) -> dict[str, list[tuple[str, Number, float]]]:
+def _bars(arms: Mapping[str, Variants]) -> dict[str, list[tuple[str, Estimate, float]]]:
     """What the three panels show: variant, our number, the paper's value."""
     return {
         "ablations": _bar(arms["ablations"], ABLATIONS, ACCURACY),
@@ -235,7 +235,7 @@ def _bars(arms: Mapping[str, Variants]) -> dict[str, list[tuple[str, Number, flo
     }
 
 
-def _bar(arms: Variants, group: Sequence[Variant], measure: str) -> list[tuple[str, Number, float]]:
+def _bar(arms: Variants, group: Sequence[Variant], measure: str) -> list[tuple[str, Estimate, float]]:
     theirs, place = published_figures(), arms.places[0]
     return [(v.name, arms.number(v.name, place, measure), theirs[v.published[measure]].value) for v in group]
 

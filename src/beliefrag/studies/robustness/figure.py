@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from beliefrag.methods import TITLES
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import DASHES, HATCHES, MARKERS, upright_interval
-from beliefrag.studies.result import Number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,9 +19,9 @@ _ENDS = {"follows_false": "false answer\nfollowed", "recovers_true": "true answe
 
 
 def draw_robustness(
-    curves: Mapping[str, Sequence[tuple[float, Number]]],
-    rates: Mapping[str, Mapping[str, Number | None]],
-    areas: Mapping[str, Number | None],
+    curves: Mapping[str, Sequence[tuple[float, Estimate]]],
+    rates: Mapping[str, Mapping[str, Estimate | None]],
+    areas: Mapping[str, Estimate | None],
     figure: Figure,
 ) -> None:
     """Draws the three panels."""
@@ -34,7 +34,7 @@ def draw_robustness(
     _source(source, areas)
 
 
-def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Number]]]) -> None:
+def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Estimate]]]) -> None:
     for place, (method, points) in enumerate(curves.items()):
         # Side by side, so that intervals do not lie on each other.
         xs = [100 * level + 1.2 * (place - (len(curves) - 1) / 2) for level, _ in points]
@@ -56,7 +56,7 @@ def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Number]]]) -> 
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2, handlelength=3)
 
 
-def _false(axes: Axes, rates: Mapping[str, Mapping[str, Number | None]]) -> None:
+def _false(axes: Axes, rates: Mapping[str, Mapping[str, Estimate | None]]) -> None:
     width = 0.8 / len(rates)
     for place, (method, own) in enumerate(rates.items()):
         for group, name in enumerate(_ENDS):
@@ -76,7 +76,7 @@ def _false(axes: Axes, rates: Mapping[str, Mapping[str, Number | None]]) -> None
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2)
 
 
-def _source(axes: Axes, areas: Mapping[str, Number | None]) -> None:
+def _source(axes: Axes, areas: Mapping[str, Estimate | None]) -> None:
     for place, number in enumerate(areas.values()):
         if number is None:
             axes.annotate("too few\nquestions", (place, 0.25), ha="center", va="center", fontsize=9)

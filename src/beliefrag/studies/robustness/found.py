@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from beliefrag.runs.episode import EpisodeSummary
-from beliefrag.runs.statistics import compare, mean_estimate
+from beliefrag.runs.statistics import Estimate, compare, mean_estimate
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Number
 from beliefrag.studies.robustness.runs import (
     COMPARED,
     COUNTERFACTUAL_RUN,
@@ -37,17 +36,17 @@ class Misled:
     left_out: int
     """Questions that only some of the methods finished."""
 
-    def rate(self, method: str, measure: str) -> Number | None:
+    def rate(self, method: str, measure: str) -> Estimate | None:
         """The share of questions, or of their supporting passages; None where there is none."""
         own = self.values[method][measure]
-        return Number.of(mean_estimate(own)) if own else None
+        return mean_estimate(own).without_flat_interval() if own else None
 
-    def difference(self, method: str, measure: str) -> Number | None:
+    def difference(self, method: str, measure: str) -> Estimate | None:
         """How far BeliefRAG's share lies from this method's, on the same questions; None where there is none."""
         if not self.values[method][measure] or method == METHOD:
             return None
         own, other = ({measure: self.values[each][measure]} for each in (METHOD, method))
-        return Number.of(compare(own, other).measures[measure].difference)
+        return compare(own, other).measures[measure].difference.without_flat_interval()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +71,36 @@ class Found:
     misled: Misled
     sources: tuple[Source, Source, Source]
     """Ordinary evidence, web snippets, counterfactual evidence."""
-    areas: Mapping[str, Number | None]
+    areas: Mapping[str, Estimate | None]
     """The calibrator's AUC by source."""
-    shift: Number | None
+    shift: Estimate | None
     """How far it lies on web snippets from that on ordinary evidence."""
 
-    def f1(self, method: str, level: float) -> Number:
+    def f1(self, method: str, level: float) -> Estimate:
         """The mean F1 of a method at a level of noise."""
-        return Number.of(mean_estimate(self.levels[level].f1[method]))
+        return mean_estimate(self.levels[level].f1[method]).without_flat_interval()
 
-    def accuracy(self, method: str, level: float) -> Number:
+    def accuracy(self, method: str, level: float) -> Estimate:
         """The share of right answers of a method at a level of noise."""
-        return Number.of(mean_estimate(self.levels[level].accuracy[method]))
+        return mean_estimate(self.levels[level].accuracy[method]).without_flat_interval()
 
-    def support(self, method: str, level: float) -> Number | None:
+    def support(self, method: str, level: float) -> Estimate | None:
         """The share of supporting passages that a method retained at the end; None where no question has any."""
         own = self.levels[level].support[method]
-        return Number.of(mean_estimate(own)) if own else None
+        return mean_estimate(own).without_flat_interval() if own else None
 
-    def ahead(self, method: str, level: float, measure: str) -> Number | None:
+    def ahead(self, method: str, level: float, measure: str) -> Estimate | None:
         """How far BeliefRAG's F1 or accuracy lies from this method's, on the same questions; None for itself."""
         if method == METHOD:
             return None
         values = getattr(self.levels[level], measure)
         own, other = ({measure: values[each]} for each in (METHOD, method))
-        return Number.of(compare(own, other).measures[measure].difference)
+        return compare(own, other).measures[measure].difference.without_flat_interval()
 
-    def lost(self, method: str) -> Number:
+    def lost(self, method: str) -> Estimate:
         """How far F1 at most noise lies from F1 without any, on the same questions."""
         worst, clean = ({"f1": self.levels[level].f1[method]} for level in (MOST, 0.0))
-        return Number.of(compare(worst, clean).measures["f1"].difference)
+        return compare(worst, clean).measures["f1"].difference.without_flat_interval()
 
 
 def find(recordings: Mapping[str, Recording], asked: StudyOptions) -> Found:

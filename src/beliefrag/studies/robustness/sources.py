@@ -10,10 +10,9 @@ import numpy as np
 
 from beliefrag.calibration.examples import Example, Examples
 from beliefrag.calibration.quality import Floats, auc
-from beliefrag.calibration.resampling import interval, resampled
 from beliefrag.runs.states import Label, Trajectory
+from beliefrag.runs.statistics import Estimate, estimate_from_resamples, random_generator
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Number
 from beliefrag.studies.states import StateTable
 
 __all__ = ["LEAST", "Source", "difference", "mean_area", "source_of"]
@@ -29,9 +28,9 @@ class Source:
     name: str
     examples: Mapping[str, Examples]
     """By dataset, the states with an answer that is known to be right or wrong."""
-    conflict: Number | None
+    conflict: Estimate | None
     """Mean belief in conflict at states with evidence."""
-    gate: Number | None
+    gate: Estimate | None
     """Share of such states at which conflict is at its threshold."""
 
     @property
@@ -81,24 +80,24 @@ def _examples(trajectories: Sequence[Trajectory], recording: Recording, method: 
     return Examples(ended)
 
 
-def mean_area(source: Source) -> Number | None:
+def mean_area(source: Source) -> Estimate | None:
     """The AUC of answerability, the simple mean over datasets; None where no dataset has enough of both outcomes."""
     usable = source.usable
     if not usable:
         return None
     value, drawn = _areas(usable)
-    return Number.of(interval(value, drawn), questions=_fewest(usable))
+    return estimate_from_resamples(value, drawn, questions=_fewest(usable))
 
 
-def difference(one: Source, other: Source) -> Number | None:
+def difference(one: Source, other: Source) -> Estimate | None:
     """How far the AUC on one source lies from that on the other, one minus other; None where either has none."""
     if not (one.usable and other.usable):
         return None
     (value, drawn), (against, drawn_against) = _areas(one.usable), _areas(other.usable)
     # The sources have no question in common: their draws are put together in another order.
-    shuffled = np.random.default_rng(1).permutation(drawn_against)
-    found = interval(value - against, drawn - shuffled)
-    return Number.of(found, questions=min(_fewest(one.usable), _fewest(other.usable)))
+    shuffled = random_generator(1).permutation(drawn_against)
+    questions = min(_fewest(one.usable), _fewest(other.usable))
+    return estimate_from_resamples(value - against, drawn - shuffled, questions=questions)
 
 
 def _areas(usable: Mapping[str, Examples]) -> tuple[float, Floats]:
@@ -107,8 +106,8 @@ def _areas(usable: Mapping[str, Examples]) -> tuple[float, Floats]:
         p = np.array([example.state.answerability for example in own.each], dtype=np.float64)
         values.append(float(auc(p, own.outcomes, own.weights)))
         # Every dataset is drawn by the same seed: without another order their draws would go up and down together.
-        resamples = resampled(own, partial(auc, p, own.outcomes))
-        drawn.append(np.random.default_rng((0, place)).permutation(resamples))
+        resamples = own.resample(partial(auc, p, own.outcomes))
+        drawn.append(random_generator((0, place)).permutation(resamples))
     return float(np.mean(values)), np.mean(drawn, axis=0)
 
 

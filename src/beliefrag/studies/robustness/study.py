@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from beliefrag.methods import TITLES
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Beside, Cell, Column, Number, Result, Table, beside
+from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
 from beliefrag.studies.robustness.figure import draw_robustness
 from beliefrag.studies.robustness.found import MOST, RATES, Found, find
 from beliefrag.studies.robustness.runs import (
@@ -57,7 +58,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
     )
 
 
-def _rates(found: Found) -> dict[str, dict[str, Number | None]]:
+def _rates(found: Found) -> dict[str, dict[str, Estimate | None]]:
     return {method: {name: found.misled.rate(method, name) for name in RATES} for method in COMPARED}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import MARKERS, plain
-from beliefrag.studies.result import Number
 from beliefrag.studies.thresholds.gate_rates import Reached
 from beliefrag.studies.thresholds.gates import GATES
 from beliefrag.studies.thresholds.scales import Placed
@@ -63,7 +63,7 @@ def _box(axes: Axes, y: float, middle_half: tuple[float, float, float], *, fille
     axes.plot([middle, middle], [y - 0.13, y + 0.13], color="black", linewidth=2.4)
 
 
-def _dot(axes: Axes, y: float, number: Number, *, filled: bool) -> None:
+def _dot(axes: Axes, y: float, number: Estimate, *, filled: bool) -> None:
     if number.low is not None and number.high is not None:
         axes.plot([number.low, number.high], [y, y], color="0.45", linewidth=1.4)
     axes.plot([number.value], [y], linestyle="", markersize=7, **(_CALIBRATED if filled else _RAW))

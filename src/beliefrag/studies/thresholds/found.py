@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from beliefrag.policy import Thresholds
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.rank_agreement import rise_together
-from beliefrag.studies.result import Number
 from beliefrag.studies.states import StateTable
 from beliefrag.studies.thresholds.gate_rates import Reached, reached
 from beliefrag.studies.thresholds.gates import GATES
@@ -25,7 +25,7 @@ class Found:
     raw: Mapping[str | None, Placed]
     calibrated: Mapping[str | None, Placed]
     """By dataset, and for all under None."""
-    spreads: Mapping[str, Number]
+    spreads: Mapping[str, Estimate]
     """Of raw and calibrated medians, of their difference, and of the quantiles; empty with a single dataset."""
     gates: tuple[Reached, ...]
     """By dataset, and pooled."""
@@ -42,7 +42,7 @@ def find(visited: StateTable, datasets: tuple[str, ...], thresholds: Thresholds)
     """Works everything out for the states of these datasets."""
     scores = visited.column(lambda s: s.belief.sufficiency), visited.column(lambda s: s.answerability or 0.0)
     raw, calibrated = (Scale(visited, score, thresholds.answer) for score in scores)
-    spreads: dict[str, Number] = {}
+    spreads: dict[str, Estimate] = {}
     if len(datasets) > 1:
         spreads = {
             "raw": raw.median_spread(datasets),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beliefrag.policy import Thresholds
-from beliefrag.studies.result import Number
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.states import StateTable
 from beliefrag.studies.thresholds.gates import Condition, Gate
 
@@ -24,8 +24,8 @@ class Reached:
     questions: int
     times: int
     """At how many states its condition holds."""
-    share: Number
-    decides: Number
+    share: Estimate
+    decides: Estimate
     """The share of states at which the policy decided by it."""
     nearest: tuple[Condition, ...]
     """At the state that comes nearest, or goes furthest beyond."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from beliefrag.calibration.quality import Floats
-from beliefrag.studies.result import Number
+from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.states import StateTable
 
 __all__ = ["Placed", "Scale", "quantile"]
@@ -18,10 +18,10 @@ __all__ = ["Placed", "Scale", "quantile"]
 class Placed:
     """Where a score lies in one dataset, or in all."""
 
-    median: Number
+    median: Estimate
     middle_half: tuple[float, float, float]
     """First quartile, median and third quartile."""
-    below: Number
+    below: Estimate
     """The quantile at which the threshold falls: the share of states below it."""
 
 
@@ -67,7 +67,7 @@ class Scale:
             below=self._visited.number(lambda weights: self._below(weights, dataset), dataset),
         )
 
-    def median_spread(self, datasets: Sequence[str]) -> Number:
+    def median_spread(self, datasets: Sequence[str]) -> Estimate:
         """The distance between the largest and the smallest median."""
         return self._visited.number(lambda weights: self.median_spreads(weights, datasets))
 
@@ -75,7 +75,7 @@ class Scale:
         """The same for each row of weights."""
         return _spread([self._quantiles(weights, dataset) for dataset in datasets])
 
-    def below_spread(self, datasets: Sequence[str]) -> Number:
+    def below_spread(self, datasets: Sequence[str]) -> Estimate:
         """The distance between the highest and the lowest quantile at which the threshold falls."""
         return self._visited.number(lambda weights: _spread([self._below(weights, name) for name in datasets]))
 

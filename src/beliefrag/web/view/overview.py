@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from beliefrag.methods import TITLES
@@ -70,4 +69,14 @@ def _cell(cell: Cell) -> dict[str, Any]:
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
-    return None if estimate is None else {**asdict(estimate), "few": estimate.few}
+    if estimate is None:
+        return None
+    return {
+        "mean": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.questions,
+        "level": estimate.level,
+        "smallest": estimate.smallest,
+        "few": estimate.has_few_questions,
+    }

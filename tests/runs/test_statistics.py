@@ -20,7 +20,7 @@ def test_seeds_are_averaged_within_a_question() -> None:
     episodes = [("a", 0, 1.0), ("a", 1, 0.0), ("b", 0, 1.0)]
     assert average_seeds(episodes) == {"a": 0.5, "b": 1.0}
     # Pooling the three episodes would give 2/3; the question is the unit.
-    assert mean_estimate(average_seeds(episodes)).mean == 0.75
+    assert mean_estimate(average_seeds(episodes)).value == 0.75
 
 
 def test_two_values_for_one_seed_are_refused() -> None:
@@ -38,7 +38,7 @@ def test_what_is_not_a_number_is_never_averaged(value: float) -> None:
 
 def test_equal_values_leave_no_doubt() -> None:
     estimate = mean_estimate(by_id([0.25] * 40))
-    assert (estimate.mean, estimate.low, estimate.high, estimate.n) == (0.25, 0.25, 0.25, 40)
+    assert (estimate.value, estimate.low, estimate.high, estimate.questions) == (0.25, 0.25, 0.25, 40)
 
 
 def test_the_interval_is_that_of_theory() -> None:
@@ -69,9 +69,9 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 
 def test_one_question_has_no_interval_and_few_are_flagged() -> None:
     alone = mean_estimate({"a": 0.5})
-    assert (alone.mean, alone.low, alone.high, alone.few) == (0.5, None, None, True)
-    assert mean_estimate(by_id([0, 1] * 9)).few
-    assert not mean_estimate(by_id([0, 1] * 10)).few
+    assert (alone.value, alone.low, alone.high, alone.has_few_questions) == (0.5, None, None, True)
+    assert mean_estimate(by_id([0, 1] * 9)).has_few_questions
+    assert not mean_estimate(by_id([0, 1] * 10)).has_few_questions
 
 
 def test_no_question_has_no_mean() -> None:
@@ -83,12 +83,12 @@ def test_no_question_has_no_mean() -> None:
 
 def test_datasets_weigh_the_same_whatever_their_size() -> None:
     estimate = mean_over_datasets({"large": by_id([1.0] * 300), "small": by_id([0.0] * 30)})
-    assert (estimate.mean, estimate.low, estimate.high, estimate.n) == (0.5, 0.5, 0.5, 330)
-    assert not estimate.few
+    assert (estimate.value, estimate.low, estimate.high, estimate.questions) == (0.5, 0.5, 0.5, 330)
+    assert not estimate.has_few_questions
 
 
 def test_one_small_dataset_makes_a_mean_over_datasets_doubtful() -> None:
-    assert mean_over_datasets({"large": by_id([0.0, 1.0] * 100), "small": by_id([0.0, 1.0])}).few
+    assert mean_over_datasets({"large": by_id([0.0, 1.0] * 100), "small": by_id([0.0, 1.0])}).has_few_questions
     assert mean_over_datasets({"large": by_id([0.0, 1.0] * 100), "single": by_id([1.0])}).low is None
 
 
@@ -100,12 +100,12 @@ def test_a_planted_difference_is_found_in_both_measures() -> None:
     better = {key: min(1.0, value + 0.04 + 0.04 * generator.random()) for key, value in f1.items()}
     cheaper = {key: value - 400 - 300 * generator.random() for key, value in tokens.items()}
     found = compare({"f1": better, "tokens": cheaper}, {"f1": f1, "tokens": tokens})
-    assert found.measures["f1"].is_clear and found.measures["f1"].difference.mean > 0.04
-    assert found.measures["tokens"].is_clear and found.measures["tokens"].difference.mean < -400
+    assert found.measures["f1"].is_clear and found.measures["f1"].difference.value > 0.04
+    assert found.measures["tokens"].is_clear and found.measures["tokens"].difference.value < -400
     assert found.measures["f1"].first - found.measures["f1"].second == pytest.approx(
-        found.measures["f1"].difference.mean
+        found.measures["f1"].difference.value
     )
-    assert (found.better_and_cheaper, found.n) == (1.0, 100)
+    assert (found.better_and_cheaper, found.questions) == (1.0, 100)
     # Unpaired, the spread of the questions would hide it.
     own, other = mean_estimate(better), mean_estimate(f1)
     assert own.low is not None and other.high is not None and own.low < other.high
@@ -129,7 +129,7 @@ def test_better_but_dearer_is_not_better_and_cheaper() -> None:
 
 def test_a_difference_on_few_questions_is_never_clear() -> None:
     found = compare({"f1": by_id([1.0] * 5)}, {"f1": by_id([0.0] * 5)})
-    assert found.measures["f1"].difference.mean == 1.0
+    assert found.measures["f1"].difference.value == 1.0
     assert not found.measures["f1"].is_clear
 
 
@@ -139,7 +139,7 @@ def test_unequal_questions_are_refused_unless_allowed() -> None:
         compare({"f1": first}, {"f1": second})
     assert "Finish the run" in raised.value.remedy
     found = compare({"f1": first}, {"f1": second}, allow_unequal=True)
-    assert (found.n, found.left_out, found.measures["f1"].first) == (2, ("c",), 0.5)
+    assert (found.questions, found.left_out, found.measures["f1"].first) == (2, ("c",), 0.5)
 
 
 def test_different_measures_cannot_be_compared() -> None:
