@@ -22,7 +22,7 @@ from beliefrag.models.meter import Meter
 from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Passage
-from beliefrag.verifiers import FORMS
+from beliefrag.verifiers import build_verifier
 from beliefrag.verifiers.probability import yes
 from benchmarks.verifier_forms import interval, load
 
@@ -33,7 +33,7 @@ async def measure(model_name: str, n: int, seed: int) -> dict[str, Any]:
     random.Random(seed).shuffle(rows)
     model = open_model(load_settings({"model": model_name}).settings)
     quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
-    calls = ModelCalls(Meter(model), Prompts.load(), FORMS["probability"], quiet)
+    calls = ModelCalls(Meter(model), Prompts.load(), build_verifier("probability"), quiet)
     found: list[dict[str, Any]] = []
     for row in rows[:n]:
         pairs = {"agree": row["positive"][:2], "differ": [row["positive"][0], row["positive_wrong"][-1]]}

@@ -33,7 +33,7 @@ from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.scale import score_scale
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Passage, Question
-from beliefrag.verifiers import FORMS
+from beliefrag.verifiers import VERIFIERS, build_verifier
 
 Row = dict[str, Any]
 SCORES = {"support": 1, "gap": -1, "uncertainty": -1, "conflict": -1}
@@ -63,7 +63,7 @@ async def collect(model_name: str, split: str, n: int, forms: Sequence[str], out
         supporting = set(row["supporting"])
         question = Question(row["question"], row["id"])
         quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
-        answer = await ModelCalls(Meter(model), prompts, FORMS["structured"], quiet).answer(question, passages)
+        answer = await ModelCalls(Meter(model), prompts, build_verifier("structured"), quiet).answer(question, passages)
         record: Row = {
             "id": row["id"],
             "complete": supporting <= {passage.id for passage in passages},
@@ -85,7 +85,7 @@ async def observed(
     repairs: Counter[str] = Counter()
     recorder = CallRecorder(lambda purpose: None, lambda request, reply, found: repairs.update(found))
     meter = Meter(model)
-    observation = await ModelCalls(meter, prompts, FORMS[form], recorder).verify(question, passages)
+    observation = await ModelCalls(meter, prompts, build_verifier(form), recorder).verify(question, passages)
     flagged = set(observation.unhelpful)
     return {
         **{score: getattr(observation, score) for score in SCORES},
@@ -122,7 +122,7 @@ def report(rows: Sequence[Row]) -> Row:
         "correct": sum(map(labels["correct"], rows)),
         "forms": {},
     }
-    for form in FORMS:
+    for form in VERIFIERS:
         seen = [row for row in rows if form in row]
         if not seen:
             continue
@@ -175,7 +175,7 @@ def main() -> None:
     collecting.add_argument("--split", default="train", choices=["train", "dev"])
     collecting.add_argument("--n", type=int, default=60)
     collecting.add_argument("--seed", type=int, default=0)
-    collecting.add_argument("--forms", default=",".join(FORMS))
+    collecting.add_argument("--forms", default=",".join(VERIFIERS))
     collecting.add_argument("--out", type=Path, required=True)
     reporting = commands.add_parser("report")
     reporting.add_argument("file", type=Path)

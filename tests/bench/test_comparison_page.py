@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 DATASETS = ("hotpotqa", "2wikimultihopqa", "musique")
@@ -28,7 +28,7 @@ def row(first: str) -> list[str]:
 
 @pytest.mark.parametrize("method", ["no_rag", "static", "iterative", "crag", "beliefrag"])
 def test_every_number_of_the_table_is_rounded_from_the_file(method: str) -> None:
-    *f1, mean, recall, rounds, tokens, ended = row(TITLES[method])
+    *f1, mean, recall, rounds, tokens, ended = row(METHODS.title(method))
     assert [cell.split(" (n")[0] for cell in f1] == [f"{number(d, method, 'f1'):.3f}" for d in DATASETS]
     sides = (number("mean", method, "f1", side) for side in ("value", "low", "high"))
     assert mean == "{:.3f} ({:.3f} to {:.3f})".format(*sides)
@@ -48,7 +48,7 @@ def test_every_number_of_the_table_is_rounded_from_the_file(method: str) -> None
 )
 def test_the_differences_are_those_of_the_means(method: str, measure: str) -> None:
     name, digits = ("tokens", ",.0f") if measure == "tokens" else ("F1", ".3f")
-    for dataset, cell in zip(DATASETS, row(f"{TITLES[method]}, {name}"), strict=True):
+    for dataset, cell in zip(DATASETS, row(f"{METHODS.title(method)}, {name}"), strict=True):
         # Where a side lacks a question the pairs are fewer, and the difference is not that of the means.
         if not re.search(r"n \d+$", cell):
             gap = number(dataset, "beliefrag", measure) - number(dataset, method, measure)

@@ -150,7 +150,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() -> None:
     from beliefrag.models.weights import DEFAULT, find
     from beliefrag.prompts import Prompts
-    from beliefrag.verifiers import verifier_form
+    from beliefrag.verifiers import build_verifier
 
     weights = find(DEFAULT)
     hashes = Prompts.load().hashes()
@@ -158,7 +158,7 @@ def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() 
     artifact = artifact_for(here)
     assert artifact.origin == "fitted"
     assert doubts(artifact, here) == ()
-    assert set(artifact.prompts) == {"system", *verifier_form("probability").prompts}
+    assert set(artifact.prompts) == {"system", *build_verifier("probability").prompts}
     # A changed prompt changes what the numbers mean: fit again (docs/results) before shipping it.
     assert dict(artifact.prompts) == {name: hashes[name] for name in artifact.prompts}
     assert artifact.quality["brier"] < artifact.quality["brier_base_rate"]

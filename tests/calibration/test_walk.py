@@ -7,7 +7,8 @@ from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.bench.scoring import score_episode
 from beliefrag.calibration import load_artifact
 from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
-from beliefrag.methods import STATE_COLLECTORS, BeliefRAGMethod
+from beliefrag.methods.beliefrag import BeliefRAGMethod
+from beliefrag.methods.state_collector import collect_states
 from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.result import Result
 from beliefrag.runs.episode import EpisodeKey
@@ -38,7 +39,7 @@ def recording(result: Result) -> Trajectory:
 
 async def surveyed(tmp_path: Path, verifier: dict[str, object], name: str = "survey") -> Trajectory:
     model = script(tmp_path, {**verifier, "repeat": True}, *LINES)
-    return recording(await play(model, searches(), method=STATE_COLLECTORS[name](SCALE, Thresholds())))
+    return recording(await play(model, searches(), method=collect_states(name, SCALE, Thresholds())))
 
 
 @pytest.mark.parametrize("verifier", [verdict(0.9, 0.1, 0.1), MIDDLING, FLAGGED])

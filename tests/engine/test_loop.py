@@ -19,7 +19,7 @@ from beliefrag.policy import Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.result import Result
 from beliefrag.types import TERMINAL, Action, Budget, Decision, Hit, Passage, Question
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 
 SURE = verdict(0.95, 0.0, 0.05)
@@ -91,7 +91,7 @@ async def test_sufficient_with_a_word_after_it_is_no_query(tmp_path: Path) -> No
 
     model = script(tmp_path, {"purpose": "query_writer", "reply": "SUFFICIENT - nothing is missing"})
     quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
-    calls = ModelCalls(Meter(model), Prompts.load(), verifier_form("structured"), quiet)
+    calls = ModelCalls(Meter(model), Prompts.load(), build_verifier("structured"), quiet)
     assert await calls.write_query(Question("Which?"), [], ["Which?"]) is None
 
 
@@ -261,7 +261,7 @@ async def test_closing_the_stream_cancels_the_model_call() -> None:
 
         async def aclose(self) -> None: ...
 
-    harness = Harness(Slow(), PlannedRetriever(hits("a")), Prompts.load(), verifier_form("structured"))
+    harness = Harness(Slow(), PlannedRetriever(hits("a")), Prompts.load(), build_verifier("structured"))
     stream = loop.run(Question("Which?"), published_method(), harness)
     seen: list[Event] = []
     async for event in stream:

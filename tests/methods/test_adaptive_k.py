@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beliefrag.events import Retrieved, as_record
-from beliefrag.methods import AdaptiveK
-from beliefrag.methods.adaptive_k import LargestDrop
+from beliefrag.methods.adaptive_k import AdaptiveK, LargestDrop
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import play, script
 from tests.support.reading import actions, calls, says
@@ -77,7 +76,7 @@ async def test_no_more_is_kept_than_the_answer_prompt_shows(tmp_path: Path) -> N
 
 
 async def test_without_a_cut_no_search_goes_deeper_than_top_k(tmp_path: Path) -> None:
-    from beliefrag.methods import Static
+    from beliefrag.methods.static import Static
 
     retriever = Scored(*[5.0] * 20)
     await play(script(tmp_path, says("answer", "x")), retriever, method=Static())

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.methods import AdaptiveRag
+from beliefrag.methods.adaptive_rag import AdaptiveRag
 from beliefrag.types import Budget
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.reading import actions, calls, says

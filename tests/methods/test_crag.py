@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.methods import Crag
+from beliefrag.methods.crag import Crag
 from beliefrag.outcome import Answered, Stopped
 from beliefrag.types import Budget
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict

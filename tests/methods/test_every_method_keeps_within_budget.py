@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import TransportError
-from beliefrag.methods import METHODS, method_named
+from beliefrag.methods import METHODS, MethodInputs, build_method
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
 from beliefrag.outcome import Failed
 from beliefrag.policy import ScoreScale
@@ -81,7 +81,7 @@ class Whimsical:
 def test_every_episode_ends_within_its_budget_and_drops_for_good(
     name: str, data: st.DataObject, budget: Budget
 ) -> None:
-    method = method_named(name, CALIBRATION)
+    method = build_method(name, MethodInputs(CALIBRATION))
     result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=method, budget=budget))
     check_invariants(result, budget)
     # Only a model that is down, or that has no words for the very answer, makes an episode fail.

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.methods import Iterative, NoRag, Static
+from beliefrag.methods.iterative import Iterative
+from beliefrag.methods.no_rag import NoRag
+from beliefrag.methods.static import Static
 from beliefrag.outcome import Answered, Stopped
 from beliefrag.types import Budget
 from tests.support.episodes import PlannedRetriever, hits, play, script

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.methods import Flare
+from beliefrag.methods.flare import Flare
 from beliefrag.outcome import Answered, Failed, Stopped
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.reading import actions, calls, prompts, says

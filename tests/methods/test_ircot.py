@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.methods import IrCot
+from beliefrag.methods.ircot import IrCot
 from beliefrag.methods.reasoning import concludes, first_sentence
 from beliefrag.outcome import Answered, Stopped
 from tests.support.episodes import PlannedRetriever, hits, play, script

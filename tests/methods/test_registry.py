@@ -1,32 +1,28 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, SettingsError
-from beliefrag.methods import (
-    CALIBRATED,
-    METHODS,
-    NEED_LOGPROBS,
-    TITLES,
-    AdaptiveK,
-    BeliefRAGMethod,
-    Crag,
-    Flare,
-    UncertaintyGate,
-    method_named,
-)
+from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration, typical_cost
+from beliefrag.methods.adaptive_k import AdaptiveK
+from beliefrag.methods.beliefrag import BeliefRAGMethod
+from beliefrag.methods.crag import Crag
+from beliefrag.methods.flare import Flare
+from beliefrag.methods.iterative import Iterative
+from beliefrag.methods.uncertainty_gate import UncertaintyGate
 from beliefrag.outcome import Failed
 from beliefrag.policy import ScoreScale, Thresholds
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 from tests.support.reading import actions, calls, says
 
-CALIBRATION = load_artifact("published").calibration(ScoreScale(20.0, 8.0))
+INPUTS = MethodInputs(load_artifact("published").calibration(ScoreScale(20.0, 8.0)))
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_answers_to_its_name(name: str) -> None:
-    assert method_named(name, CALIBRATION).name == name
+    assert build_method(name, INPUTS).name == name
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -44,7 +40,7 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
         says("draft", "Ada", logprobs={"Ada": 0.3}, repeat=True),
         says("dialogue", "<search>Ada</search>", repeat=True),
     )
-    method = method_named(name, CALIBRATION)
+    method = build_method(name, INPUTS)
     first, second = [
         await play(model, PlannedRetriever(hits("a", "b"), hits("c"), hits("d")), method=method) for _ in range(2)
     ]
@@ -55,28 +51,43 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
 
 
 def test_every_method_has_a_title_of_its_own() -> None:
-    assert list(TITLES) == list(METHODS)
-    assert len(set(TITLES.values())) == len(TITLES)
-    assert set(METHODS) >= CALIBRATED | NEED_LOGPROBS
+    titles = [METHODS.title(name) for name in METHODS]
+    assert len(set(titles)) == len(titles) == 12
+    assert all(METHODS[name].summary.endswith(".") for name in METHODS)
+    assert {name for name in METHODS if needs_calibration(name)} == {"beliefrag"}
+    assert {name for name in METHODS if METHODS[name].needs_token_probabilities} == {"flare", "uncertainty_gate"}
+
+
+def test_options_are_typed_after_the_name() -> None:
+    assert build_method("iterative:rounds=2") == Iterative(rounds=2)
+    assert build_method("adaptive_k:buffer=3") == AdaptiveK(buffer=3)
+    with pytest.raises(SettingsError, match=r"rounds=0.*at least 1"):
+        build_method("iterative:rounds=0")
+
+
+def test_a_state_collector_costs_more_than_the_method_whose_states_it_visits() -> None:
+    collector, method = typical_cost("survey", "structured"), typical_cost("beliefrag", "structured")
+    assert collector and method and collector.calls > method.calls
 
 
 def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(SettingsError) as caught:
-        method_named("self-rag")
+        build_method("self-rag")
     assert all(name in caught.value.remedy for name in METHODS)
 
 
 def test_beliefrag_is_refused_without_a_calibration_and_takes_thresholds() -> None:
     with pytest.raises(CalibrationError, match="beliefrag"):
-        method_named("beliefrag")
-    method = method_named("beliefrag", CALIBRATION, Thresholds(answer=0.9))
+        build_method("beliefrag")
+    method = build_method("beliefrag", replace(INPUTS, thresholds=Thresholds(answer=0.9)))
     assert isinstance(method, BeliefRAGMethod)
     assert method.thresholds.answer == 0.9
 
 
 def test_the_docs_tell_of_every_method_under_its_name_and_title() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-    for name, title in TITLES.items():
+    for name in METHODS:
+        title = METHODS.title(name)
         assert f"| `{name}` | {title} |" in page
         assert name == "beliefrag" or f"**{title.replace('*', chr(92) + '*')}**" in page
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.events import CallFinished
-from beliefrag.methods import RlSearch
+from beliefrag.methods.rl_search import RlSearch
 from beliefrag.models.counting import count_tokens
 from beliefrag.outcome import Answered, Stopped
 from beliefrag.result import Result

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from beliefrag.methods import SelfRag
+from beliefrag.methods.self_rag import SelfRag
 from beliefrag.outcome import Answered, Stopped
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.reading import actions, calls, prompts, says

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.methods import UncertaintyGate
+from beliefrag.methods.uncertainty_gate import UncertaintyGate
 from beliefrag.outcome import Answered, Failed
 from beliefrag.types import Budget
 from tests.support.episodes import PlannedRetriever, hits, play, script

@@ -12,14 +12,14 @@ from beliefrag.engine import loop
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.events import Event
-from beliefrag.methods import BeliefRAGMethod
+from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.models.protocol import ChatModel
 from beliefrag.models.scripted import Scripted
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.result import Result
 from beliefrag.types import Budget, Hit, Passage, Question
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 
 
 class PlannedRetriever:
@@ -79,6 +79,6 @@ async def play(
     budget: Budget = Budget(),
 ) -> Result:
     """Runs one episode to its end."""
-    harness = Harness(model, retriever, Prompts.load(), verifier_form("structured"), budget)
+    harness = Harness(model, retriever, Prompts.load(), build_verifier("structured"), budget)
     stream: list[Event] = [event async for event in loop.run(Question(question), method or published_method(), harness)]
     return Result.of(stream)

@@ -10,7 +10,7 @@ from beliefrag.models.meter import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.prompts import Prompts
 from beliefrag.types import Observation, Passage, Question
-from beliefrag.verifiers import FORMS, verifier_form
+from beliefrag.verifiers import VERIFIERS, build_verifier
 from tests.support.episodes import script
 
 PASSAGES = [Passage("first", "One", "text one"), Passage("second", "Two", "text two")]
@@ -33,7 +33,7 @@ async def observe(tmp_path: Path, form: str, *lines: dict[str, Any]) -> tuple[Ob
     calls = ModelCalls(
         Meter(script(tmp_path, *lines)),
         Prompts.load(),
-        verifier_form(form),
+        build_verifier(form),
         CallRecorder(lambda purpose: None, kept.finished),
     )
     return await calls.verify(Question("Which?"), PASSAGES), kept
@@ -164,7 +164,7 @@ async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(tmp_path:
     kept = Observed()
     meter = Meter(script(tmp_path, *helps(0.8, 0.2), *WHOLE))
     calls = ModelCalls(
-        meter, Prompts.load(), verifier_form("probability"), CallRecorder(lambda purpose: None, kept.finished)
+        meter, Prompts.load(), build_verifier("probability"), CallRecorder(lambda purpose: None, kept.finished)
     )
     first = await calls.verify(Question("Which?"), PASSAGES)
     paid = meter.usage
@@ -175,5 +175,5 @@ async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(tmp_path:
 
 def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match="structured"):
-        verifier_form("vibes")
-    assert set(FORMS) == {"structured", "graded", "probability"}
+        build_verifier("vibes")
+    assert set(VERIFIERS) == {"structured", "graded", "probability"}

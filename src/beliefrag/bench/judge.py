@@ -17,7 +17,7 @@ from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape
 from beliefrag.runs.episode import Episode, EpisodeError, Step, Verdict
 from beliefrag.types import Usage
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 
 __all__ = ["Judge", "read_verdict"]
 
@@ -84,7 +84,7 @@ class Judge:
 
     async def _ask(self, meter: Meter, answer: str, labelled: LabelledQuestion) -> bool:
         recorder = CallRecorder(lambda _: None, lambda *_: None)
-        calls = ModelCalls(meter, self._prompts, verifier_form("structured"), recorder)
+        calls = ModelCalls(meter, self._prompts, build_verifier("structured"), recorder)
         fields = {
             "question": escape(labelled.question.text),
             "golds": "; ".join(escape(gold) for gold in accepted(labelled.gold)[:_SPELLINGS]),

@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from beliefrag.bench.cost_hints import JUDGE, Figure, pace_of, typical
+from beliefrag.bench.cost_hints import JUDGE, pace_of
 from beliefrag.bench.setup import Setup
+from beliefrag.methods import TypicalCost, typical_cost
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.types import Usage
 
@@ -25,6 +26,8 @@ class Estimate:
     seconds: float
     measured: bool
     """Whether it rests on episodes of this run, for every method."""
+    unknown: tuple[str, ...] = ()
+    """Methods that are not in it, because nobody has said what they typically cost."""
 
     @property
     def calls(self) -> int:
@@ -103,23 +106,27 @@ def _estimate(
         if episode.finished:
             seen[episode.key.method].append(episode)
     ahead = Counter(key.method for key in to_play)
-    methods = Figure(0, 0, 0)
+    methods = TypicalCost(0, 0, 0)
+    unknown: list[str] = []
     for method, count in ahead.items():
-        figure = _mean(seen[method]) if method in seen else typical(method, setup.record.verifier)
-        methods += figure.times(count)
+        cost = _mean(seen[method]) if method in seen else typical_cost(method, setup.record.verifier)
+        if cost is None:
+            unknown.append(method)
+        else:
+            methods += cost.times(count)
     judge = JUDGE.times(verdicts)
     seconds = pace_of(setup.record.model).seconds(methods) * _slowness(setup.record.model, seen)
     if setup.judge is not None:
         seconds += pace_of(setup.judge.identity).seconds(judge)
-    return Estimate(_usage(methods), _usage(judge), seconds / at_once, ahead.keys() <= seen.keys())
+    return Estimate(_usage(methods), _usage(judge), seconds / at_once, ahead.keys() <= seen.keys(), tuple(unknown))
 
 
-def _mean(episodes: Sequence[EpisodeSummary]) -> Figure:
+def _mean(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
     calls, tokens_in, tokens_out = (
         sum(getattr(episode.usage, name) for episode in episodes) / len(episodes)
         for name in ("calls", "tokens_in", "tokens_out")
     )
-    return Figure(calls, tokens_in, tokens_out)
+    return TypicalCost(calls, tokens_in, tokens_out)
 
 
 def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float:
@@ -129,5 +136,5 @@ def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float
     return took / expected if took and expected else 1.0
 
 
-def _usage(figure: Figure) -> Usage:
+def _usage(figure: TypicalCost) -> Usage:
     return Usage(calls=round(figure.calls), tokens_in=round(figure.tokens_in), tokens_out=round(figure.tokens_out))

@@ -17,7 +17,7 @@ from beliefrag.engine.assembly import guarantee_in_force
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.methods import CALIBRATED, METHODS, STATE_COLLECTORS, method_named
+from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration
 from beliefrag.methods.intervention import Intervened, Intervention
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.cache import Cache
@@ -33,7 +33,7 @@ from beliefrag.runs.errors import DataError
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
 from beliefrag.runs.samples import Partition, partition, sample
 from beliefrag.settings import Settings
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 
 __all__ = ["DatasetSetup", "RunSpec", "Setup", "chosen_methods", "set_up"]
 
@@ -148,7 +148,7 @@ def set_up(
     Raises:
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    verifier = verifier_form(settings.verifier or default_verifier(settings.model))
+    verifier = build_verifier(settings.verifier or default_verifier(settings.model))
     prompts = Prompts.load(settings.prompts)
     model = around(_open(settings, wanted, before.model if before else None))
     judging = model
@@ -158,7 +158,7 @@ def set_up(
     judge = Judge(judging, prompts) if wanted.judge else None
     artifact: Artifact | None = None
     thresholds = settings.thresholds
-    if CALIBRATED.intersection(wanted.methods):
+    if any(map(needs_calibration, wanted.methods)):
         here = Circumstances(model.identity, verifier.name, prompts.hashes(), Bm25Index.identity)
         artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
         thresholds = _held_to(settings, artifact, here, wanted)
@@ -226,15 +226,13 @@ def set_up(
 
 
 def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds: Thresholds) -> Method:
-    if name in STATE_COLLECTORS:
-        # A survey asks what every answer would be; holding one back would only lose it.
-        return STATE_COLLECTORS[name](scale, replace(thresholds, least_answerability=None))
-    return method_named(name, artifact.calibration(scale) if artifact else None, thresholds)
+    inputs = MethodInputs(artifact.calibration(scale) if artifact else None, thresholds)
+    return build_method(name, inputs, score_scale=scale)
 
 
 def _intervened(method: Method, questions: Sequence[LabelledQuestion], wanted: RunSpec, dataset: str) -> Method:
     intervention = wanted.interventions.get(dataset)
-    if intervention is None or method.name not in CALIBRATED:
+    if intervention is None or not needs_calibration(method.name):
         return method
     return Intervened(method, intervention, tuple(each.question for each in questions))
 

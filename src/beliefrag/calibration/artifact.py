@@ -27,7 +27,8 @@ _ADDED_LATER = ("fit",)
 class Calibration:
     """What the controller needs of an artifact."""
 
-    score_scale: ScoreScale
+    score_scale: ScoreScale | None
+    """None where the retriever's scores have no say about relevance."""
     answerability: Answerability
     retrieval_value: RetrievalValue
 

@@ -11,7 +11,7 @@ from beliefrag.calibration.report import Corpus
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import LABELS, Label, Trajectory, read_trajectories
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 
 __all__ = ["Collection", "collect", "label_named"]
 
@@ -111,7 +111,7 @@ def label_named(name: str) -> Label:
 
 
 def _shaping(run: RunRecord) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(("system", "answer", *verifier_form(run.verifier).prompts)))
+    return tuple(dict.fromkeys(("system", "answer", *build_verifier(run.verifier).prompts)))
 
 
 def _differences(one: RunRecord, other: RunRecord) -> Iterator[tuple[str, object, object]]:

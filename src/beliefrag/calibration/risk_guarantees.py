@@ -13,7 +13,7 @@ from beliefrag.policy import Thresholds
 from beliefrag.runs.compatibility import budget_of
 from beliefrag.runs.record import RunRecord, now
 from beliefrag.runs.states import Label
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 
 __all__ = ["artifact_of_run", "guarantees_from", "with_guarantees"]
 
@@ -47,7 +47,7 @@ def guarantees_from(
     thresholds: Thresholds,
 ) -> tuple[Guarantee, ...]:
     """One guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
-    names = {*_EPISODE_PROMPTS, *verifier_form(run.verifier).prompts}
+    names = {*_EPISODE_PROMPTS, *build_verifier(run.verifier).prompts}
     guarantees = []
     for max_error in targets:
         choice = choose_threshold(found.points, max_error=max_error, confidence=confidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beliefrag.cli.output import print_notice, print_table
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import MEASURES
 from beliefrag.runs.paired import DatasetComparison
 from beliefrag.runs.statistics import Difference
@@ -18,7 +18,7 @@ _NAMED = 5
 
 def print_comparison(found: Sequence[DatasetComparison], first: str, second: str) -> None:
     """Prints one line per dataset and measure."""
-    one, other = TITLES[first], TITLES[second]
+    one, other = METHODS.title(first), METHODS.title(second)
     rows = []
     for each in found:
         rows += [

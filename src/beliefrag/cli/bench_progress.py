@@ -14,7 +14,7 @@ from rich.text import Text
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.runner import Watcher
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 
 __all__ = ["watching"]
@@ -88,7 +88,7 @@ class _Bars:
         self._progress = progress
         self._tasks: dict[tuple[str, str], TaskID] = {
             (dataset, method): progress.add_task(
-                safe_line(f"{dataset} {TITLES.get(method, method)}"),
+                safe_line(f"{dataset} {METHODS.title(method)}"),
                 total=group.total,
                 completed=group.done,
                 words="",
@@ -131,7 +131,7 @@ class _Lines:
 
 
 def _line(place: tuple[str, str], group: _Running) -> str:
-    return f"{place[0]} {TITLES.get(place[1], place[1])}: {group.done} of {group.total}, {group.words()}"
+    return f"{place[0]} {METHODS.title(place[1])}: {group.done} of {group.total}, {group.words()}"
 
 
 def _place(key: EpisodeKey) -> tuple[str, str]:

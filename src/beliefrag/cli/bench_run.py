@@ -20,7 +20,7 @@ from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.cli.bench_progress import watching
 from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK
 from beliefrag.cli.output import print_notice, show_status
-from beliefrag.methods import CALIBRATED, STATE_COLLECTORS, TITLES
+from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RUN_FILE, RunRecord, merged
 from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_summaries
@@ -163,8 +163,8 @@ def tell(prepared: Prepared) -> None:
             "questions: BeliefRAG's numbers will flatter it"
         )
     largest = setup.record.settings.get("max_error")
-    if largest is not None and not {*CALIBRATED, *STATE_COLLECTORS}.intersection(wanted.methods):
-        keeping = ", ".join(TITLES[name] for name in sorted(CALIBRATED))
+    if largest is not None and not any(needs_calibration(name) or name in STATE_COLLECTORS for name in wanted.methods):
+        keeping = ", ".join(METHODS.title(name) for name in METHODS if needs_calibration(name))
         print_notice(
             f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it"
         )

@@ -30,7 +30,7 @@ from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index, docs_index_path
 from beliefrag.retrieval.files import find_files
 from beliefrag.settings import Settings, load_settings
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 
 __all__ = [
     "CheckState",
@@ -178,7 +178,7 @@ def check_model(settings: Settings) -> Iterator[Finding]:
         yield prompts
     form = settings.verifier or default_verifier(settings.model)
     try:
-        verifier_form(form)
+        build_verifier(form)
     except BeliefRAGError as error:
         yield _problem("verifier", error)
     try:

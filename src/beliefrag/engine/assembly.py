@@ -17,7 +17,7 @@ from beliefrag.calibration import (
 )
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
-from beliefrag.methods import BeliefRAGMethod
+from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.models import ChatModel, compose, default_verifier, open_provider
 from beliefrag.models.retry import RetryPolicy
 from beliefrag.paths import cache_dir
@@ -27,7 +27,7 @@ from beliefrag.retrieval import Bm25Index, IndexReport, OnProgress, Retriever, d
 from beliefrag.retrieval.scale import score_scale
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.verifiers import verifier_form
+from beliefrag.verifiers import build_verifier
 
 __all__ = ["Assembly", "assemble", "guarantee_in_force", "open_model", "under_policy"]
 
@@ -128,7 +128,7 @@ def assemble(
             f"Needs one source of passages, and {len(given) or 'none'} were given.",
             remedy="Name documents, or an index made with 'beliefrag index'.",
         )
-    verifier = verifier_form(settings.verifier or default_verifier(settings.model))
+    verifier = build_verifier(settings.verifier or default_verifier(settings.model))
     prompts = Prompts.load(settings.prompts)
     model = open_model(settings)
     here = Circumstances(model.identity, verifier.name, prompts.hashes(), _identity(retriever))

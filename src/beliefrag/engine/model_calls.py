@@ -50,10 +50,10 @@ class ModelCalls:
         """What the episode has cost so far."""
         return self._model.usage
 
-    def aside(self) -> ModelCalls:
-        """A desk for questions that are no part of the method, such as what an answer would be now.
+    def off_budget(self) -> ModelCalls:
+        """Calls that are no part of the method, such as one that asks what an answer would be now.
 
-        It knows what this desk was told, but what it asks is in nobody's cost and this desk does not learn of it.
+        They know the replies so far, but they are in nobody's cost, and what they are told is not known here.
         """
         calls = ModelCalls(self._model.fresh(), self._prompts, self._verifier, self._recorder)
         calls._replies = dict(self._replies)

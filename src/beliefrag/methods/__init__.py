@@ -2,109 +2,152 @@
 
 Apart from BeliefRAG they are variants for the common harness, made to compare ways to control retrieval with
 everything else equal; docs/methods.md says how each differs from the system that it is named after.
+
+A new method is one file with a frozen dataclass, registered with `METHODS.register`; see `beliefrag.registry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from beliefrag.calibration import Calibration
 from beliefrag.engine.controller import Method
-from beliefrag.errors import CalibrationError, SettingsError
-from beliefrag.methods.adaptive_k import AdaptiveK
-from beliefrag.methods.adaptive_rag import AdaptiveRag
-from beliefrag.methods.beliefrag import BeliefRAGMethod
-from beliefrag.methods.crag import Crag
-from beliefrag.methods.flare import Flare
-from beliefrag.methods.ircot import IrCot
-from beliefrag.methods.iterative import Iterative
-from beliefrag.methods.no_rag import NoRag
-from beliefrag.methods.rl_search import RlSearch
-from beliefrag.methods.self_rag import SelfRag
-from beliefrag.methods.state_collector import STATE_COLLECTORS
-from beliefrag.methods.static import Static
-from beliefrag.methods.uncertainty_gate import UncertaintyGate
-from beliefrag.policy import Thresholds
+from beliefrag.errors import CalibrationError
+from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.registry import Choice, Registry, TypicalCost
+from beliefrag.verifiers import VERIFIERS
 
 __all__ = [
-    "CALIBRATED",
     "METHODS",
-    "NEED_LOGPROBS",
     "STATE_COLLECTORS",
-    "TITLES",
-    "AdaptiveK",
-    "AdaptiveRag",
-    "BeliefRAGMethod",
-    "Crag",
-    "Flare",
-    "IrCot",
-    "Iterative",
-    "NoRag",
-    "RlSearch",
-    "SelfRag",
-    "Static",
-    "UncertaintyGate",
-    "method_named",
+    "CostWithVerifier",
+    "MethodInputs",
+    "TypicalCost",
+    "build_method",
+    "choose_method",
+    "needs_calibration",
+    "typical_cost",
 ]
 
-METHODS: Mapping[str, Callable[..., Method]] = {
-    "no_rag": NoRag,
-    "static": Static,
-    "iterative": Iterative,
-    "adaptive_k": AdaptiveK,
-    "adaptive_rag": AdaptiveRag,
-    "self_rag": SelfRag,
-    "crag": Crag,
-    "rl_search": RlSearch,
-    "ircot": IrCot,
-    "flare": Flare,
-    "uncertainty_gate": UncertaintyGate,
-    "beliefrag": BeliefRAGMethod,
-}
-"""What makes each method, in the order of the tables. Those in `CALIBRATED` take a calibration first."""
 
-CALIBRATED = frozenset({"beliefrag"})
-"""Methods that rest on a fit for the model."""
+@dataclass(frozen=True, slots=True)
+class MethodInputs:
+    """What the program gives to a method that it builds."""
 
-NEED_LOGPROBS = frozenset({"flare", "uncertainty_gate"})
-"""Methods that fail, with a message that says so, on a model that gives no token probabilities."""
-
-TITLES: Mapping[str, str] = {
-    "no_rag": "No-RAG",
-    "static": "Static",
-    "iterative": "Iterative",
-    "adaptive_k": "Adaptive-k",
-    "adaptive_rag": "Adaptive-RAG",
-    "self_rag": "Self-RAG*",
-    "crag": "CRAG",
-    "rl_search": "RL-Search",
-    "ircot": "IRCoT",
-    "flare": "FLARE",
-    "uncertainty_gate": "Uncertainty gate",
-    "beliefrag": "BeliefRAG",
-}
-"""How tables and figures write each method."""
+    calibration: Calibration | None = None
+    """What was fitted for the model; there is one for every method that says that it needs it."""
+    thresholds: Thresholds = Thresholds()
+    """Where the branches of BeliefRAG switch."""
+    promise: str = ""
+    """The guarantee that the thresholds keep to, in words, for the reason of an answer that is held back."""
 
 
-def method_named(name: str, calibration: Calibration | None = None, thresholds: Thresholds = Thresholds()) -> Method:
-    """The method of that name, with its own defaults.
+METHODS: Registry[Method, MethodInputs] = Registry(
+    "method",
+    "beliefrag.methods",
+    {
+        name: f"beliefrag.methods.{name}"
+        for name in (
+            "no_rag",
+            "static",
+            "iterative",
+            "adaptive_k",
+            "adaptive_rag",
+            "self_rag",
+            "crag",
+            "rl_search",
+            "ircot",
+            "flare",
+            "uncertainty_gate",
+            "beliefrag",
+        )
+    },
+)
+"""Every method, in the order of the tables."""
 
-    Args:
-        name: One of `METHODS`.
-        calibration: What was fitted for the model; only a method in `CALIBRATED` uses it.
-        thresholds: Where the branches of BeliefRAG switch.
+STATE_COLLECTORS = ("survey", "survey_uncorrected")
+"""The state collectors, by the names that recorded runs have for them. They are no methods to compare with others."""
+
+_COLLECTOR_COST = 1.5
+"""A state collector goes on where BeliefRAG ends, and tries an answer at each state. The factor is a guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostWithVerifier(TypicalCost):
+    """The typical cost of a method that asks the verifier: the figures are those of its other calls."""
+
+    looks: float = 1.0
+    """How often the verifier looks at the evidence in an episode."""
+    measured: Mapping[str, TypicalCost] = field(default_factory=dict)
+    """The cost of a whole episode, by verifier form, where it was measured."""
+
+
+def choose_method(text: str, options: Mapping[str, Mapping[str, Any]] | None = None) -> Choice[Method, MethodInputs]:
+    """The method that `NAME` or `NAME:key=value,...` stands for, with its options.
 
     Raises:
-        SettingsError: No method is called that.
+        SettingsError: The name, an option or a value cannot be used.
+    """
+    return METHODS.choose(text, options)
+
+
+def build_method(
+    chosen: str | Choice[Method, MethodInputs],
+    inputs: MethodInputs | None = None,
+    *,
+    score_scale: ScoreScale | None = None,
+) -> Method:
+    """Makes a method ready to run.
+
+    Args:
+        chosen: A choice, or what `choose_method` reads; also the name of a state collector.
+        inputs: What it is built from; by default no calibration and the thresholds of the paper.
+        score_scale: Where the retriever's scores lie, for a state collector, which has no calibration.
+
+    Raises:
+        SettingsError: No method is called that, or its options cannot be used.
         CalibrationError: The method needs a calibration, and there is none.
     """
-    if name not in METHODS:
-        raise SettingsError(f"No method is called {name!r}.", remedy=f"Choose one of {', '.join(METHODS)}.")
-    if name not in CALIBRATED:
-        return METHODS[name]()
-    if calibration is None:
+    inputs = inputs or MethodInputs()
+    if isinstance(chosen, str):
+        if chosen in STATE_COLLECTORS:
+            from beliefrag.methods.state_collector import collect_states  # noqa: PLC0415 - it builds on a method
+
+            # A state collector asks what every answer would be: one that is held back would be lost.
+            return collect_states(chosen, score_scale, replace(inputs.thresholds, least_answerability=None))
+        chosen = choose_method(chosen)
+    if chosen.extension.needs_calibration and inputs.calibration is None:
         raise CalibrationError(
-            f"The method {name!r} needs a calibration for its model.",
+            f"The method {chosen.name!r} needs a calibration for its model.",
             remedy="Name one with --calibration, or borrow another model's with --borrow.",
         )
-    return METHODS[name](calibration, thresholds)
+    return chosen.build(inputs)
+
+
+def needs_calibration(name: str) -> bool:
+    """Whether the method of that name rests on a fit for the model. A method that is not installed here does not."""
+    return name in METHODS and METHODS[name].needs_calibration
+
+
+def typical_cost(name: str, verifier: str) -> TypicalCost | None:
+    """What a mean episode of a method costs before a run has measured it; None where nobody knows.
+
+    The figures are for top-k 5 and passages of about a hundred words. Questions, corpora and models differ, so they can
+    be off by a factor of two.
+
+    Args:
+        name: The method or state collector.
+        verifier: The form in which its verifier is asked.
+    """
+    if name in STATE_COLLECTORS:
+        whole = typical_cost("beliefrag", verifier)
+        return whole.times(_COLLECTOR_COST) if whole else None
+    cost = METHODS[name].cost
+    if not isinstance(cost, CostWithVerifier):
+        return cost
+    look = VERIFIERS[verifier].cost
+    if verifier in cost.measured or look is None:
+        return cost.measured.get(verifier)
+    return look.times(cost.looks) + TypicalCost(cost.calls, cost.tokens_in, cost.tokens_out)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
@@ -38,6 +40,12 @@ class LargestDrop:
         return min(len(scores), drops.index(max(drops)) + 1 + self.buffer)
 
 
+@METHODS.register(
+    "adaptive_k",
+    title="Adaptive-k",
+    summary="Searches once and keeps the passages above the largest drop in score.",
+    cost=TypicalCost(1, 450, 6),
+)
 @dataclass(frozen=True, slots=True)
 class AdaptiveK:
     """Fetches a deep list of candidates once and lets their scores say how many to keep (Taguchi et al., 2025).
@@ -46,8 +54,19 @@ class AdaptiveK:
     retriever's, and no more passages are kept than the answer prompt shows.
     """
 
-    cut: LargestDrop = LargestDrop()
-    name: str = "adaptive_k"
+    name: ClassVar[str] = "adaptive_k"
+    depth: int = 50
+    """How many candidates are fetched."""
+    buffer: int = 0
+    """Passages kept below the drop as well."""
+
+    def __post_init__(self) -> None:
+        LargestDrop(self.depth, self.buffer)
+
+    @property
+    def cut(self) -> LargestDrop:
+        """The rule by which the list is cut."""
+        return LargestDrop(self.depth, self.buffer)
 
     def begin(self) -> Controller:
         """This very object: it has nothing to remember."""

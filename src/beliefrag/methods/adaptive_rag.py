@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs, one_line
 from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import can_search
 from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.no_rag import NoRag
@@ -23,6 +25,12 @@ __all__ = ["AdaptiveRag"]
 _LETTER = re.compile(r"\W*(?:class\W*)?([ABC])(?!\w|\s+\w)", re.IGNORECASE)
 
 
+@METHODS.register(
+    "adaptive_rag",
+    title="Adaptive-RAG",
+    summary="Chooses no search, one search or all searches by how hard the question looks.",
+    cost=TypicalCost(2.7, 1_700, 25),
+)
 @dataclass(frozen=True, slots=True)
 class AdaptiveRag:
     """Routes each question once, by its predicted complexity, to No-RAG, Static or Iterative (Jeong et al., 2024).
@@ -32,7 +40,7 @@ class AdaptiveRag:
     names no class, twice, means one search: neither no evidence at all, nor every search there is.
     """
 
-    name: str = "adaptive_rag"
+    name: ClassVar[str] = "adaptive_rag"
 
     def begin(self) -> Controller:
         """A controller that has not chosen its route yet."""

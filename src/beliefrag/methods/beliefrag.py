@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from beliefrag.calibration import Calibration
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods import METHODS, CostWithVerifier, MethodInputs, TypicalCost
 from beliefrag.policy import (
     NOTHING_OBSERVED,
     PRIOR,
@@ -19,24 +21,42 @@ from beliefrag.policy import (
     relevance,
     update,
 )
+from beliefrag.registry import NoOptions
 from beliefrag.types import Attempt, Belief, Decision, Observation
 
-__all__ = ["BeliefRAGMethod"]
+__all__ = ["BeliefRAGMethod", "build_beliefrag"]
 
 
 @dataclass(frozen=True, slots=True)
 class BeliefRAGMethod:
     """The paper's controller, with what was fitted for a model and the thresholds of its branches."""
 
+    name: ClassVar[str] = "beliefrag"
     calibration: Calibration
     thresholds: Thresholds = Thresholds()
-    name: str = "beliefrag"
     promise: str = ""
-    """What the least answerability keeps to, in words, for the reason of an answer that is held back."""
+    """The guarantee that the least answerability keeps to, in words, for the reason of an answer held back."""
 
     def begin(self) -> Controller:
         """A controller that starts from the prior belief."""
         return _Controller(self.calibration, self.thresholds, self.promise)
+
+
+@METHODS.register(
+    "beliefrag",
+    title="BeliefRAG",
+    summary="Measures the evidence, updates a belief, and searches, corrects, answers or declines by it.",
+    needs_calibration=True,
+    cost=CostWithVerifier(2.5, 1_310, 36, looks=2.25, measured={"probability": TypicalCost(16, 8_050, 54)}),
+)
+def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
+    """The method with what was fitted for the model and the thresholds in force.
+
+    The measured cost is the mean of 32 episodes with the embedded 1.5B model on HotpotQA, 2WikiMultiHopQA and MuSiQue;
+    the looks, the rewriter's and the query writer's calls are those of the same run.
+    """
+    assert inputs.calibration is not None
+    return BeliefRAGMethod(inputs.calibration, inputs.thresholds, inputs.promise)
 
 
 class _Controller:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError, UnreadableReply
-from beliefrag.methods import reasoning
+from beliefrag.methods import METHODS, TypicalCost, reasoning
 from beliefrag.methods.confidence import Word, words
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
@@ -21,6 +22,13 @@ _LONGEST_SENTENCE = 64
 """In tokens. Nothing after the first sentence is read, so nothing more is paid for."""
 
 
+@METHODS.register(
+    "flare",
+    title="FLARE",
+    summary="Searches for each drafted sentence that the model is not sure of.",
+    cost=TypicalCost(3.5, 4_000, 80),
+    needs_token_probabilities=True,
+)
 @dataclass(frozen=True, slots=True)
 class Flare:
     """Forward-looking active retrieval, the direct form (Jiang et al., 2023). Needs token probabilities.
@@ -35,11 +43,11 @@ class Flare:
     thresholds are settings of ours.
     """
 
+    name: ClassVar[str] = "flare"
     confident: float = 0.8
     masked: float = 0.4
     sentences: int = 6
     """The longest text."""
-    name: str = "flare"
 
     def begin(self) -> Controller:
         """A controller that remembers the text."""

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.errors import UnreadableReply
-from beliefrag.methods import reasoning
+from beliefrag.methods import METHODS, TypicalCost, reasoning
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
 __all__ = ["IrCot"]
 
 
+@METHODS.register(
+    "ircot",
+    title="IRCoT",
+    summary="Searches for each sentence of its reasoning.",
+    cost=TypicalCost(3.5, 4_000, 80),
+)
 @dataclass(frozen=True, slots=True)
 class IrCot:
     """Interleaves reasoning and retrieval (Trivedi et al., 2023).
@@ -24,7 +31,7 @@ class IrCot:
     its own; here the prompt has one made-up question, worked in three steps, and the shared budget holds.
     """
 
-    name: str = "ircot"
+    name: ClassVar[str] = "ircot"
 
     def begin(self) -> Controller:
         """A controller that remembers the reasoning."""

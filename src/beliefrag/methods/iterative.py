@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
@@ -14,6 +16,12 @@ __all__ = ["Iterative"]
 _COMPLETE = "it seems to have found what it looked for; look for passages that confirm or complete it"
 
 
+@METHODS.register(
+    "iterative",
+    title="Iterative",
+    summary="Makes every search that the budget has rounds for, then answers.",
+    cost=TypicalCost(3, 3_400, 40),
+)
 @dataclass(frozen=True, slots=True)
 class Iterative:
     """Makes every search that the budget has rounds for, the query writer between them, then answers.
@@ -22,26 +30,39 @@ class Iterative:
     is rewritten instead, and the round is made. Stopping early would make it an adaptive method.
     """
 
-    name: str = "iterative"
+    name: ClassVar[str] = "iterative"
+    rounds: int | None = None
+    """How many searches to make at most; by default every one that the budget allows."""
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None and self.rounds < 1:
+            raise ValueError(f"rounds is at least 1, not {self.rounds}")
 
     def begin(self) -> Controller:
         """A controller that remembers its next query."""
-        return _Controller()
+        return _Controller(self.rounds)
 
 
 class _Controller:
-    def __init__(self) -> None:
+    def __init__(self, rounds: int | None) -> None:
+        self._rounds = rounds
         self._query: str | None = None
 
+    def _planned(self, view: View) -> int:
+        return view.budget.rounds if self._rounds is None else min(self._rounds, view.budget.rounds)
+
+    def _goes_on(self, view: View) -> bool:
+        return can_search(view) and view.spent.rounds < self._planned(view)
+
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        if view.queries and can_search(view):
+        if view.queries and self._goes_on(view):
             self._query = await calls.write_query(view.question, view.answer_window, view.queries)
             if self._query is None:
                 self._query = await calls.rewrite(view.question, view.queries[-1], _COMPLETE)
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
-        rounds = view.budget.rounds
-        if can_search(view):
+        rounds = self._planned(view)
+        if self._goes_on(view):
             return search(view, f"round {view.spent.rounds + 1} of {rounds}", query=self._query)
         return answer(view, "all rounds are made") if 0 < rounds <= view.spent.rounds else stop(view)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer
 from beliefrag.types import Decision
 
 __all__ = ["NoRag"]
 
 
+@METHODS.register(
+    "no_rag",
+    title="No-RAG",
+    summary="Answers at once from what the model knows, without a search.",
+    cost=TypicalCost(1, 150, 8),
+)
 @dataclass(frozen=True, slots=True)
 class NoRag:
     """Answers at once from what the model knows (Brown et al., 2020).
@@ -20,7 +28,7 @@ class NoRag:
     wording along with the evidence.
     """
 
-    name: str = "no_rag"
+    name: ClassVar[str] = "no_rag"
 
     def begin(self) -> Controller:
         """This very object: it has nothing to remember."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs, bare_answer, one_line
 from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.prompts import escape, evidence_block
@@ -26,6 +27,12 @@ _STEP_ENDS = ("</search>", "</answer>")
 _LONGEST_THOUGHT = 1000
 
 
+@METHODS.register(
+    "rl_search",
+    title="RL-Search",
+    summary="Lets the model search and answer in a dialogue with tags.",
+    cost=TypicalCost(3, 2_700, 200),
+)
 @dataclass(frozen=True, slots=True)
 class RlSearch:
     """A prompted search dialogue with the tags of Search-R1 (Jin et al., 2025) and R3-RAG (Li et al., 2025).
@@ -35,7 +42,7 @@ class RlSearch:
     ends the dialogue, and the shared answer prompt answers from what was found.
     """
 
-    name: str = "rl_search"
+    name: ClassVar[str] = "rl_search"
 
     def begin(self) -> Controller:
         """A controller that remembers the dialogue."""

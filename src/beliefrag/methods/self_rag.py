@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs, one_line
 from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
@@ -17,6 +19,12 @@ from beliefrag.types import Decision
 __all__ = ["SelfRag"]
 
 
+@METHODS.register(
+    "self_rag",
+    title="Self-RAG*",
+    summary="Asks the model before each round whether to search.",
+    cost=TypicalCost(4, 3_000, 30),
+)
 @dataclass(frozen=True, slots=True)
 class SelfRag:
     """The retrieve/no-retrieve trigger of Self-RAG alone (Asai et al., 2024): hence the star in its title.
@@ -26,7 +34,7 @@ class SelfRag:
     that is neither, twice, means yes.
     """
 
-    name: str = "self_rag"
+    name: ClassVar[str] = "self_rag"
 
     def begin(self) -> Controller:
         """A controller that remembers the latest yes or no."""

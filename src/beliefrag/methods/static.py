@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
 __all__ = ["Static"]
 
 
+@METHODS.register(
+    "static",
+    title="Static",
+    summary="Searches once for the question, then answers.",
+    cost=TypicalCost(1, 800, 5),
+)
 @dataclass(frozen=True, slots=True)
 class Static:
     """Searches for the question and answers from the top-k (Lewis et al., 2020, with a frozen retriever)."""
 
-    name: str = "static"
+    name: ClassVar[str] = "static"
 
     def begin(self) -> Controller:
         """This very object: it has nothing to remember."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs, bare_answer
 from beliefrag.errors import UnreadableReply
+from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.confidence import reply_probability
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
@@ -17,6 +19,13 @@ from beliefrag.types import Comparison, Decision
 __all__ = ["UncertaintyGate"]
 
 
+@METHODS.register(
+    "uncertainty_gate",
+    title="Uncertainty gate",
+    summary="Searches once, unless the model is sure of its own answer.",
+    cost=TypicalCost(1.8, 850, 14),
+    needs_token_probabilities=True,
+)
 @dataclass(frozen=True, slots=True)
 class UncertaintyGate:
     """Answers closed-book when the model gives its own answer a high probability, else retrieves once.
@@ -26,8 +35,8 @@ class UncertaintyGate:
     (the shared answer prompt with no passages), and the threshold is a setting of ours. Needs token probabilities.
     """
 
+    name: ClassVar[str] = "uncertainty_gate"
     sure: float = 0.5
-    name: str = "uncertainty_gate"
 
     def begin(self) -> Controller:
         """A controller that has not tried to answer yet."""

@@ -14,12 +14,21 @@ from beliefrag.policy.answerability import (
 from beliefrag.policy.belief import PRIOR, update
 from beliefrag.policy.budget import Spent, correction_fits, legal_actions
 from beliefrag.policy.decide import UNSURE, Situation, Thresholds, decide
-from beliefrag.policy.diagnostics import NOTHING_OBSERVED, ScoreScale, cost, measure, novelty, relevance
+from beliefrag.policy.diagnostics import (
+    NEUTRAL_RELEVANCE,
+    NOTHING_OBSERVED,
+    ScoreScale,
+    cost,
+    measure,
+    novelty,
+    relevance,
+)
 from beliefrag.policy.evidence import Change, Evidence, Mutation
 from beliefrag.policy.value import FALLBACK_SCHEDULE, FittedValue, RetrievalValue, ScheduledValue
 
 __all__ = [
     "FALLBACK_SCHEDULE",
+    "NEUTRAL_RELEVANCE",
     "NOTHING_OBSERVED",
     "PRIOR",
     "UNSURE",

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 
 from beliefrag.types import Diagnostics, Observation, Passage
 
-__all__ = ["NOTHING_OBSERVED", "ScoreScale", "cost", "measure", "novelty", "relevance", "sigmoid"]
+__all__ = ["NEUTRAL_RELEVANCE", "NOTHING_OBSERVED", "ScoreScale", "cost", "measure", "novelty", "relevance", "sigmoid"]
 
 NOTHING_OBSERVED = Observation(support=0.0, conflict=0.0, uncertainty=1.0, gap=1.0)
 """What holds with no evidence, by structure; and the cautious reading of a verifier reply that cannot be used."""
 
 SOFTMAX_TEMPERATURE = 0.2
 """tau_R: how strongly the best scores outweigh the others."""
+
+NEUTRAL_RELEVANCE = 0.5
+"""Relevance of passages whose scores have no say: the middle of its range, where that of an ordinary search lies."""
 
 _WORD = re.compile(r"\w+")
 
@@ -40,8 +43,17 @@ def sigmoid(value: float) -> float:
     return power / (1.0 + power)
 
 
-def relevance(scores: Sequence[float], scale: ScoreScale, k: int) -> float:
-    """R: softmax-weighted mean of the k best calibrated scores among the retained passages; 0 with none."""
+def relevance(scores: Sequence[float], scale: ScoreScale | None, k: int) -> float:
+    """R: softmax-weighted mean of the k best calibrated scores among the retained passages; 0 with none.
+
+    Args:
+        scores: The retriever's raw score of each retained passage.
+        scale: Where the retriever's scores lie. None where its scores have no say about relevance: then R is
+            `NEUTRAL_RELEVANCE` for any evidence, and only the verifier tells good passages from poor ones.
+        k: How many of the best scores count.
+    """
+    if scale is None:
+        return NEUTRAL_RELEVANCE if scores else 0.0
     calibrated = [sigmoid((z - scale.location) / scale.scale) for z in sorted(scores, reverse=True)[:k]]
     if not calibrated:
         return 0.0

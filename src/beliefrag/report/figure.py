@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import MEAN, Cell
 from beliefrag.runs.summary import Summary
 
@@ -46,9 +46,9 @@ def f1_against_tokens(summary: Summary) -> str:
                 f'<line x1="{x:.1f}" y1="{_y(f1.low):.1f}" x2="{x:.1f}" y2="{_y(f1.high):.1f}" '
                 f'stroke="{colour}" stroke-opacity="0.45"/>'
             )
-        title = f"{TITLES[method]}: F1 {f1.value:.3f}, {tokens:,.0f} tokens"
+        title = f"{METHODS.title(method)}: F1 {f1.value:.3f}, {tokens:,.0f} tokens"
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{escape(title)}</title></circle>')
-        parts.append(_text(x + 7, y + 4, TITLES[method], "start"))
+        parts.append(_text(x + 7, y + 4, METHODS.title(method), "start"))
     return "\n".join([*parts, "</svg>"])
 
 

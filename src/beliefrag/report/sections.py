@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from beliefrag.bench.money import in_dollars
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.models.prices import price_of
 from beliefrag.report.means import rests_on_some
 from beliefrag.report.published import MARK, published_tables
@@ -56,7 +56,7 @@ def sections(summary: Summary) -> Iterator[Section]:
                 f"{MEASURES[measure]} by dataset",
                 _about(measure, summary),
                 ("method", *datasets),
-                tuple((TITLES[m], *(_with_interval(measure, cells[d, m]) for d in datasets)) for m in methods),
+                tuple((METHODS.title(m), *(_with_interval(measure, cells[d, m]) for d in datasets)) for m in methods),
             )
     if any(cell.episodes for cell in summary.cells):
         yield from _efforts(summary)
@@ -64,7 +64,7 @@ def sections(summary: Summary) -> Iterator[Section]:
         "Outcomes",
         "Episodes answered/stopped/abstained/failed. A failed one is in no mean.",
         ("method", *(dataset for dataset in datasets if dataset != MEAN)),
-        tuple((TITLES[m], *(outcomes(cells[d, m]) for d in datasets if d != MEAN)) for m in methods),
+        tuple((METHODS.title(m), *(outcomes(cells[d, m]) for d in datasets if d != MEAN)) for m in methods),
     )
     if summary.failures:
         yield Section(
@@ -72,7 +72,7 @@ def sections(summary: Summary) -> Iterator[Section]:
             "By cause. None of them is in a mean; the command of the run tries them again.",
             ("cause", "dataset", "method", "episodes", "questions", "what the first one says"),
             tuple(
-                (f.cause, f.dataset, TITLES[f.method], str(len(f.question_ids)), _ids(f), _said(f))
+                (f.cause, f.dataset, METHODS.title(f.method), str(len(f.question_ids)), _ids(f), _said(f))
                 for f in summary.failures
             ),
         )
@@ -85,7 +85,7 @@ def _efforts(summary: Summary) -> Iterator[Section]:
         "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them.",
         ("dataset", "method", "n", *(MEASURES[name] for name in _COSTS)),
         tuple(
-            (c.dataset, TITLES[c.method], questions(c), *(number(n, c.measures[n]) for n in _COSTS))
+            (c.dataset, METHODS.title(c.method), questions(c), *(number(n, c.measures[n]) for n in _COSTS))
             for c in summary.cells
         ),
     )
@@ -94,7 +94,9 @@ def _efforts(summary: Summary) -> Iterator[Section]:
         "Calls by purpose",
         "Model calls per question.",
         ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
-        tuple((c.dataset, TITLES[c.method], *(_calls(c, purpose) for purpose in purposes)) for c in summary.cells),
+        tuple(
+            (c.dataset, METHODS.title(c.method), *(_calls(c, purpose) for purpose in purposes)) for c in summary.cells
+        ),
     )
 
 
@@ -145,7 +147,7 @@ def _published(summary: Summary) -> Iterator[Section]:
                 ("method", *shared, *([MEAN] if whole else [])),
                 tuple(
                     (
-                        TITLES[method],
+                        METHODS.title(method),
                         *(_printed(table.value(method, dataset)) for dataset in shared),
                         *([_printed(table.rows[method].mean)] if whole else []),
                     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import Cell
 from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import Summary
@@ -43,7 +43,7 @@ def _row(cell: Cell) -> tuple[str, ...]:
     plain = {name: number(name, estimate) for name, estimate in cell.measures.items()}
     return (
         cell.dataset,
-        TITLES[cell.method],
+        METHODS.title(cell.method),
         questions(cell),
         plain["exact_match"],
         plain["f1"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from beliefrag.methods import METHODS, TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import values_of
 from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.runs.errors import RunError, UnequalQuestions
@@ -78,7 +78,7 @@ def lacking(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str)
     total, failed = len(methods) * len(asked), sum(not episode.finished for episode in own)
     if len(own) == total and not failed:
         return ""
-    names = " and ".join(TITLES.get(method, method) for method in methods)
+    names = " and ".join(METHODS.title(method) for method in methods)
     return f"INCOMPLETE: of {total:,} episodes of {names} {total - len(own):,} are missing and {failed:,} failed."
 
 

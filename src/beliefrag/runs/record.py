@@ -21,7 +21,7 @@ from beliefrag.bench.counterfactuals import wrong_ids
 from beliefrag.bench.perturbation import Injection
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.calibration import Circumstances
-from beliefrag.methods import CALIBRATED
+from beliefrag.methods import needs_calibration
 from beliefrag.models.prices import Price
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.runs.compatibility import made_by_another_version
@@ -109,7 +109,7 @@ class RunRecord(_Strict):
     @property
     def calibrated(self) -> bool:
         """Whether one of its methods rests on a calibration."""
-        return not CALIBRATED.isdisjoint(self.methods)
+        return any(map(needs_calibration, self.methods))
 
     @property
     def circumstances(self) -> Circumstances:

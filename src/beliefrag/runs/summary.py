@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.methods import METHODS, TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import MEAN, Cell, cell_of, mean_of
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.errors import RunError
@@ -96,7 +96,7 @@ class Summary:
             parts.append(f"{self.unjudged:,} are not judged")
         said = f"INCOMPLETE: {'; '.join(parts)}. Means are over what there is."
         if self.without_mean:
-            names = ", ".join(TITLES[method] for method in self.without_mean)
+            names = ", ".join(METHODS.title(method) for method in self.without_mean)
             said += f" No mean over datasets for {names}: a dataset has no finished episode of theirs."
         return said
 

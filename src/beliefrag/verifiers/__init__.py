@@ -2,29 +2,116 @@
 
 `structured` is the paper's: floats in JSON. `graded` asks for whole numbers after worked examples, and `probability`
 reads the scores from the probabilities of yes/no tokens; both were made for small models.
+
+A new form is one file with a frozen dataclass, registered with `VERIFIERS.register`; see `beliefrag.registry`. Its
+typical cost is that of one look at five passages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
-from beliefrag.errors import SettingsError
-from beliefrag.verifiers.form import VerifierForm
-from beliefrag.verifiers.graded import Graded
-from beliefrag.verifiers.probability import Probability
-from beliefrag.verifiers.structured import Structured
+from beliefrag.engine.replies import Repairs
+from beliefrag.errors import ReplyError
+from beliefrag.models.protocol import ChatReply
+from beliefrag.registry import Registry
+from beliefrag.types import Observation, Passage
 
-__all__ = ["FORMS", "VerifierForm", "verifier_form"]
+__all__ = ["VERIFIERS", "Asker", "VerifierForm", "build_verifier", "read_ids", "read_score"]
 
-FORMS: Mapping[str, VerifierForm] = {form.name: form for form in (Structured(), Graded(), Probability())}
+_T = TypeVar("_T")
 
 
-def verifier_form(name: str) -> VerifierForm:
-    """The form of that name.
+class Asker(Protocol):
+    """How a form puts a question to the model: the part of `ModelCalls` that forms use."""
+
+    async def ask(
+        self,
+        purpose: str,
+        prompt: str,
+        fields: Mapping[str, str],
+        read: Callable[[ChatReply, Repairs], _T],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        top_logprobs: int = 0,
+    ) -> _T:
+        """Fills in a prompt, asks, reads; asks once more when the reply cannot be read."""
+        ...
+
+
+class VerifierForm(Protocol):
+    """One way to find out support, conflict, gap, uncertainty and the unhelpful passages."""
+
+    @property
+    def name(self) -> str:
+        """How settings call it."""
+        ...
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The templates it uses: a calibration holds for these words only."""
+        ...
+
+    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+        """Looks at the passages.
+
+        Args:
+            asker: Through which every model call goes.
+            fields: question, evidence and draft, already safe to put into a prompt.
+            passages: What the evidence block shows, in the same order.
+        """
+        ...
+
+
+VERIFIERS: Registry[VerifierForm, None] = Registry(
+    "verifier form",
+    "beliefrag.verifiers",
+    {
+        "structured": "beliefrag.verifiers.structured",
+        "graded": "beliefrag.verifiers.structured",
+        "probability": "beliefrag.verifiers.probability",
+    },
+)
+
+
+def build_verifier(text: str) -> VerifierForm:
+    """The form that `NAME` or `NAME:key=value,...` stands for.
 
     Raises:
-        SettingsError: There is none.
+        SettingsError: The name, an option or a value cannot be used.
     """
-    if name not in FORMS:
-        raise SettingsError(f"No verifier form is called {name!r}.", remedy=f"Choose one of {', '.join(FORMS)}.")
-    return FORMS[name]
+    return VERIFIERS.choose(text).build(None)
+
+
+def read_ids(value: object, passages: Sequence[Passage], repairs: Repairs) -> tuple[str, ...]:
+    """Turns the numbers of a reply back into passage ids; numbers of no passage are ignored and counted."""
+    if not isinstance(value, list):
+        raise ReplyError("unhelpful_doc_ids is not a list.")
+    chosen: dict[str, None] = {}
+    for item in value:
+        text = str(item)
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+        if 1 <= number <= len(passages):
+            chosen[passages[number - 1].id] = None
+        else:
+            repairs["unknown_ids"] += 1
+    return tuple(chosen)
+
+
+def read_score(fields: Mapping[str, Any], name: str, repairs: Repairs, *, out_of: float = 1.0) -> float:
+    """A score in [0, 1]; one outside is moved to the nearest end and counted."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ReplyError(f"{name} is not a number.")
+    try:
+        score = float(value) / out_of
+    except OverflowError:
+        raise ReplyError(f"{name} is not a number that means anything.") from None
+    if not math.isfinite(score):
+        raise ReplyError(f"{name} is not a number.")
+    if not 0.0 <= score <= 1.0:
+        repairs["clamped"] += 1
+    return min(1.0, max(0.0, score))

@@ -10,27 +10,40 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from beliefrag.engine.replies import Repairs, bare_answer
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers.form import Asker
+from beliefrag.verifiers import VERIFIERS, Asker
 
 __all__ = ["Probability", "yes"]
 
 _ALTERNATIVES = 10
 
 
+@VERIFIERS.register(
+    "probability",
+    title="Probability",
+    summary="Asks small yes/no questions and reads the probability of yes; the default for models on this machine.",
+    needs_token_probabilities=True,
+)
 @dataclass(frozen=True, slots=True)
 class Probability:
     """A drafted answer, three questions about the whole evidence and one about each passage."""
 
-    name: str = "probability"
-    prompts: tuple[str, ...] = ("answer", "verifier_support", "verifier_complete", "verifier_agree", "verifier_helps")
-    helps: float = 0.5
-    margin: float = 0.1
+    name: ClassVar[str] = "probability"
+    prompts: ClassVar[tuple[str, ...]] = (
+        "answer",
+        "verifier_support",
+        "verifier_complete",
+        "verifier_agree",
+        "verifier_helps",
+    )
+    helps: ClassVar[float] = 0.5
+    margin: ClassVar[float] = 0.1
     """A passage is unhelpful when it helps with less than this probability and clearly less than the best one.
 
     The model's yes is not calibrated: on some questions every passage stays below one half, the needed one too.

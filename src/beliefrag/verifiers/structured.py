@@ -1,29 +1,36 @@
-"""The paper's form: one JSON object with four floats and the unhelpful ids."""
+"""One JSON object with four scores and the unhelpful ids: as floats, or as whole numbers after worked examples."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from beliefrag.engine.replies import Repairs, json_object
 from beliefrag.models.protocol import ChatReply
+from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers.form import Asker, read_ids, read_score
+from beliefrag.verifiers import VERIFIERS, Asker, read_ids, read_score
 
-__all__ = ["Structured"]
+__all__ = ["Graded", "Structured"]
 
 SCORES = ("support", "conflict", "gap", "uncertainty")
 
 
+@VERIFIERS.register(
+    "structured",
+    title="Structured",
+    summary="Asks once for scores between 0 and 1 in JSON; the paper's form, and the default for endpoints.",
+    cost=TypicalCost(1, 950, 50),
+)
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """Scores as floats in [0, 1], in one call. The default for endpoints."""
+    """Scores as floats in [0, 1], in one call."""
 
-    name: str = "structured"
-    prompts: tuple[str, ...] = ("verifier",)
-    out_of: float = 1.0
-    number: str = "number"
+    name: ClassVar[str] = "structured"
+    prompts: ClassVar[tuple[str, ...]] = ("verifier",)
+    out_of: ClassVar[float] = 1.0
+    number: ClassVar[str] = "number"
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks once."""
@@ -49,3 +56,19 @@ class Structured:
             "required": list(properties),
             "additionalProperties": False,
         }
+
+
+@VERIFIERS.register(
+    "graded",
+    title="Graded",
+    summary="Asks once for whole numbers from 0 to 10, after worked examples; for small models.",
+    cost=TypicalCost(1, 1_330, 50),
+)
+@dataclass(frozen=True, slots=True)
+class Graded(Structured):
+    """Like `Structured`, with another prompt and another scale: for small models that give no token probabilities."""
+
+    name: ClassVar[str] = "graded"
+    prompts: ClassVar[tuple[str, ...]] = ("verifier_graded",)
+    out_of: ClassVar[float] = 10.0
+    number: ClassVar[str] = "integer"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from beliefrag.methods import METHODS, TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import MEAN
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import MARKERS, label_points, plain
@@ -43,7 +43,7 @@ def draw_frontier(points: Mapping[str, Sequence[Point]], figure: Figure) -> None
     figure.supylabel("answer quality: mean F1 (0 to 1, higher is better)", fontsize=10)
     figure.draw_without_rendering()
     for axes, each in zip(panels, points.values(), strict=True):
-        label_points(axes, [(p.tokens.value, p.f1.value, TITLES[p.method]) for p in each])
+        label_points(axes, [(p.tokens.value, p.f1.value, METHODS.title(p.method)) for p in each])
 
 
 def _legend(axes: Axes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import MEAN
 from beliefrag.runs.statistics import PairedComparison
 from beliefrag.studies.frontier.compared import LEAST, Compared, compared
@@ -38,7 +38,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
     n = _n(recording, found)
     if len(found.methods) < 2:
         return Result.too_little(
-            f"A comparison needs episodes of at least two methods, {TITLES[asked.of]} among them.", n=n
+            f"A comparison needs episodes of at least two methods, {METHODS.title(asked.of)} among them.", n=n
         )
     if not found.datasets:
         return Result.too_little(
@@ -63,7 +63,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
     ]
     if small := [name for name in recording.datasets if name not in found.datasets]:
         notes.append(f"Left out, with fewer than {LEAST} questions that every method finished: {', '.join(small)}.")
-    if missing := [TITLES[method] for method in COMPARED if method not in found.methods]:
+    if missing := [METHODS.title(method) for method in COMPARED if method not in found.methods]:
         notes.append(f"Methods of the paper that are not in this run: {', '.join(missing)}.")
     notes += [sentence] if (sentence := recording.lacking(*found.methods)) else []
     return Result(
@@ -106,7 +106,7 @@ def _findings(
     where = "On the mean over datasets" if place == MEAN else f"On {place}"
     front = [m for m in found.methods if fronts[place][m]]
     cheap = sorted(front, key=lambda m: found.estimate(m, place, "tokens").value)
-    names = ", ".join(TITLES[m] for m in cheap)
+    names = ", ".join(METHODS.title(m) for m in cheap)
     order = ", from the cheapest to the best" if len(cheap) > 1 else " alone"
     yield f"{where} the Pareto front among these {len(found.methods)} methods is {names}{order}."
     for other in found.methods:
@@ -116,7 +116,7 @@ def _findings(
         doubt = "" if f1.is_clear else "; the difference in F1 is not clear"
         more, cost = (each.difference.without_flat_interval() for each in (f1, tokens))
         yield (
-            f"{TITLES[asked.of]} against {TITLES[other]}: F1 {bounded(more, '+.3f')} and "
+            f"{METHODS.title(asked.of)} against {METHODS.title(other)}: F1 {bounded(more, '+.3f')} and "
             f"{bounded(cost, '+,.0f')} tokens per question{doubt}."
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.report.published import published_tables
 from beliefrag.runs.statistics import PairedComparison
 from beliefrag.studies.frontier.compared import Compared
@@ -27,7 +27,7 @@ def points_table(points: Mapping[str, list[Point]], shares: Mapping[str, Mapping
         Column("resamples on the front", "share", digits=2),
     )
     rows = tuple(
-        (place, TITLES[p.method], p.f1, p.tokens, "yes" if p.front else "no", shares[place][p.method])
+        (place, METHODS.title(p.method), p.f1, p.tokens, "yes" if p.front else "no", shares[place][p.method])
         for place, each in points.items()
         for p in each
     )
@@ -48,7 +48,7 @@ def pairs_table(pairs: Mapping[tuple[str, str], PairedComparison], asked: StudyO
     rows = tuple(
         (
             place,
-            TITLES[other],
+            METHODS.title(other),
             pair.measures["f1"].difference.without_flat_interval(),
             pair.measures["tokens"].difference.without_flat_interval(),
             pair.better_and_cheaper,
@@ -56,7 +56,7 @@ def pairs_table(pairs: Mapping[tuple[str, str], PairedComparison], asked: StudyO
         )
         for (place, other), pair in pairs.items()
     )
-    title = f"{TITLES[asked.of]} minus each other method, on the same questions"
+    title = f"{METHODS.title(asked.of)} minus each other method, on the same questions"
     return Table("differences", title, columns, rows, "10,000 paired resamples.")
 
 
@@ -105,14 +105,14 @@ def published(found: Compared) -> Iterator[Beside]:
             continue
         ours = {name: found.estimate(method, place, name) for name in ("f1", "tokens")}
         if (theirs := f1.rows[method].mean) is not None:
-            yield Beside(f"{TITLES[method]}, mean F1", theirs, ours["f1"].without_flat_interval())
+            yield Beside(f"{METHODS.title(method)}, mean F1", theirs, ours["f1"].without_flat_interval())
         if (theirs := tokens.rows[method].mean) is not None:
             t = ours["tokens"]
             low, high = (None if side is None else side / 1000 for side in (t.low, t.high))
             number = replace(t, value=t.value / 1000, low=low, high=high)
-            yield Beside(f"{TITLES[method]}, thousand tokens per question", theirs, number, digits=2)
+            yield Beside(f"{METHODS.title(method)}, thousand tokens per question", theirs, number, digits=2)
     for dataset in found.datasets:
         for method in found.methods:
             if (theirs := f1.value(method, dataset)) is not None:
                 ours_here = found.estimate(method, dataset, "f1").without_flat_interval()
-                yield Beside(f"{TITLES[method]}, F1 on {dataset}", theirs, ours_here)
+                yield Beside(f"{METHODS.title(method)}, F1 on {dataset}", theirs, ours_here)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import HATCHES, MARKERS, label_points, upright_interval
 
@@ -27,7 +27,7 @@ def draw_rows(
     _found(found, points, ceiling, most)
     _each(each, points)
     figure.draw_without_rendering()
-    label_points(found, [(read.value, recall.value, TITLES[m]) for m, read, recall, _ in points])
+    label_points(found, [(read.value, recall.value, METHODS.title(m)) for m, read, recall, _ in points])
 
 
 def _found(
@@ -60,7 +60,7 @@ def _each(axes: Axes, points: Sequence[tuple[str, Estimate, Estimate, Estimate |
         axes.annotate(
             f"{number.value:.1f}", (place, number.value), (-4, 3), textcoords="offset points", ha="right", fontsize=9
         )
-    axes.set_xticks(range(len(points)), [TITLES[method] for method, _, _, _ in points])
+    axes.set_xticks(range(len(points)), [METHODS.title(method) for method, _, _, _ in points])
     axes.set_xlim(-0.6, len(points) - 0.4)
     axes.set_title("Found for each row read", fontsize=11)
     axes.set_ylabel("row recall per row read (times 1,000)")

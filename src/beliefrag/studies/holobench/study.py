@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from beliefrag.bench.metrics import recall_per_row_read
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.report.published import published_figures
 from beliefrag.runs.statistics import Estimate, compare
 from beliefrag.studies.holobench.figure import draw_rows
@@ -81,7 +81,7 @@ def _per_row(found: Mapping[str, Rows]) -> tuple[Beside, ...]:
     theirs = published_figures()
     return tuple(
         Beside(
-            f"Row recall per row read times 1,000, {TITLES[method]} (theirs: from their recall and rows read)",
+            f"Row recall per row read times 1,000, {METHODS.title(method)} (theirs: from their recall and rows read)",
             recall_per_row_read(theirs[f"row_recall_{method}"].value, theirs[f"rows_read_{method}"].value),
             found[method].efficiency,
             digits=1,
@@ -115,7 +115,8 @@ def _findings(found: Mapping[str, Rows], ceilings: Mapping[int, Estimate], most:
         recall, read = (rows.mean(name).without_flat_interval() for name in ("row_recall_read", "rows_read"))
         each = rows.efficiency
         per_row = f": {bounded(each, '.1f')} thousandths of recall for each row" if each else ""
-        yield f"{TITLES[method]} finds {bounded(recall)} of the needed rows and reads {bounded(read, '.2f')}{per_row}."
+        title = METHODS.title(method)
+        yield f"{title} finds {bounded(recall)} of the needed rows and reads {bounded(read, '.2f')}{per_row}."
     top = ceilings[most].value
     yield f"With {most} rows nobody can find more than {top:.3f} of them: compare the methods, not recall with 1."
 
@@ -132,7 +133,7 @@ def _methods_table(found: Mapping[str, Rows]) -> Table:
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
-            TITLES[method],
+            METHODS.title(method),
             *(own.mean(name).without_flat_interval() for name in ("row_recall_read", "evidence_recall", "rows_read")),
             own.efficiency,
             *(own.mean(name).without_flat_interval() for name in ("answer_row_recall", "tokens")),
@@ -156,8 +157,8 @@ def _differences(found: Mapping[str, Rows]) -> Table:
             sides = ({name: found[each].values[name] for name in names} for each in (METHOD, method))
             pair = compare(*sides)
             apart = (pair.measures[name].difference.without_flat_interval() for name in names)
-            rows.append((TITLES[method], *apart, found[METHOD].more_efficient(found[method])))
-    title = f"{TITLES[METHOD]} minus each other method, on the same questions"
+            rows.append((METHODS.title(method), *apart, found[METHOD].more_efficient(found[method])))
+    title = f"{METHODS.title(METHOD)} minus each other method, on the same questions"
     return Table("differences", title, columns, tuple(rows), "Paired resamples.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.drawing import DASHES, HATCHES, MARKERS, upright_interval
 
@@ -47,7 +47,7 @@ def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Estimate]]]) -
             linestyle=DASHES[place % len(DASHES)],
             color="black",
             markerfacecolor="black" if place == len(curves) - 1 else "white",
-            label=TITLES[method],
+            label=METHODS.title(method),
         )
     axes.set_title("Irrelevant passages", fontsize=11)
     axes.set_xlabel("share of what searches found that was replaced (%)")
@@ -68,7 +68,7 @@ def _false(axes: Axes, rates: Mapping[str, Mapping[str, Estimate | None]]) -> No
             upright_interval(axes, x, number, "black")
             if number.value == 0:
                 axes.annotate("0", (x, 0), (0, 2), textcoords="offset points", ha="center", fontsize=8)
-        axes.bar([0], [0], 0, color="0.88", edgecolor="black", hatch=HATCHES[place], label=TITLES[method])
+        axes.bar([0], [0], 0, color="0.88", edgecolor="black", hatch=HATCHES[place], label=METHODS.title(method))
     axes.set_xticks(range(len(_ENDS)), list(_ENDS.values()))
     axes.set_title("False passages", fontsize=11)
     axes.set_ylabel("share of questions")

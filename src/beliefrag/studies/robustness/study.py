@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
@@ -75,14 +75,14 @@ def _findings(found: Found) -> Iterator[str]:
     for method in reversed(COMPARED):
         f1, lost = found.f1(method, MOST), found.lost(method)
         yield (
-            f"{TITLES[method]} with {MOST:.0%} of its hits replaced: F1 {bounded(f1)}, that is {bounded(lost, '+.3f')} "
-            "against none."
+            f"{METHODS.title(method)} with {MOST:.0%} of its hits replaced: F1 {bounded(f1)}, that is "
+            f"{bounded(lost, '+.3f')} against none."
         )
     for method in reversed(COMPARED):
         followed, recovered = (found.misled.rate(method, name) for name in ("follows_false", "recovers_true"))
         if followed is not None and recovered is not None:
             yield (
-                f"{TITLES[method]} with up to {COUNTERFACTUAL:.0%} false passages: follows the false answer on "
+                f"{METHODS.title(method)} with up to {COUNTERFACTUAL:.0%} false passages: follows the false answer on "
                 f"{bounded(followed, '.0%')} of the questions, and has the true one on {bounded(recovered, '.0%')}."
             )
     ordinary, web = (found.areas[source.name] for source in found.sources[:2])
@@ -106,12 +106,12 @@ def _noise_table(found: Found) -> Table:
         Column("accuracy", bounded=True),
         Column("F1 lost", "difference to none", bounded=True),
         Column("support", "share of supporting passages retained", bounded=True),
-        Column(f"{TITLES[METHOD]} F1", "difference to this method", bounded=True),
-        Column(f"{TITLES[METHOD]} accuracy", "difference to this method", bounded=True),
+        Column(f"{METHODS.title(METHOD)} F1", "difference to this method", bounded=True),
+        Column(f"{METHODS.title(METHOD)} accuracy", "difference to this method", bounded=True),
     )
     rows: list[tuple[Cell, ...]] = [
         (
-            TITLES[method],
+            METHODS.title(method),
             level,
             found.f1(method, level),
             found.accuracy(method, level),
@@ -132,12 +132,12 @@ def _false_table(found: Found) -> Table:
         Column("method"),
         *(Column(name, "share of questions", bounded=True) for name in shares),
         Column("support", "share of supporting passages retained", bounded=True),
-        Column(f"{TITLES[METHOD]} follows", "difference to this method", bounded=True),
-        Column(f"{TITLES[METHOD]} recovers", "difference to this method", bounded=True),
+        Column(f"{METHODS.title(METHOD)} follows", "difference to this method", bounded=True),
+        Column(f"{METHODS.title(METHOD)} recovers", "difference to this method", bounded=True),
     )
     rows = tuple(
         (
-            TITLES[method],
+            METHODS.title(method),
             *(found.misled.rate(method, name) for name in RATES),
             *(found.misled.difference(method, name) for name in ("follows_false", "recovers_true")),
         )
@@ -160,7 +160,7 @@ def _source_table(found: Found) -> Table:
         Column("conflict gate fires", "share of states", bounded=True),
     )
     rows = tuple((s.name, found.areas[s.name], s.states, s.conflict, s.gate) for s in found.sources)
-    title = f"The calibrator and the conflict gate of {TITLES[METHOD]} by the source of evidence"
+    title = f"The calibrator and the conflict gate of {METHODS.title(METHOD)} by the source of evidence"
     note = (
         f"The AUC is the simple mean over datasets with at least {LEAST} questions that have a right answer and "
         f"{LEAST} that have a wrong one."

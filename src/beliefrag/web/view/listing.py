@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.web.view.index import RunIndex
 
 __all__ = ["MOST", "ORDERS", "EpisodeFilter", "list_episodes", "neighbours", "others", "patterns"]
@@ -92,7 +92,7 @@ def patterns(index: RunIndex, most: int = 40) -> list[dict[str, Any]]:
 
 
 def _titled(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "method_title": TITLES.get(row["method"], row["method"])}
+    return {**row, "method_title": METHODS.title(row["method"])}
 
 
 def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.cells import MEAN, Cell
 from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import Summary
@@ -32,7 +32,7 @@ def overview_record(summary: Summary) -> dict[str, Any]:
         "first_line": summary.first_line,
         "complete": summary.complete,
         "datasets": list(run.datasets),
-        "methods": [{"name": name, "title": TITLES.get(name, name)} for name in run.methods],
+        "methods": [{"name": name, "title": METHODS.title(name)} for name in run.methods],
         "cells": [_cell(cell) for cell in summary.cells],
         "failures": [
             {"cause": each.cause, "dataset": each.dataset, "method": each.method, "episodes": len(each.question_ids)}
@@ -56,7 +56,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "dataset": cell.dataset,
         "is_mean": cell.dataset == MEAN,
         "method": cell.method,
-        "method_title": TITLES.get(cell.method, cell.method),
+        "method_title": METHODS.title(cell.method),
         "episodes": cell.episodes,
         "asked": cell.asked,
         "failed": cell.failed,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.runs.record import RunRecord
 from beliefrag.types import Passage
 from beliefrag.web.view.errors import NotHere, ViewError
@@ -66,7 +66,7 @@ def _view(record: Mapping[str, Any], number: int, run: RunRecord) -> dict[str, A
         "error": record.get("error"),
         "origin": "run",
         "id": number,
-        "method_title": TITLES.get(record["method"], record["method"]),
+        "method_title": METHODS.title(record["method"]),
         "model": run.model,
         "made_with": _made_with(run),
         "budget": run.budget,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from beliefrag.methods import TITLES
+from beliefrag.methods import METHODS
 from beliefrag.policy.decide import UNSURE
 from beliefrag.web.view.errors import ViewError
 from beliefrag.web.view.lines import read_line
@@ -88,7 +88,7 @@ def episode_of(
         "origin": origin,
         "id": 0,
         "method": started["method"],
-        "method_title": TITLES.get(started["method"], started["method"]),
+        "method_title": METHODS.title(started["method"]),
         "model": started["model"],
         "made_with": {"verifier": started["verifier"], **started["made_with"]},
         "question": started["question"]["text"],
