@@ -18,7 +18,7 @@ from beliefrag.calibration import doubts, load_artifact
 from beliefrag.cli import bench_run
 from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import Frozen, MatchedState, Permuted
-from beliefrag.report.sections import provenance
+from beliefrag.report.run_report import provenance
 from beliefrag.runs.errors import RunChanged
 from beliefrag.runs.record import RunRecord, gold_hash
 from beliefrag.runs.store import comparable

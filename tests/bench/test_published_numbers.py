@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from beliefrag.bench.metrics import recall_per_row_read
-from beliefrag.report.published import Table, published_figures, published_tables
+from beliefrag.report.published import PublishedTable, published_numbers, published_tables
 
 TABLES = published_tables()
-FIGURES = published_figures()
+FIGURES = published_numbers()
 MULTI_HOP = ("hotpotqa", "2wikimultihopqa", "musique")
 
 
@@ -41,7 +41,7 @@ NOT_IN_THE_APPENDIX = {"no_rag", "adaptive_k", "adaptive_rag"}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
-def test_every_printed_mean_is_the_mean_of_its_row(table: Table) -> None:
+def test_every_printed_mean_is_the_mean_of_its_row(table: PublishedTable) -> None:
     for method, row in table.rows.items():
         if row.values and row.mean is not None:
             # Cells and mean are rounded to three digits each: half a unit of the one and of the other.

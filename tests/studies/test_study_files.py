@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.report.table import format_cell
 from beliefrag.studies import Beside, Column, Estimate, Recording, Result, StudyError, StudyOptions, Table
-from beliefrag.studies.files import table_csv, write_index, write_study
+from beliefrag.studies.files import write_index, write_study
 from beliefrag.studies.frontier import FRONTIER
-from beliefrag.studies.page import in_words
 from tests.support.studied import episode, recording
 
 HOSTILE = "</p><script>alert(1)</script>|[x](http://e.vil)$x$"
@@ -85,7 +85,7 @@ def test_numbers_for_programs_hold_what_they_rest_on(tmp_path: Path) -> None:
 def test_a_table_for_programs_has_bounds_in_columns_and_no_rounding() -> None:
     columns = (Column("name"), Column("share of it", bounded=True), Column("n"))
     rows = (("a", Estimate(1 / 3, 0.1, 0.5), 7), ("b", Estimate(0.25), None), ("c", None, 2))
-    found = list(csv.reader(io.StringIO(table_csv(Table("t", "T", columns, rows)))))
+    found = list(csv.reader(io.StringIO(Table("t", "T", columns, rows).to_csv())))
     assert found == [
         ["name", "share_of_it", "share_of_it_low", "share_of_it_high", "n"],
         ["a", str(1 / 3), "0.1", "0.5", "7"],
@@ -112,8 +112,8 @@ def test_a_table_whose_rows_do_not_fit_is_refused() -> None:
         (Estimate(-0.5, -0.75, 0.25, questions=5), 2, "-0.50 (-0.75 to 0.25 ?)"),
     ],
 )
-def test_a_cell_in_words(cell: Estimate | float | str | None, digits: int, words: str) -> None:
-    assert in_words(cell, digits) == words
+def test_a_cell_format_cell(cell: Estimate | float | str | None, digits: int, words: str) -> None:
+    assert format_cell(cell, digits) == words
 
 
 def test_a_number_that_is_none_cannot_be_written(tmp_path: Path) -> None:

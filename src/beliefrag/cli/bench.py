@@ -136,17 +136,18 @@ def report(
     Example: beliefrag bench report runs/first
     """
     from beliefrag.cli.output import print_notice, print_table, safe_line
-    from beliefrag.report import HEADINGS, costs, mean_notes, rows, write_report
+    from beliefrag.report import cost_lines, mean_notes, results_table, write_report
     from beliefrag.runs.summary import summarise
 
     summary = summarise(run)
     # The files come first: whoever reads only the first lines of the output still gets all of them.
     written = write_report(summary, out or run / "report")
     typer.echo(safe_line(summary.first_line))
-    print_table(HEADINGS, rows(summary))
+    table = results_table(summary)
+    print_table(table.headings, table.texts)
     for note in mean_notes(summary):
         print_notice(f"note: {note}")
-    for what, words in costs(summary):
+    for what, words in cost_lines(summary):
         print_notice(f"{what}: {words}")
     for path in written:
         print_notice(f"written: {path}")

@@ -1,78 +1,259 @@
-"""F1 against tokens as an SVG picture: further up is better, further left is cheaper."""
+"""Figures: shapes that can be told apart in black and white, one way to save them, and quality against tokens."""
 
 from __future__ import annotations
 
-import math
+import io
+import os
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from beliefrag.methods import METHODS
-from beliefrag.runs.cells import MEAN, Cell
-from beliefrag.runs.summary import Summary
+from beliefrag.paths import cache_dir
+from beliefrag.runs.statistics import Estimate
 
-__all__ = ["f1_against_tokens"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
 
-_WIDTH, _HEIGHT = 720, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 150, 20, 50
+__all__ = [
+    "DASHES",
+    "HATCHES",
+    "MARKERS",
+    "MEAN_F1",
+    "CostPanel",
+    "CostPoint",
+    "draw_interval",
+    "draw_quality_against_tokens",
+    "figure_svg",
+    "label_points",
+    "open_figure",
+    "save_figure",
+    "shorten",
+]
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
+
+_OFFSETS = ((9, 5), (9, -13), (-9, 5), (-9, -13), (0, 12), (0, -20), (9, 17), (9, -25), (-9, 17), (-9, -25))
+"""Where a name may stand, in points from its mark, the best place first."""
+_COST = "cost: mean tokens per question, read and written by the model (fewer is better)"
+MEAN_F1 = "answer quality: mean F1 (0 to 1, higher is better)"
 
 
-def f1_against_tokens(summary: Summary) -> str:
-    """One point per method with its interval, on the mean over datasets (or the only one).
+@dataclass(frozen=True, slots=True)
+class CostPoint:
+    """One point of quality against tokens: a method, or an operating point of one."""
 
-    Both numbers of a point are over the same questions: where a dataset has no F1, its tokens do not count here.
-    An empty text where there is no F1.
+    label: str
+    tokens: Estimate
+    quality: Estimate
+    marker: str = "o"
+    on_front: bool = False
+    """Whether no other point is as good for less. The mark is then filled, and the step line passes through it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostPanel:
+    """One panel of quality against tokens."""
+
+    title: str
+    points: tuple[CostPoint, ...]
+    """Points with a mark each and their names beside them; those without a name have small marks."""
+    cloud: tuple[tuple[float, float], ...] = ()
+    """Tokens and quality of many more points, as grey dots."""
+    highlights: tuple[CostPoint, ...] = ()
+    """Points with large marks whose names are in the legend: filled ones were chosen, the others are for comparison."""
+    token_limit: float | None = None
+    quality_floor: float | None = None
+
+
+def open_figure(size: tuple[float, float]) -> Figure:
+    """Opens an empty figure of that size in inches, for files and never for a window."""
+    # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
+    os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to load)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Figure, paths: Iterable[Path]) -> list[Path]:
+    """Saves a figure into files, whose endings say in which format. The same figure gives the same bytes.
+
+    Raises:
+        OSError: A file cannot be written.
     """
-    shown = [
-        (cell.method, quality, cost.value)
-        for cell in _cells(summary)
-        if (quality := cell.measures["f1"]) is not None and (cost := cell.tokens_beside_f1) is not None
-    ]
-    if not shown:
-        return ""
-    most = _round_up(max(tokens for _, _, tokens in shown))
-    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-    parts = [f'<svg {size} role="img" aria-label="F1 against tokens" font-family="sans-serif" font-size="12">']
-    for step in range(6):
-        value = step / 5
-        parts.append(_grid(_LEFT, _y(value), _WIDTH - _RIGHT, _y(value)))
-        parts.append(_text(_LEFT - 8, _y(value) + 4, f"{value:.1f}", "end"))
-        parts.append(_text(_x(most * value, most), _HEIGHT - _BOTTOM + 18, f"{most * value:,.0f}", "middle"))
-    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, "mean tokens per question", "middle"))
-    parts.append(_text(_LEFT - 8, _TOP - 6, "F1", "end"))
-    for method, f1, tokens in shown:
-        x, y = _x(tokens, most), _y(f1.value)
-        colour = "#b3261e" if method == "beliefrag" else "#35507a"
-        if f1.low is not None and f1.high is not None:
-            parts.append(
-                f'<line x1="{x:.1f}" y1="{_y(f1.low):.1f}" x2="{x:.1f}" y2="{_y(f1.high):.1f}" '
-                f'stroke="{colour}" stroke-opacity="0.45"/>'
-            )
-        title = f"{METHODS.title(method)}: F1 {f1.value:.3f}, {tokens:,.0f} tokens"
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{escape(title)}</title></circle>')
-        parts.append(_text(x + 7, y + 4, METHODS.title(method), "start"))
-    return "\n".join([*parts, "</svg>"])
+    files = list(paths)
+    for path in files:
+        undated = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+        figure.savefig(path, dpi=160, metadata=undated)
+    return files
 
 
-def _cells(summary: Summary) -> list[Cell]:
-    means = [cell for cell in summary.cells if cell.dataset == MEAN]
-    return means or list(summary.cells)
+def figure_svg(figure: Figure, about: str, titles: Mapping[str, str] | None = None) -> str:
+    """Gives a figure as an SVG element for a page. The same figure gives the same text.
+
+    Args:
+        figure: What to write.
+        about: What it shows, for people who cannot see it.
+        titles: For the id of a mark (see `Artist.set_gid`), what a page says when the pointer is on it.
+    """
+    from matplotlib import rc_context  # noqa: PLC0415 (slow to load)
+
+    text = io.StringIO()
+    undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "beliefrag"}):
+        figure.savefig(text, format="svg", metadata=undated)
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg ") :].replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" ', 1)
+    for gid, title in (titles or {}).items():
+        svg = svg.replace(f'<g id="{gid}">', f'<g id="{gid}"><title>{escape(title)}</title>')
+    return svg
 
 
-def _round_up(value: float) -> float:
-    step = 10.0 ** math.floor(math.log10(max(value, 1.0)))
-    return math.ceil(max(value, 1.0) / step) * step
+def shorten(text: str, width: int = 40) -> str:
+    """Makes somebody's name short enough for a figure, and keeps it from being read as a formula."""
+    return textwrap.shorten(text, width, placeholder=" …").replace("$", r"\$")
 
 
-def _x(tokens: float, most: float) -> float:
-    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * tokens / most
+def draw_interval(
+    axes: Axes, number: Estimate, across: float, colour: str, *, upright: bool = True, **style: Any
+) -> None:
+    """Draws the interval of a number as a line, upright or level; draws nothing where there is no interval.
+
+    Args:
+        axes: Where to draw.
+        number: The number.
+        across: The place on the other axis.
+        colour: Of the line.
+        upright: Whether the number is on the upright axis.
+        style: More for `Axes.plot`.
+    """
+    if number.low is not None and number.high is not None:
+        ends, place = (number.low, number.high), (across, across)
+        style = {"linewidth": 1.3, "zorder": 1.8 if colour != "black" else 3, **style}
+        axes.plot(*((place, ends) if upright else (ends, place)), color=colour, **style)
 
 
-def _y(f1: float) -> float:
-    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * f1
+def label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
+    """Writes a name beside each point, where it covers neither another name nor another mark.
+
+    The figure's layout must be settled, see `Figure.draw_without_rendering`.
+    """
+    marks = [axes.transData.transform((x, y)) for x, y, _ in points]
+    taken: list[Bbox] = []
+    for place, (x, y, words) in enumerate(points):
+        others = [mark for other, mark in enumerate(marks) if other != place]
+        for right, up in _OFFSETS:
+            side = "left" if right > 0 else "right" if right < 0 else "center"
+            text = axes.annotate(words, (x, y), (right, up), textcoords="offset points", fontsize=9, ha=side, zorder=4)
+            # Lines may pass below a name, and not through it.
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85})
+            box = text.get_window_extent()
+            inside = axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 and axes.bbox.y0 <= box.y0
+            clear = not any(box.overlaps(other) for other in taken)
+            clear = clear and not any(box.padded(4).contains(mark[0], mark[1]) for mark in others)
+            if (inside and clear) or (right, up) == _OFFSETS[-1]:
+                taken.append(box)
+                break
+            text.remove()
 
 
-def _grid(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#ddd"/>'
+def draw_quality_against_tokens(panels: Sequence[CostPanel], figure: Figure, *, quality: str = MEAN_F1) -> None:
+    """Draws quality against tokens, a panel each: further up is better, further left is cheaper.
+
+    Shapes tell the points apart and names stand beside them, so that nothing is lost in black and white. Each mark has
+    the id `point-PANEL-POINT` in an SVG file, with both numbers from 0 on.
+
+    Args:
+        panels: What to draw.
+        figure: Where to draw it.
+        quality: The label of the upright axis.
+    """
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    drawn = [figure.add_subplot(rows, columns, place + 1) for place in range(len(panels))]
+    for place, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
+        _draw_panel(axes, panel, f"point-{place}")
+        axes.set_title(panel.title, fontsize=11)
+    _add_legend(figure, drawn[0], panels[0])
+    figure.supxlabel(_COST, fontsize=10)
+    figure.supylabel(quality, fontsize=10)
+    figure.draw_without_rendering()
+    for axes, panel in zip(drawn, panels, strict=True):
+        label_points(axes, [(p.tokens.value, p.quality.value, p.label) for p in panel.points if p.label])
 
 
-def _text(x: float, y: float, words: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#333">{escape(words)}</text>'
+def _draw_panel(axes: Axes, panel: CostPanel, gid: str) -> None:
+    axes.grid(color="0.92")
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.plot([x for x, _ in panel.cloud], [y for _, y in panel.cloud], "o", color="0.75", markersize=3)
+    for point in (*panel.points, *panel.highlights):
+        style: dict[str, Any] = {
+            "linewidth": 1.0,
+            "zorder": 1.5,
+            "linestyle": "--" if point in panel.highlights else "-",
+        }
+        draw_interval(axes, point.quality, point.tokens.value, "0.7", **style)
+        draw_interval(axes, point.tokens, point.quality.value, "0.7", upright=False, **style)
+    front = sorted((p for p in panel.points if p.on_front), key=lambda p: p.tokens.value)
+    # A step, not a slope: between two points nothing is better than the cheaper one of them.
+    places = [p.tokens.value for p in front], [p.quality.value for p in front]
+    axes.step(*places, where="post", color="0.3", linewidth=1.2, zorder=2)
+    for place, point in enumerate(panel.points):
+        _draw_mark(axes, point, 9 if point.label else 5, f"{gid}-{place}")
+    for point in panel.highlights:
+        _draw_mark(axes, point, 11, None)
+    if panel.token_limit is not None:
+        axes.axvline(panel.token_limit, color="0.4", linestyle=":")
+    if panel.quality_floor is not None:
+        axes.axhline(panel.quality_floor, color="0.4", linestyle=":")
+    every = (*panel.points, *panel.highlights)
+    top = max([_upper(p.quality) for p in every] + [y for _, y in panel.cloud] + [panel.quality_floor or 0.0])
+    right = max([_upper(p.tokens) for p in every] + [x for x, _ in panel.cloud])
+    axes.set_xlim(-0.04 * right, 1.12 * max(right, panel.token_limit or 0.0))
+    axes.set_ylim(-0.03, min(1.04, max(0.25, 1.12 * top)))
+
+
+def _upper(number: Estimate) -> float:
+    return number.value if number.high is None else number.high
+
+
+def _draw_mark(axes: Axes, point: CostPoint, size: float, gid: str | None) -> None:
+    (mark,) = axes.plot(
+        [point.tokens.value],
+        [point.quality.value],
+        point.marker,
+        markersize=1.4 * size if point.marker == "*" else size,
+        markerfacecolor="black" if point.on_front else "white",
+        markeredgecolor="black",
+        zorder=3,
+    )
+    mark.set_gid(gid)
+
+
+def _add_legend(figure: Figure, axes: Axes, panel: CostPanel) -> None:
+    style: dict[str, Any] = {"linestyle": "", "markeredgecolor": "black", "markersize": 8}
+    axes.plot([], [], "o", markerfacecolor="black", label="on the Pareto front (step line)", **style)
+    if any(point.label for point in panel.points):
+        axes.plot([], [], "o", markerfacecolor="white", label="beaten: another is as good for less", **style)
+    if panel.cloud:
+        axes.plot([], [], "o", color="0.75", markersize=3, label="other points that recorded states can tell")
+    for point in panel.highlights:
+        fill = "black" if point.on_front else "white"
+        axes.plot([], [], point.marker, markerfacecolor=fill, label=point.label, **style)
+    axes.plot([], [], color="0.7", label="95 % interval")
+    if panel.token_limit is not None or panel.quality_floor is not None:
+        axes.plot([], [], color="0.4", linestyle=":", label="the limit that was asked for")
+    if panel.highlights:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    else:
+        axes.legend(loc="lower right", fontsize=8, framealpha=1)

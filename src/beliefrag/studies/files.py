@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from beliefrag.report.figure import open_figure, save_figure
+from beliefrag.report.page import Block, BulletList, Heading, Page, PageLink, Paragraph
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.blocks import Block, Heading, Items, Link, Words, as_html, as_markdown
 from beliefrag.studies.errors import StudyError
 from beliefrag.studies.page import blocks, provenance
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Result, Table
+from beliefrag.studies.result import Result
 from beliefrag.studies.study import Study
 
-__all__ = ["NUMBERS_FILE", "table_csv", "write_index", "write_study"]
+__all__ = ["NUMBERS_FILE", "write_index", "write_study"]
 
 NUMBERS_FILE = "numbers.json"
 _PICTURES = ("figure.png", "figure.pdf")
@@ -30,40 +29,18 @@ def write_study(study: Study, result: Result, recordings: Mapping[str, Recording
         StudyError: They cannot be written.
     """
     texts = {NUMBERS_FILE: json.dumps(_record(study, result, recordings), indent=1, allow_nan=False) + "\n"}
-    texts |= {f"{table.name}.csv": table_csv(table) for table in result.tables}
+    texts |= {f"{table.name}.csv": table.to_csv() for table in result.tables}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _clear(folder)
         pictures = _drawn(result, folder)
-        page = list(blocks(study, result, recordings, pictures[0] if pictures else None))
-        texts |= {"index.md": as_markdown(study.title, page), "index.html": as_html(study.title, page)}
+        page = Page(study.title, tuple(blocks(study, result, recordings, pictures[0] if pictures else None)))
+        texts |= {"index.md": page.to_markdown(), "index.html": page.to_html()}
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from error
     return [*(folder / name for name in texts), *pictures]
-
-
-def table_csv(table: Table) -> str:
-    """A table unrounded, for programs. A number with bounds has them in columns of their own."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            f"{column.name}{end}".replace(" ", "_")
-            for column in table.columns
-            for end in (("", "_low", "_high") if column.bounded else ("",))
-        ]
-    )
-    for row in table.rows:
-        cells: list[Any] = []
-        for cell, column in zip(row, table.columns, strict=True):
-            if column.bounded:
-                cells += [cell.value, cell.low, cell.high] if isinstance(cell, Estimate) else [cell, None, None]
-            else:
-                cells.append(cell.value if isinstance(cell, Estimate) else cell)
-        writer.writerow(["" if cell is None else cell for cell in cells])
-    return text.getvalue()
 
 
 def write_index(folder: Path, studies: Sequence[Study], left_out: Mapping[str, str]) -> list[Path]:
@@ -78,8 +55,8 @@ def write_index(folder: Path, studies: Sequence[Study], left_out: Mapping[str, s
         StudyError: It cannot be written, or a study's numbers cannot be read.
     """
     try:
-        page = list(_index(folder, studies, left_out))
-        files = {folder / "index.md": as_markdown("Studies", page), folder / "index.html": as_html("Studies", page)}
+        page = Page("Studies", tuple(_index(folder, studies, left_out)))
+        files = {folder / "index.md": page.to_markdown(), folder / "index.html": page.to_html()}
         for path, text in files.items():
             path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -91,15 +68,15 @@ _BRACKETS = "In brackets: 95 % intervals over questions; ? marks one that rests 
 
 
 def _index(folder: Path, studies: Iterable[Study], left_out: Mapping[str, str]) -> Iterator[Block]:
-    yield Words(_BRACKETS)
+    yield Paragraph(_BRACKETS)
     for study in studies:
         path = folder / study.name / NUMBERS_FILE
         if not path.exists() and study.name not in left_out:
             continue
         yield Heading(study.title)
-        yield Words(study.question)
+        yield Paragraph(study.question)
         if study.name in left_out:
-            yield Words(f"Not made: {left_out[study.name]}")
+            yield Paragraph(f"Not made: {left_out[study.name]}")
         else:
             try:
                 record = json.loads(path.read_bytes())
@@ -108,9 +85,9 @@ def _index(folder: Path, studies: Iterable[Study], left_out: Mapping[str, str]) 
                 fits = sorted({str(run["calibration"]) for run in record["runs"].values()})
             except (ValueError, KeyError, TypeError):
                 raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
-            yield Items(findings)
-            yield Words(f"{about} Calibration: {', '.join(fits)}.")
-            yield Link(f"The whole study: {study.name}", f"{study.name}/index")
+            yield BulletList(findings)
+            yield Paragraph(f"{about} Calibration: {', '.join(fits)}.")
+            yield PageLink(f"The whole study: {study.name}", f"{study.name}/index")
 
 
 def _record(study: Study, result: Result, recordings: Mapping[str, Recording]) -> dict[str, Any]:
@@ -156,17 +133,9 @@ def _clear(folder: Path) -> None:
 def _drawn(result: Result, folder: Path) -> list[Path]:
     if result.draw is None:
         return []
-    files = [folder / name for name in _PICTURES]
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to load, and only this draws)
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=result.figure_size, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = open_figure(result.figure_size)
     result.draw(figure)
-    for path in files:
-        moment = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
-        figure.savefig(path, dpi=160, metadata=moment)
-    return files
+    return save_figure(figure, (folder / name for name in _PICTURES))
 
 
 def _unwritable(folder: Path, error: OSError) -> StudyError:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from beliefrag.report.page import Block, BulletList, Heading, Paragraph, Picture
 from beliefrag.report.published import MARK
-from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.blocks import Block, Heading, Items, Picture, Rows, Words
+from beliefrag.report.table import Table, format_cell
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import Cell, Column, Result, Table
+from beliefrag.studies.result import Result
 from beliefrag.studies.study import Study
 
-__all__ = ["blocks", "bounded", "in_words", "provenance", "table_block"]
+__all__ = ["blocks", "provenance"]
 
 _INTERVALS = (
     "In brackets: 95 % intervals of a seeded bootstrap over questions; ? marks one that rests on fewer than 20 of "
@@ -23,65 +23,31 @@ _INTERVALS = (
 
 def blocks(study: Study, result: Result, recordings: Mapping[str, Recording], picture: Path | None) -> Iterator[Block]:
     """What the page holds, from top to bottom."""
-    yield Words(study.question)
+    yield Paragraph(study.question)
     yield Heading("What came out")
-    yield Items(result.findings)
+    yield BulletList(result.findings)
     if picture is not None:
         yield Picture(picture, picture.name, result.caption)
-        yield Words(f"{result.caption} Also as figure.pdf.")
+        yield Paragraph(f"{result.caption} Also as figure.pdf.")
     if result.published:
         yield Heading("Beside the paper")
         words = f"The values in the last column are theirs, {MARK}. {result.published_note}"
-        yield Words(words.strip())
-        rows = tuple((b.what, in_words(b.ours, b.digits), in_words(b.theirs, b.digits)) for b in result.published)
-        yield Rows(("what", "here", "theirs"), rows)
+        yield Paragraph(words.strip())
+        rows = tuple((b.what, format_cell(b.ours, b.digits), format_cell(b.theirs, b.digits)) for b in result.published)
+        yield Table.of_texts("published", "", ("what", "here", "theirs"), rows)
     if result.tables:
         yield Heading("Numbers")
-        yield Words(_INTERVALS)
-    for table in result.tables:
-        yield from table_block(table)
+        yield Paragraph(_INTERVALS)
+    yield from result.tables
     yield Heading("How")
-    yield Items(study.protocol)
+    yield BulletList(study.protocol)
     yield Heading("What it rests on")
-    yield Words(result.n)
-    yield Items(result.notes)
+    yield Paragraph(result.n)
+    yield BulletList(result.notes)
     for name, recording in recordings.items():
-        yield Words(f"Run {name}:")
-        yield Rows(("what", "which"), tuple((what, _flat(which)) for what, which in provenance(recording).items()))
-
-
-def table_block(table: Table) -> Iterator[Block]:
-    """A table with its title and note."""
-    yield Words(f"{table.title}. {table.note}".strip())
-    yield Rows(
-        tuple(f"{column.name} ({column.unit})" if column.unit else column.name for column in table.columns),
-        tuple(tuple(_cell(c, column) for c, column in zip(row, table.columns, strict=True)) for row in table.rows),
-    )
-
-
-def in_words(cell: Cell, digits: int = 3) -> str:
-    """A cell as text: a number with so many digits and its interval, a dash for nothing."""
-    if cell is None:
-        return "-"
-    if isinstance(cell, Estimate):
-        if cell.low is None or cell.high is None:
-            return f"{cell.value:,.{digits}f}"
-        bounds = f"{cell.low:,.{digits}f} to {cell.high:,.{digits}f}"
-        return f"{cell.value:,.{digits}f} ({bounds}{' ?' if cell.has_few_questions else ''})"
-    return f"{cell:,.{digits}f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
-
-
-def bounded(number: Estimate, form: str = ".3f") -> str:
-    """A number with its interval in a form of one's own; ? marks an interval that rests on few questions."""
-    if number.low is None or number.high is None:
-        return f"{number.value:{form}}"
-    return (
-        f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}}{' ?' if number.has_few_questions else ''})"
-    )
-
-
-def _cell(cell: Cell, column: Column) -> str:
-    return in_words(cell, column.digits)
+        yield Paragraph(f"Run {name}:")
+        facts = ((what, _flat(which)) for what, which in provenance(recording).items())
+        yield Table.of_texts(name, "", ("what", "which"), facts)
 
 
 def provenance(recording: Recording) -> dict[str, Any]:

@@ -6,45 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from beliefrag.report.published import published_figures
+from beliefrag.report.published import published_numbers
+from beliefrag.report.table import CellValue, Column, Table
 from beliefrag.runs.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Beside", "Cell", "Column", "Estimate", "Result", "Table", "beside"]
-
-
-Cell = Estimate | float | int | str | None
-"""None where there is nothing to say: a dash on the page, nothing in the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table."""
-
-    name: str
-    unit: str = ""
-    """What its numbers are: "share of states", "tokens"."""
-    digits: int = 3
-    bounded: bool = False
-    """Whether its cells are `Estimate`s: a file then has their lower and upper bounds as columns of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table, written as a file of its own and on the page."""
-
-    name: str
-    """Of the file, without its ending."""
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        if any(len(row) != len(self.columns) for row in self.rows):
-            raise ValueError(f"the table {self.name} has rows that do not fit its {len(self.columns)} columns")
+__all__ = ["Beside", "CellValue", "Column", "Estimate", "Result", "Table", "beside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +29,7 @@ class Beside:
 
 def beside(ours: Mapping[str, Estimate | None]) -> tuple[Beside, ...]:
     """The paper's values of these ids (see `bench.published`), each with ours."""
-    theirs = published_figures()
+    theirs = published_numbers()
     return tuple(Beside(theirs[name].what, theirs[name].value, number) for name, number in ours.items())
 
 

@@ -13,7 +13,7 @@ from beliefrag.calibration.tuning.select import Goal
 from beliefrag.calibration.tuning.sweep import Point, Refusal
 from beliefrag.calibration.tuning.tune import Tuning
 from beliefrag.policy import Thresholds
-from beliefrag.report.table import interval
+from beliefrag.report.run_report import format_interval
 from beliefrag.runs.cells import MEASURES
 from beliefrag.runs.samples import Partition
 from beliefrag.runs.statistics import Estimate
@@ -179,7 +179,7 @@ def _cells(point: Point) -> tuple[str, ...]:
 
 def _between(measure: str, estimate: Estimate) -> str:
     # Narrow, for a frontier has many columns. Nothing here is below zero, so that a dash cannot be a minus.
-    return interval(measure, estimate).replace(" to ", "–").replace(" ?", "?")
+    return format_interval(measure, estimate).replace(" to ", "–").replace(" ?", "?")
 
 
 def _difference(measure: str, gap: Estimate) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from importlib import resources
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
-__all__ = ["MARK", "Figure", "Row", "Table", "published_figures", "published_tables"]
+__all__ = ["MARK", "PublishedNumber", "PublishedRow", "PublishedTable", "published_numbers", "published_tables"]
 
 MARK = "as printed in the BeliefRAG paper"
 """What a report writes beside every one of these numbers."""
@@ -22,7 +22,7 @@ class _Printed(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Row(_Printed):
+class PublishedRow(_Printed):
     """One method's values, in the order of the table's datasets; None for a dash."""
 
     values: tuple[float | None, ...]
@@ -30,7 +30,7 @@ class Row(_Printed):
     """The mean that the paper prints; None where it prints none."""
 
 
-class Table(_Printed):
+class PublishedTable(_Printed):
     """One metric of one backbone."""
 
     id: str
@@ -43,10 +43,10 @@ class Table(_Printed):
     """Questions for each dataset."""
     what: str
     datasets: tuple[str, ...]
-    rows: Mapping[str, Row]
+    rows: Mapping[str, PublishedRow]
 
     @model_validator(mode="after")
-    def _complete(self) -> Table:
+    def _complete(self) -> PublishedTable:
         for method, row in self.rows.items():
             if len(row.values) != len(self.datasets):
                 raise ValueError(f"{self.id} has {len(row.values)} values for {method}, not {len(self.datasets)}")
@@ -59,7 +59,7 @@ class Table(_Printed):
         return self.rows[method].values[self.datasets.index(dataset)]
 
 
-class Figure(_Printed):
+class PublishedNumber(_Printed):
     """One number that the paper's text or a caption gives for a study."""
 
     id: str
@@ -69,17 +69,17 @@ class Figure(_Printed):
 
 
 @cache
-def published_tables() -> Mapping[str, Table]:
+def published_tables() -> Mapping[str, PublishedTable]:
     """All tables by their id, such as `gpt_oss_f1` or `qwen_tokens`."""
-    tables = TypeAdapter(tuple[Table, ...]).validate_json(_content("tables.json"))
+    tables = TypeAdapter(tuple[PublishedTable, ...]).validate_json(_content("tables.json"))
     return {table.id: table for table in tables}
 
 
 @cache
-def published_figures() -> Mapping[str, Figure]:
+def published_numbers() -> Mapping[str, PublishedNumber]:
     """All numbers of the studies by their id."""
-    figures = TypeAdapter(tuple[Figure, ...]).validate_json(_content("figures.json"))
-    return {figure.id: figure for figure in figures}
+    numbers = TypeAdapter(tuple[PublishedNumber, ...]).validate_json(_content("figures.json"))
+    return {number.id: number for number in numbers}
 
 
 def _content(name: str) -> bytes:

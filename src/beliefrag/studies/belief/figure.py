@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beliefrag.report.figure import DASHES, HATCHES, MARKERS
 from beliefrag.studies.belief.found import Found
 from beliefrag.studies.belief.signals import DIMENSIONS
-from beliefrag.studies.drawing import DASHES, HATCHES, MARKERS
 from beliefrag.types import Action
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from beliefrag.calibration.examples import Examples, LeftOut, answerable_states
+from beliefrag.report.table import format_cell, format_number
 from beliefrag.runs.compatibility import thresholds_of
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.belief.figure import draw_belief
 from beliefrag.studies.belief.found import ANSWERABILITY, JOINT, LEAST_JOINT, Found, find
 from beliefrag.studies.belief.held_out import DRAWS, RESAMPLES
 from beliefrag.studies.belief.tables import numbers, tables
-from beliefrag.studies.page import bounded, in_words
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Result, beside
@@ -131,13 +131,14 @@ def _further(found: Found) -> Iterator[str]:
 
 def _findings(found: Found) -> Iterator[str]:
     best = found.signals[found.best]
-    yield f"The strongest single dimension is {found.best}: AUC {in_words(best)}."
+    yield f"The strongest single dimension is {found.best}: AUC {format_cell(best)}."
     if found.held_out is not None and found.joint_seen is not None:
         yield (
-            f"All dimensions jointly, on questions that a fit had not seen: AUC {in_words(found.held_out.joint)}. The "
-            f"single dimension that is strongest on the questions of the fit has {in_words(found.held_out.single)}: "
-            f"the difference is {bounded(found.held_out.difference, '+.3f')}. Where a fit has seen the states it shows "
-            f"{in_words(found.joint_seen)}."
+            f"All dimensions jointly, on questions that a fit had not seen: AUC {format_cell(found.held_out.joint)}. "
+            "The single dimension that is strongest on the questions of the fit has "
+            f"{format_cell(found.held_out.single)}: the difference is "
+            f"{format_number(found.held_out.difference, '+.3f')}. Where a fit has seen the states it shows "
+            f"{format_cell(found.joint_seen)}."
         )
     words = f"{found.rises_with}, and with it answerability," if found.rises_with else "calibrated answerability"
     if each := found.permuted.get(found.rises_with or ANSWERABILITY):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from beliefrag.studies.belief.found import Found
 from beliefrag.studies.belief.permutation import Permuted
-from beliefrag.studies.result import Cell, Column, Table
+from beliefrag.studies.result import CellValue, Column, Table
 from beliefrag.types import Action
 
 __all__ = ["numbers", "tables"]
@@ -81,7 +81,7 @@ def _permutations(found: Found) -> Table:
     return Table("permutation", "Scores exchanged between matched states", columns, tuple(rows), note)
 
 
-def _permuted(name: str, number: str, each: Permuted) -> tuple[Cell, ...]:
+def _permuted(name: str, number: str, each: Permuted) -> tuple[CellValue, ...]:
     return (name, number, each.observed, each.mean, each.low, each.high, each.p)
 
 
@@ -94,7 +94,7 @@ def _actions(found: Found) -> Table:
         Column("states"),
         *(Column(action.value, "share", digits=2) for action in Action),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: tuple[tuple[CellValue, ...], ...] = tuple(
         (level.dimension, level.name, level.low, level.high, level.states, *(level.share(a) for a in Action))
         for level in found.levels
     )

@@ -22,13 +22,23 @@ from beliefrag.runs.statistics import (
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.study import StudyOptions
 
-__all__ = ["LEAST", "Compared", "compared"]
+__all__ = ["LEAST", "Compared", "Point", "compared"]
 
 LEAST = 2
 """Questions of a dataset: one says nothing about others."""
 
 Values = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """By method, dataset, measure and question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One method on one dataset, or on the mean over all."""
+
+    method: str
+    tokens: Estimate
+    f1: Estimate
+    front: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from beliefrag.methods import METHODS
+from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_against_tokens, shorten
+from beliefrag.report.table import format_number
 from beliefrag.runs.cells import MEAN
 from beliefrag.runs.statistics import PairedComparison
-from beliefrag.studies.frontier.compared import LEAST, Compared, compared
-from beliefrag.studies.frontier.figure import Point, draw_frontier
+from beliefrag.studies.frontier.compared import LEAST, Compared, Point, compared
 from beliefrag.studies.frontier.tables import numbers, pairs_table, points_table, published
-from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Result
@@ -75,7 +75,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
         published=tuple(published(found)),
         published_note="Their means are over six datasets of 100 questions with gpt-oss-120b; ours are over the "
         "datasets named below with another model. Compare the order of the methods, not the values.",
-        draw=partial(draw_frontier, points),
+        draw=partial(draw_quality_against_tokens, _panels(points)),
         figure_size=(11.0, 4.4 * ((len(points) + 1) // 2)),
         caption="Mean token F1 against mean tokens per question. Further up is better, further left is cheaper. The "
         "step line joins the methods on the Pareto front, which have filled marks; bars are 95 % intervals.",
@@ -94,6 +94,17 @@ def _n(recording: Recording, found: Compared) -> str:
 def _point(found: Compared, method: str, place: str, front: bool) -> Point:
     f1, tokens = (found.estimate(method, place, name).without_flat_interval() for name in ("f1", "tokens"))
     return Point(method, tokens, f1, front)
+
+
+def _panels(points: Mapping[str, list[Point]]) -> list[CostPanel]:
+    markers = {method: MARKERS[place % len(MARKERS)] for place, method in enumerate(METHODS)}
+    return [
+        CostPanel(
+            f"mean over {len(points) - 1} datasets" if name == MEAN else shorten(name),
+            tuple(CostPoint(METHODS.title(p.method), p.tokens, p.f1, markers[p.method], p.front) for p in each),
+        )
+        for name, each in points.items()
+    ]
 
 
 def _findings(
@@ -116,8 +127,8 @@ def _findings(
         doubt = "" if f1.is_clear else "; the difference in F1 is not clear"
         more, cost = (each.difference.without_flat_interval() for each in (f1, tokens))
         yield (
-            f"{METHODS.title(asked.of)} against {METHODS.title(other)}: F1 {bounded(more, '+.3f')} and "
-            f"{bounded(cost, '+,.0f')} tokens per question{doubt}."
+            f"{METHODS.title(asked.of)} against {METHODS.title(other)}: F1 {format_number(more, '+.3f')} and "
+            f"{format_number(cost, '+,.0f')} tokens per question{doubt}."
         )
 
 

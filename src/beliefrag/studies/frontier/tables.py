@@ -8,8 +8,7 @@ from dataclasses import replace
 from beliefrag.methods import METHODS
 from beliefrag.report.published import published_tables
 from beliefrag.runs.statistics import PairedComparison
-from beliefrag.studies.frontier.compared import Compared
-from beliefrag.studies.frontier.figure import Point
+from beliefrag.studies.frontier.compared import Compared, Point
 from beliefrag.studies.result import Beside, Column, Table
 from beliefrag.studies.study import StudyOptions
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from beliefrag.methods import METHODS
+from beliefrag.report.figure import HATCHES, MARKERS, draw_interval, label_points
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.drawing import HATCHES, MARKERS, label_points, upright_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def _found(
     axes: Axes, points: Sequence[tuple[str, Estimate, Estimate, Estimate | None]], ceiling: Estimate, most: int
 ) -> None:
     for place, (_, read, recall, _) in enumerate(points):
-        upright_interval(axes, read.value, recall, "0.65")
+        draw_interval(axes, recall, read.value, "0.65")
         if read.low is not None and read.high is not None:
             axes.plot([read.low, read.high], [recall.value, recall.value], color="0.65", linewidth=1.2, zorder=1.8)
         filled = "black" if place == len(points) - 1 else "white"
@@ -56,7 +56,7 @@ def _each(axes: Axes, points: Sequence[tuple[str, Estimate, Estimate, Estimate |
         if number is None:
             continue
         axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
-        upright_interval(axes, place, number, "black")
+        draw_interval(axes, number, place, "black")
         axes.annotate(
             f"{number.value:.1f}", (place, number.value), (-4, 3), textcoords="offset points", ha="right", fontsize=9
         )

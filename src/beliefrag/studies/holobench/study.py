@@ -7,15 +7,15 @@ from functools import partial
 
 from beliefrag.bench.metrics import recall_per_row_read
 from beliefrag.methods import METHODS
-from beliefrag.report.published import published_figures
+from beliefrag.report.published import published_numbers
+from beliefrag.report.table import format_number
 from beliefrag.runs.statistics import Estimate, compare
 from beliefrag.studies.holobench.figure import draw_rows
 from beliefrag.studies.holobench.rows import Rows, ceiling, rows_of
 from beliefrag.studies.kinds import ROWS
-from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
+from beliefrag.studies.result import Beside, CellValue, Column, Result, Table, beside
 from beliefrag.studies.study import Study, StudyOptions
 
 __all__ = ["HOLOBENCH"]
@@ -78,7 +78,7 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
 
 def _per_row(found: Mapping[str, Rows]) -> tuple[Beside, ...]:
     """The paper draws this number and does not print it: theirs comes of the two that it prints."""
-    theirs = published_figures()
+    theirs = published_numbers()
     return tuple(
         Beside(
             f"Row recall per row read times 1,000, {METHODS.title(method)} (theirs: from their recall and rows read)",
@@ -114,9 +114,9 @@ def _findings(found: Mapping[str, Rows], ceilings: Mapping[int, Estimate], most:
         rows = found[method]
         recall, read = (rows.mean(name).without_flat_interval() for name in ("row_recall_read", "rows_read"))
         each = rows.efficiency
-        per_row = f": {bounded(each, '.1f')} thousandths of recall for each row" if each else ""
-        title = METHODS.title(method)
-        yield f"{title} finds {bounded(recall)} of the needed rows and reads {bounded(read, '.2f')}{per_row}."
+        per_row = f": {format_number(each, '.1f')} thousandths of recall for each row" if each else ""
+        amount = format_number(read, ".2f")
+        yield f"{METHODS.title(method)} finds {format_number(recall)} of the needed rows and reads {amount}{per_row}."
     top = ceilings[most].value
     yield f"With {most} rows nobody can find more than {top:.3f} of them: compare the methods, not recall with 1."
 
@@ -131,7 +131,7 @@ def _methods_table(found: Mapping[str, Rows]) -> Table:
         Column("answer rows", "share in the answer", bounded=True),
         Column("tokens", "per question", digits=0, bounded=True),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: tuple[tuple[CellValue, ...], ...] = tuple(
         (
             METHODS.title(method),
             *(own.mean(name).without_flat_interval() for name in ("row_recall_read", "evidence_recall", "rows_read")),
@@ -151,7 +151,7 @@ def _differences(found: Mapping[str, Rows]) -> Table:
         Column("recall per row read difference", "times 1,000", digits=2, bounded=True),
     )
     names = ("row_recall_read", "rows_read")
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     for method in COMPARED:
         if method != METHOD:
             sides = ({name: found[each].values[name] for name in names} for each in (METHOD, method))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from beliefrag.report.figure import HATCHES
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.drawing import HATCHES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

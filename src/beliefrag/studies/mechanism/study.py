@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from beliefrag.policy import Thresholds
-from beliefrag.report.published import published_figures
+from beliefrag.report.published import published_numbers
+from beliefrag.report.table import format_number
 from beliefrag.runs.states import Trajectory
 from beliefrag.runs.statistics import Estimate, PairedComparison
 from beliefrag.studies.mechanism.figure import draw_mechanism
@@ -20,10 +21,9 @@ from beliefrag.studies.mechanism.variants import (
     THRESHOLD,
     Variant,
 )
-from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
+from beliefrag.studies.result import Beside, CellValue, Column, Result, Table, beside
 from beliefrag.studies.study import Study, StudyOptions
 from beliefrag.studies.variants import ACCURACY, MEASURES, Variants, unlike
 from beliefrag.types import Action
@@ -143,8 +143,9 @@ def _findings(group: _Group) -> Iterator[str]:
         doubt = "" if measures[ACCURACY].is_clear else "; the difference in accuracy is not clear"
         right, rounds = (measures[name].difference.without_flat_interval() for name in (ACCURACY, "rounds"))
         yield (
-            f"{arm.capitalize()} against {group.first}: accuracy {bounded(right, '+.3f')}, searches "
-            f"{bounded(rounds, '+.2f')}; it goes another way on {group.another_way[arm]:.0%} of the questions{doubt}."
+            f"{arm.capitalize()} against {group.first}: accuracy {format_number(right, '+.3f')}, searches "
+            f"{format_number(rounds, '+.2f')}; it goes another way on {group.another_way[arm]:.0%} of the "
+            f"questions{doubt}."
         )
 
 
@@ -158,7 +159,7 @@ def _table(group: _Group) -> Table:
         Column("searches", "per question", digits=2, bounded=True),
         Column("tokens", "per question", digits=0, bounded=True),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: tuple[tuple[CellValue, ...], ...] = tuple(
         (place, arm, *(arms.number(arm, place, measure) for measure in MEASURES))
         for place in arms.places
         for arm in arms.values
@@ -177,7 +178,7 @@ def _differences(group: _Group) -> Table:
         Column("another way", "share of all questions", digits=2),
     )
     places = group.arms.places
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: tuple[tuple[CellValue, ...], ...] = tuple(
         (
             place,
             arm,
@@ -236,7 +237,7 @@ def _bars(arms: Mapping[str, Variants]) -> dict[str, list[tuple[str, Estimate, f
 
 
 def _bar(arms: Variants, group: Sequence[Variant], measure: str) -> list[tuple[str, Estimate, float]]:
-    theirs, place = published_figures(), arms.places[0]
+    theirs, place = published_numbers(), arms.places[0]
     return [(v.name, arms.number(v.name, place, measure), theirs[v.published[measure]].value) for v in group]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from beliefrag.methods import METHODS
+from beliefrag.report.figure import DASHES, HATCHES, MARKERS, draw_interval
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.drawing import DASHES, HATCHES, MARKERS, upright_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Estimate]]]) -
         # Side by side, so that intervals do not lie on each other.
         xs = [100 * level + 1.2 * (place - (len(curves) - 1) / 2) for level, _ in points]
         for x, (_, number) in zip(xs, points, strict=True):
-            upright_interval(axes, x, number, "0.65")
+            draw_interval(axes, number, x, "0.65")
         axes.plot(
             xs,
             [number.value for _, number in points],
@@ -65,7 +65,7 @@ def _false(axes: Axes, rates: Mapping[str, Mapping[str, Estimate | None]]) -> No
                 continue
             x = group + width * (place - (len(rates) - 1) / 2)
             axes.bar(x, number.value, 0.9 * width, color="0.88", edgecolor="black", hatch=HATCHES[place])
-            upright_interval(axes, x, number, "black")
+            draw_interval(axes, number, x, "black")
             if number.value == 0:
                 axes.annotate("0", (x, 0), (0, 2), textcoords="offset points", ha="center", fontsize=8)
         axes.bar([0], [0], 0, color="0.88", edgecolor="black", hatch=HATCHES[place], label=METHODS.title(method))
@@ -82,7 +82,7 @@ def _source(axes: Axes, areas: Mapping[str, Estimate | None]) -> None:
             axes.annotate("too few\nquestions", (place, 0.25), ha="center", va="center", fontsize=9)
             continue
         axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
-        upright_interval(axes, place, number, "black")
+        draw_interval(axes, number, place, "black")
         axes.annotate(f"{number.value:.2f}", (place, 0.03), ha="center", fontsize=9, bbox={"fc": "white", "ec": "none"})
     axes.axhline(0.5, color="black", linestyle=":", linewidth=1.2)
     axes.annotate("chance", (len(areas) - 0.45, 0.5), (0, 3), textcoords="offset points", ha="right", fontsize=8)

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from beliefrag.methods import METHODS
+from beliefrag.report.table import format_number
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.page import bounded
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Beside, Cell, Column, Result, Table, beside
+from beliefrag.studies.result import Beside, CellValue, Column, Result, Table, beside
 from beliefrag.studies.robustness.figure import draw_robustness
 from beliefrag.studies.robustness.found import MOST, RATES, Found, find
 from beliefrag.studies.robustness.runs import (
@@ -75,15 +75,16 @@ def _findings(found: Found) -> Iterator[str]:
     for method in reversed(COMPARED):
         f1, lost = found.f1(method, MOST), found.lost(method)
         yield (
-            f"{METHODS.title(method)} with {MOST:.0%} of its hits replaced: F1 {bounded(f1)}, that is "
-            f"{bounded(lost, '+.3f')} against none."
+            f"{METHODS.title(method)} with {MOST:.0%} of its hits replaced: F1 {format_number(f1)}, that is "
+            f"{format_number(lost, '+.3f')} against none."
         )
     for method in reversed(COMPARED):
         followed, recovered = (found.misled.rate(method, name) for name in ("follows_false", "recovers_true"))
         if followed is not None and recovered is not None:
             yield (
                 f"{METHODS.title(method)} with up to {COUNTERFACTUAL:.0%} false passages: follows the false answer on "
-                f"{bounded(followed, '.0%')} of the questions, and has the true one on {bounded(recovered, '.0%')}."
+                f"{format_number(followed, '.0%')} of the questions, and has the true one on "
+                f"{format_number(recovered, '.0%')}."
             )
     ordinary, web = (found.areas[source.name] for source in found.sources[:2])
     if ordinary is None or web is None or found.shift is None:
@@ -93,8 +94,8 @@ def _findings(found: Found) -> Iterator[str]:
         )
     else:
         yield (
-            f"The calibrator ranks right before wrong with AUC {bounded(ordinary)} on ordinary evidence and "
-            f"{bounded(web)} on web snippets: {bounded(found.shift, '+.3f')}."
+            f"The calibrator ranks right before wrong with AUC {format_number(ordinary)} on ordinary evidence and "
+            f"{format_number(web)} on web snippets: {format_number(found.shift, '+.3f')}."
         )
 
 
@@ -109,7 +110,7 @@ def _noise_table(found: Found) -> Table:
         Column(f"{METHODS.title(METHOD)} F1", "difference to this method", bounded=True),
         Column(f"{METHODS.title(METHOD)} accuracy", "difference to this method", bounded=True),
     )
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[tuple[CellValue, ...]] = [
         (
             METHODS.title(method),
             level,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from beliefrag.report.figure import MARKERS, shorten
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.drawing import MARKERS, plain
 from beliefrag.studies.thresholds.gate_rates import Reached
 from beliefrag.studies.thresholds.gates import GATES
 from beliefrag.studies.thresholds.scales import Placed
@@ -34,7 +34,7 @@ def draw_thresholds(
     """Draws the three panels; the scales are the raw and the calibrated one."""
     raw, calibrated = scales
     scale, cut, fired = figure.subplots(1, 3, width_ratios=(1, 1, 1.15))
-    names = [plain(name, 18) for name in datasets]
+    names = [shorten(name, 18) for name in datasets]
     for axes in (scale, cut):
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -89,7 +89,7 @@ def _gates(axes: Axes, datasets: Sequence[str], gates: Sequence[Reached]) -> Non
             markersize=5,
             markerfacecolor="white",
             markeredgecolor="black",
-            label=plain(name, 18),
+            label=shorten(name, 18),
         )
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from beliefrag.report.table import format_cell
 from beliefrag.runs.compatibility import thresholds_of
-from beliefrag.studies.page import in_words
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Result, beside
@@ -87,14 +87,14 @@ def _notes(recording: Recording, visited: StateTable, counts: Mapping[str, int])
 def _findings(found: Found) -> Iterator[str]:
     if spreads := found.spreads:
         yield (
-            f"The datasets' medians lie {in_words(spreads['raw'])} apart with the raw score and "
-            f"{in_words(spreads['calibrated'])} with the calibrated one; calibration changes that by "
-            f"{in_words(spreads['difference'])}."
+            f"The datasets' medians lie {format_cell(spreads['raw'])} apart with the raw score and "
+            f"{format_cell(spreads['calibrated'])} with the calibrated one; calibration changes that by "
+            f"{format_cell(spreads['difference'])}."
         )
         yield (
             "The quantile at which the answer threshold falls differs between datasets by "
-            f"{in_words(spreads['raw_below_threshold'])} with the raw score and "
-            f"{in_words(spreads['calibrated_below_threshold'])} with the calibrated one."
+            f"{format_cell(spreads['raw_below_threshold'])} with the raw score and "
+            f"{format_cell(spreads['calibrated_below_threshold'])} with the calibrated one."
         )
     else:
         yield "One dataset has no spread: how far thresholds transfer cannot be said from it."
