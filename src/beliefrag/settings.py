@@ -28,6 +28,7 @@ DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
 
 _PREFIX = "BELIEFRAG_"
+_OPTIONS = ("BELIEFRAG_METHODS__", "BELIEFRAG_RETRIEVERS__")
 _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRAG_TOKEN"})
 _log = logging.getLogger(__name__)
 
@@ -85,6 +86,14 @@ class Settings(BaseModel):
     )
     confidence: float = Field(default=0.9, gt=0, lt=1, description="how surely max_error is kept to")
     cache: bool = Field(default=True, description="keep model replies, so that nothing is paid for twice")
+    method: str = Field(default="beliefrag", description="method that answers, as NAME or NAME:key=value,...")
+    methods: Mapping[str, Mapping[str, Any]] = Field(
+        default_factory=dict, description="options of methods by name, such as rounds = 2 under [methods.iterative]"
+    )
+    retriever: str = Field(default="bm25", description="retriever that searches, as NAME or NAME:key=value,...")
+    retrievers: Mapping[str, Mapping[str, Any]] = Field(
+        default_factory=dict, description="options of retrievers by name, such as steps = 2 under [retrievers.linked]"
+    )
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
     prices: Prices = Prices()
@@ -156,6 +165,8 @@ def _environment() -> dict[str, Any]:
     for variable, text in os.environ.items():
         if variable in known:
             _put(values, known[variable], text)
+        elif variable.startswith(_OPTIONS) and variable.count("__") == 2:
+            _put(values, variable.removeprefix(_PREFIX).lower().replace("__", "."), text)
         elif variable.startswith(_PREFIX) and variable not in _OTHER_VARIABLES:
             _log.warning("%s is no setting and is passed over; 'beliefrag config show' lists all settings.", variable)
     return values

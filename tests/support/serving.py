@@ -97,7 +97,9 @@ def opened(folder: Path, *lines: Mapping[str, Any], seconds: float = 0.0, **sett
     chosen = Settings(model=f"scripted:{script}", **(usual | settings))
     assembly = assemble(chosen, passages=PASSAGES)
     model = Slow(assembly.model, seconds)
-    return replace(assembly, model=model, harness=replace(assembly.harness, model=model)), chosen
+    return replace(
+        assembly, engine=replace(assembly.engine, model=model), harness=replace(assembly.harness, model=model)
+    ), chosen
 
 
 @contextlib.contextmanager

@@ -104,7 +104,7 @@ class Artifact(Strict):
         known = {*self.fit.fit_questions, *self.fit.selection_questions}
         return tuple(question_id for question_id in question_ids if question_id in known)
 
-    def calibration(self, score_scale: ScoreScale) -> Calibration:
+    def calibration(self, score_scale: ScoreScale | None) -> Calibration:
         """The fitted functions, on a corpus with that score scale."""
         value = self.retrieval_value
         return Calibration(

@@ -1,4 +1,9 @@
-"""Puts the parts together as the settings say: model, retriever, prompts, verifier, calibration, method."""
+"""Puts the parts together as the settings say, once for `ask`, for `serve` and for `bench`.
+
+`open_model` gives the model with its layers. `open_engine` gives what all episodes share whatever they search: model,
+prompts, verifier form, calibration and guarantee. `assemble` adds passages to search and one method: all that a
+question needs. A benchmark asks the engine itself for the harness of each dataset and for each method.
+"""
 
 from __future__ import annotations
 
@@ -15,86 +20,191 @@ from beliefrag.calibration import (
     guarantee_for,
     under_guarantee,
 )
+from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
-from beliefrag.errors import SettingsError
-from beliefrag.methods.beliefrag import BeliefRAGMethod
-from beliefrag.models import ChatModel, compose, default_verifier, open_provider
+from beliefrag.errors import ModelError, SettingsError
+from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method
+from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.retry import RetryPolicy
+from beliefrag.models.weights import missing_identity
 from beliefrag.paths import cache_dir
-from beliefrag.policy import ScoreScale
+from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index, IndexReport, OnProgress, Retriever, docs_index
 from beliefrag.retrieval.scale import score_scale
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.verifiers import build_verifier
+from beliefrag.verifiers import VerifierForm, build_verifier
 
-__all__ = ["Assembly", "assemble", "guarantee_in_force", "open_model", "under_policy"]
-
-_UNKNOWN_SCALE = ScoreScale(location=20.0, scale=8.0)
-"""For a retriever of the user's own with an artifact that has no scale: typical BM25 scores of a question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assembly:
-    """All that an episode needs, ready to run."""
-
-    model: ChatModel
-    harness: Harness
-    method: BeliefRAGMethod
-    artifact: Artifact
-    doubts: tuple[str, ...] = ()
-    """Why the artifact's probabilities may be off here."""
-    guarantee: Guarantee | None = None
-    """What the answers keep to, where the settings ask for it."""
-    promise: str = ""
-    """The same in words, with what it depends on here."""
-    report: IndexReport | None = None
-    """What reading the documents came to, where documents were read."""
+__all__ = [
+    "Assembly",
+    "Engine",
+    "assemble",
+    "change_policy",
+    "guarantee_in_force",
+    "open_engine",
+    "open_model",
+]
 
 
-def open_model(settings: Settings) -> ChatModel:
-    """The model that the settings name, with cache, retries and limit around it."""
-    provider = open_provider(
-        settings.model,
-        base_url=settings.base_url,
-        timeout=settings.timeout,
-        context=settings.context,
-        threads=settings.threads,
-    )
+def open_model(
+    settings: Settings, *, replay: bool = False, preview: bool = False, identity: str | None = None
+) -> ChatModel:
+    """The model that the settings name, with cache, retries and limit around it.
+
+    Args:
+        settings: Which model, and how it is asked.
+        replay: Answer from the cache alone, and ask no model.
+        preview: Nothing will be asked. As in a replay, weights that are known by name need not be on this machine.
+        identity: What the model of a recorded run called itself. A replay then needs neither weights nor a server.
+
+    Raises:
+        ModelError: The model cannot be used.
+        SettingsError: The address, the script or the cache cannot be used.
+    """
+    absent = identity if replay else None
+    if absent is None and (replay or preview):
+        absent = missing_identity(settings.model)
+    provider: ChatModel
+    if absent is not None:
+        provider = _AbsentModel(absent)
+    else:
+        provider = open_provider(
+            settings.model,
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            context=settings.context,
+            threads=settings.threads,
+        )
     return compose(
         provider,
-        cache=cache_dir() / "replies.sqlite" if settings.cache else None,
+        cache=cache_dir() / "replies.sqlite" if settings.cache or replay else None,
+        replay=replay,
         retry=RetryPolicy(seconds=settings.retry_seconds),
         limit=settings.concurrency,
     )
 
 
-def guarantee_in_force(
-    settings: Settings, artifact: Artifact, *, prompts: Mapping[str, str], doubts: Sequence[str]
-) -> Guarantee | None:
-    """The guarantee that the settings ask for; None where they ask for none.
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What all episodes share, whatever they search and by whichever method."""
+
+    settings: Settings
+    model: ChatModel
+    prompts: Prompts
+    verifier: VerifierForm
+    artifact: Artifact | None = None
+    """The calibration; None where no method needs one."""
+    doubts: tuple[str, ...] = ()
+    """Why the calibration's probabilities may be off here."""
+    guarantee: Guarantee | None = None
+    """What the answers keep to, where the settings ask for it."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds in force: those of the settings, with the one among them that keeps to the guarantee."""
+        return under_guarantee(self.settings.thresholds, self.guarantee)
+
+    def build_harness(self, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
+        """What the episodes over one retriever share."""
+        return Harness(self.model, retriever, self.prompts, self.verifier, self.settings.budget, made_with or {})
+
+    def build_method(self, text: str, scale: ScoreScale | None) -> Method:
+        """A method or state collector, over a retriever whose scores lie on that scale.
+
+        Args:
+            text: `NAME` or `NAME:key=value,...`; the settings hold further options.
+            scale: Where the retriever's scores lie; None where they have no say about relevance.
+
+        Raises:
+            SettingsError: The method or an option is not known.
+            CalibrationError: The method needs a calibration, and the engine was not opened with one.
+        """
+        calibration = self.artifact.calibration(scale) if self.artifact else None
+        inputs = MethodInputs(calibration, self.thresholds, str(self.guarantee) if self.guarantee else "")
+        if text in STATE_COLLECTORS:
+            return build_method(text, inputs, score_scale=scale)
+        return build_method(METHODS.choose(text, self.settings.methods), inputs)
+
+    def with_policy(self, settings: Settings, *, further_doubts: Sequence[str] = ()) -> Engine:
+        """The same model, prompts and calibration under another budget, other thresholds or another guarantee.
+
+        Args:
+            settings: With the policy; a model, verifier form or calibration in them is passed over.
+            further_doubts: Why there can be no guarantee here, beside what speaks against the calibration.
+
+        Raises:
+            CalibrationError: There is no such guarantee for this policy.
+        """
+        guarantee = None
+        if self.artifact is not None:
+            against = (*self.doubts, *further_doubts)
+            guarantee = guarantee_in_force(settings, self.artifact, prompts=self.prompts.hashes(), doubts=against)
+        return replace(self, settings=settings, guarantee=guarantee)
+
+
+def open_engine(
+    settings: Settings,
+    *,
+    methods: Sequence[str] = (),
+    retriever: str | None = Bm25Index.identity,
+    model: ChatModel | None = None,
+    further_doubts: Sequence[str] = (),
+) -> Engine:
+    """Opens what all episodes share. Nothing here reads documents, so a wrong setting is told at once.
 
     Args:
-        settings: With the policy that it must hold for.
-        artifact: The calibration in use.
-        prompts: Hash of each prompt in use.
-        doubts: Why the artifact's probabilities may be off here.
+        settings: What to open.
+        methods: The methods that will be built, as `NAME` or `NAME:key=value,...`; by default that of the settings.
+        retriever: The identity of what is searched; None where it does not say what it is.
+        model: A model that is open already, in place of the one that the settings name.
+        further_doubts: Why there can be no guarantee here, beside what speaks against the calibration.
 
     Raises:
-        CalibrationError: There is no such guarantee here.
+        SettingsError: A setting cannot be used.
+        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever, or it does not
+            hold the guarantee that the settings ask for.
+        ModelError: The model cannot be used.
     """
-    if settings.max_error is None:
-        return None
-    return guarantee_for(
-        artifact,
-        max_error=settings.max_error,
-        confidence=settings.confidence,
-        thresholds=settings.thresholds,
-        budget=settings.budget,
-        prompts=prompts,
-        doubts=doubts,
-    )
+    names = tuple(methods) or (settings.method,)
+    chosen = [METHODS.choose(name, settings.methods) for name in names if name not in STATE_COLLECTORS]
+    calibrated = any(choice.extension.needs_calibration for choice in chosen)
+    if settings.max_error is not None and not calibrated and len(chosen) == len(names):
+        raise SettingsError(
+            f"max_error {settings.max_error:g} needs a method with a calibration, and {', '.join(names)} has none.",
+            remedy="Use the method beliefrag, or leave max_error out.",
+        )
+    verifier = build_verifier(settings.verifier or default_verifier(settings.model))
+    prompts = Prompts.load(settings.prompts)
+    engine = Engine(settings, model or open_model(settings), prompts, verifier)
+    if calibrated:
+        here = Circumstances(engine.model.identity, verifier.name, prompts.hashes(), retriever)
+        artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
+        engine = replace(engine, artifact=artifact, doubts=doubts(artifact, here))
+    return engine.with_policy(settings, further_doubts=further_doubts)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """All that a question needs, ready to run."""
+
+    engine: Engine
+    harness: Harness
+    method: Method
+    scale: ScoreScale | None = None
+    """Where the retriever's scores lie; None where they have no say about relevance."""
+    report: IndexReport | None = None
+    """What reading the documents came to, where documents were read."""
+
+    @property
+    def model(self) -> ChatModel:
+        """The model, with its layers."""
+        return self.engine.model
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in words, with what it depends on here; empty where there is none."""
+        return self.harness.made_with.get("guarantee", "")
 
 
 def assemble(
@@ -128,14 +238,7 @@ def assemble(
             f"Needs one source of passages, and {len(given) or 'none'} were given.",
             remedy="Name documents, or an index made with 'beliefrag index'.",
         )
-    verifier = build_verifier(settings.verifier or default_verifier(settings.model))
-    prompts = Prompts.load(settings.prompts)
-    model = open_model(settings)
-    here = Circumstances(model.identity, verifier.name, prompts.hashes(), _identity(retriever))
-    artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
-    found_doubts = doubts(artifact, here)
-    # Asked for again at the end; a guarantee that is not there is told before the documents are read.
-    guarantee_in_force(settings, artifact, prompts=prompts.hashes(), doubts=found_doubts)
+    engine = open_engine(settings, retriever=_identity(retriever))
     report: IndexReport | None = None
     found: Retriever
     if retriever is not None:
@@ -147,22 +250,18 @@ def assemble(
     else:
         paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
         found, report = docs_index(paths, cache_dir(), progress=progress)
-    scale = score_scale(found) if isinstance(found, Bm25Index) else _stated_scale(found, artifact)
-    made_with = {"calibration": "; ".join([artifact.name, *found_doubts])}
-    if isinstance(found, Bm25Index):
-        made_with["corpus"] = found.fingerprint
-    plain = Assembly(
-        model=model,
-        harness=Harness(model, found, prompts, verifier, settings.budget, made_with),
-        method=BeliefRAGMethod(artifact.calibration(scale), settings.thresholds),
-        artifact=artifact,
-        doubts=found_doubts,
-        report=report,
+    scale = _score_scale(found, engine.artifact)
+    assembly = Assembly(
+        engine,
+        engine.build_harness(found, _made_with(engine, found, scale)),
+        engine.build_method(settings.method, scale),
+        scale,
+        report,
     )
-    return under_policy(plain, settings)
+    return change_policy(assembly, settings)
 
 
-def under_policy(assembly: Assembly, settings: Settings) -> Assembly:
+def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     """The same model and documents under another budget, other thresholds or another guarantee.
 
     Whoever answers many questions opens everything once and lets single questions differ in what they may spend and in
@@ -175,31 +274,75 @@ def under_policy(assembly: Assembly, settings: Settings) -> Assembly:
     Raises:
         CalibrationError: There is no such guarantee for this policy.
     """
-    harness = assembly.harness
-    guarantee = guarantee_in_force(
-        settings, assembly.artifact, prompts=harness.prompts.hashes(), doubts=assembly.doubts
-    )
-    made_with = {name: value for name, value in harness.made_with.items() if name != "guarantee"}
-    promise = guarantee.words(made_with.get("corpus")) if guarantee else ""
-    if promise:
-        made_with["guarantee"] = promise
+    engine = assembly.engine.with_policy(settings)
+    made_with = {name: value for name, value in assembly.harness.made_with.items() if name != "guarantee"}
+    if engine.guarantee:
+        made_with["guarantee"] = engine.guarantee.words(made_with.get("corpus"))
     return replace(
         assembly,
-        harness=replace(harness, budget=settings.budget, made_with=made_with),
-        method=BeliefRAGMethod(
-            assembly.method.calibration,
-            under_guarantee(settings.thresholds, guarantee),
-            promise=str(guarantee) if guarantee else "",
-        ),
-        guarantee=guarantee,
-        promise=promise,
+        engine=engine,
+        harness=replace(assembly.harness, budget=settings.budget, made_with=made_with),
+        method=engine.build_method(settings.method, assembly.scale),
     )
 
 
-def _stated_scale(retriever: Retriever, artifact: Artifact) -> ScoreScale:
-    """Where a foreign retriever's scores lie: what it says itself knows more than an artifact."""
+def guarantee_in_force(
+    settings: Settings, artifact: Artifact, *, prompts: Mapping[str, str], doubts: Sequence[str]
+) -> Guarantee | None:
+    """The guarantee that the settings ask for; None where they ask for none.
+
+    Args:
+        settings: With the policy that it must hold for.
+        artifact: The calibration in use.
+        prompts: Hash of each prompt in use.
+        doubts: Why the artifact's probabilities may be off here.
+
+    Raises:
+        CalibrationError: There is no such guarantee here.
+    """
+    if settings.max_error is None:
+        return None
+    return guarantee_for(
+        artifact,
+        max_error=settings.max_error,
+        confidence=settings.confidence,
+        thresholds=settings.thresholds,
+        budget=settings.budget,
+        prompts=prompts,
+        doubts=doubts,
+    )
+
+
+def _made_with(engine: Engine, retriever: Retriever, scale: ScoreScale | None) -> dict[str, str]:
+    """What shaped the episodes and stands in no other field of a trace."""
+    made_with: dict[str, str] = {}
+    options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
+    if options:
+        made_with["method_options"] = ", ".join(f"{name}={value}" for name, value in options.items())
+    if engine.artifact is not None:
+        made_with["calibration"] = "; ".join([engine.artifact.name, *engine.doubts])
+        if scale is None:
+            made_with["relevance"] = (
+                f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"
+            )
+    if isinstance(retriever, Bm25Index):
+        made_with["corpus"] = retriever.fingerprint
+    return made_with
+
+
+def _score_scale(retriever: Retriever, artifact: Artifact | None) -> ScoreScale | None:
+    """Where the retriever's scores lie: measured on an index of ours, stated by any other.
+
+    A retriever that states nothing may be the one of the calibration, which knows its scale; otherwise its scores have
+    no say.
+    """
+    if isinstance(retriever, Bm25Index):
+        return score_scale(retriever)
     stated = getattr(retriever, "score_scale", None)
-    return stated if isinstance(stated, ScoreScale) else artifact.score_scale or _UNKNOWN_SCALE
+    if isinstance(stated, ScoreScale):
+        return stated
+    same = artifact is not None and _identity(retriever) == artifact.retriever
+    return artifact.score_scale if artifact and same else None
 
 
 def _identity(retriever: Retriever | None) -> str | None:
@@ -208,3 +351,16 @@ def _identity(retriever: Retriever | None) -> str | None:
         return Bm25Index.identity
     identity = getattr(retriever, "identity", None)
     return identity if isinstance(identity, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _AbsentModel:
+    """Stands for a model that is not here, in a replay or a preview, which never asks it."""
+
+    identity: str
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        raise ModelError(f"The model {self.identity} is not here.", remedy="Run without --replay.")
+
+    async def aclose(self) -> None:
+        """There is nothing to let go of."""

@@ -1,6 +1,6 @@
 """The small protocol that every method implements.
 
-A method is asked twice per step. `measure` may look at the evidence through the desk and so may pay for model calls.
+A method is asked twice per step. `measure` may look at the evidence through `calls` and so may pay for model calls.
 `decide` is plain and pays for nothing: it sees what is legal after the measuring was paid for, and picks one action.
 The loop carries it out. A new method is one file with these two functions.
 """
@@ -73,7 +73,7 @@ class Controller(Protocol):
     """A method at work on one question."""
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Looks at the state. All model calls of the method go through the desk."""
+        """Looks at the state. All model calls of the method go through `calls`."""
         ...
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

@@ -97,7 +97,7 @@ class _Episode:
         self._emit = emit
         self._clock = _Clock()
         self._meter = Meter(harness.model)
-        self._desk = ModelCalls(self._meter, harness.prompts, harness.verifier, _recorder(self._clock, emit))
+        self._calls = ModelCalls(self._meter, harness.prompts, harness.verifier, _recorder(self._clock, emit))
         self._evidence = Evidence()
         self._queries: list[str] = []
         self._rewritten: str | None = None
@@ -133,7 +133,7 @@ class _Episode:
     async def _until_the_end(self) -> Outcome:
         controller = self._method.begin()
         while True:
-            measurement = self._latest = await controller.measure(self._view(), self._desk)
+            measurement = self._latest = await controller.measure(self._view(), self._calls)
             # Measuring may have spent tokens, so what is legal is worked out again before the decision.
             view = self._view()
             decision = controller.decide(view, measurement)
@@ -214,7 +214,7 @@ class _Episode:
             return self._rewritten
         known = [*self._queries, *([self._rewritten] if self._rewritten is not None else [])]
         window = self._evidence.window(self._harness.budget.answer_passages)
-        query = await self._desk.write_query(self._question, window, known)
+        query = await self._calls.write_query(self._question, window, known)
         # A search that was already made would only return the same passages.
         if query is not None and self._rewritten is not None and _repeats(query, self._queries):
             return self._rewritten
@@ -237,7 +237,7 @@ class _Episode:
         earlier = self._decisions[-2] if len(self._decisions) > 1 else decision
         # In a correction the query failed for what started the correction, not for being the next link of the chain.
         reason = earlier.reason if earlier.action is Action.VERIFY else decision.reason
-        self._rewritten = await self._desk.rewrite(self._question, before, reason)
+        self._rewritten = await self._calls.rewrite(self._question, before, reason)
         self._emit(
             events.Rewritten(
                 **self._clock.stamp(), before=before, after=self._rewritten, reason=reason, evidence=self._evidence.ids
@@ -259,7 +259,7 @@ class _Episode:
         reason = f"{decision.reason} ({compared})" if compared else decision.reason
         if decision.action is Action.ABSTAIN:
             return Abstained(**self._ending(reason, view.answer_window))
-        answer = decision.answer or await self._desk.answer(self._question, view.answer_window)
+        answer = decision.answer or await self._calls.answer(self._question, view.answer_window)
         kind = Answered if decision.action is Action.ANSWER else Stopped
         return kind(answer=answer, **self._ending(reason, view.answer_window))
 
@@ -309,8 +309,8 @@ class _Episode:
 def _recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> CallRecorder:
     """Makes events of calls.
 
-    It holds the clock and where events go, and nothing else. A controller is given the desk, which holds this, and the
-    rest of an episode leads to the retriever, which in a benchmark may have to know the gold answers.
+    It holds the clock and where events go, and nothing else. A controller is given the model calls, which hold this,
+    and the rest of an episode leads to the retriever, which in a benchmark may have to know the gold answers.
     """
 
     def started(purpose: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from beliefrag.engine.assembly import Assembly, under_policy
+from beliefrag.engine.assembly import Assembly, change_policy
 from beliefrag.errors import BeliefRAGError
 from beliefrag.web.http.problems import Problem
 from beliefrag.web.http.service import Service
@@ -72,7 +72,7 @@ def assembly_for(service: Service, wishes: Wishes | None) -> Assembly:
             "thresholds": replace(settings.thresholds, **given),
         }
         changed |= {name: value for name in ("max_error", "confidence") if (value := getattr(wishes, name)) is not None}
-        return under_policy(service.assembly, settings.model_copy(update=changed))
+        return change_policy(service.assembly, settings.model_copy(update=changed))
     except ValueError as error:
         raise Problem(422, "settings", f"{error}.", field="settings") from None
     except BeliefRAGError as error:

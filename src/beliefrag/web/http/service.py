@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import Assembly, under_policy
+from beliefrag.engine.assembly import Assembly, change_policy
 from beliefrag.events import Event, Finished
 from beliefrag.outcome import Failed
 from beliefrag.settings import Settings
@@ -56,7 +56,7 @@ class Service:
     def __init__(self, assembly: Assembly, settings: Settings, limits: Limits) -> None:
         self.limits = limits
         self.settings = settings.model_copy(update={"budget": _lowered(settings.budget, limits.budget)})
-        self.assembly = under_policy(assembly, self.settings)
+        self.assembly = change_policy(assembly, self.settings)
         self.gate = Gate(limits.concurrency, limits.queue, longest=limits.timeout)
         self._plays: set[asyncio.Task[None]] = set()
         self._draining = False
