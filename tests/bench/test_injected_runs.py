@@ -14,7 +14,7 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.perturbation import Injection, misled
 from beliefrag.bench.questions import Gold
 from beliefrag.bench.setup import RunSpec
-from beliefrag.calibration import doubts, load_artifact
+from beliefrag.calibration import conditions_of_run, find_calibration_warnings, load_artifact
 from beliefrag.cli import bench_run
 from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import Frozen, MatchedState, Permuted
@@ -185,7 +185,8 @@ def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Pat
     assert record.calibration is not None
     # What is fitted on such states is for such hits, and a fit on ordinary ones is doubted here.
     fitted = load_artifact("published").model_copy(update={"origin": "fitted", "retriever": record.retriever})
-    assert any("fitted with the retriever" in doubt for doubt in doubts(fitted, record.circumstances))
+    warnings = find_calibration_warnings(fitted, conditions_of_run(record))
+    assert any("fitted with the retriever" in warning for warning in warnings)
     settings = Settings(
         model=write_script(tmp_path), verifier="structured", borrow="published", cache=False, max_error=0.1
     )

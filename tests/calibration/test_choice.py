@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from beliefrag.calibration import Artifact, Circumstances, artifact_for, doubts, load_artifact, shipped_artifacts
+from beliefrag.calibration import (
+    Artifact,
+    RunConditions,
+    find_calibration_warnings,
+    load_artifact,
+    select_artifact,
+    shipped_artifacts,
+)
 from beliefrag.calibration.fits import LogisticFit
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import ScheduledValue, ScoreScale
@@ -14,14 +21,14 @@ from beliefrag.retrieval import Bm25Index
 ANOTHER = "openai:another-model@http://localhost/v1"
 
 
-def circumstances(model: str, **other: Any) -> Circumstances:
+def conditions(model: str, **other: Any) -> RunConditions:
     """A run with what the published artifact's verifier form is, and our retriever."""
-    return replace(Circumstances(model, "structured", {}, Bm25Index.identity), **other)
+    return replace(RunConditions(model, "structured", {}, Bm25Index.identity), **other)
 
 
-def of_the_embedded(artifact: Artifact, **other: Any) -> Circumstances:
+def of_the_embedded(artifact: Artifact, **other: Any) -> RunConditions:
     """A run as the embedded model's artifact was fitted for."""
-    own = Circumstances(artifact.backbone, artifact.verifier, artifact.prompts, artifact.retriever)
+    own = RunConditions(artifact.backbone, artifact.verifier, artifact.prompts, artifact.retriever)
     return replace(own, **other)
 
 
@@ -43,21 +50,21 @@ def test_the_published_fit_ships_and_is_marked_as_published() -> None:
     ],
 )
 def test_a_model_finds_its_own_artifact_wherever_it_is_served(identity: str) -> None:
-    assert artifact_for(circumstances(identity)).name == "published"
+    assert select_artifact(conditions(identity)).name == "published"
 
 
 def test_a_model_without_an_artifact_stops_with_the_way_around() -> None:
     with pytest.raises(CalibrationError, match="--borrow published"):
-        artifact_for(circumstances(ANOTHER))
+        select_artifact(conditions(ANOTHER))
 
 
 def test_naming_another_models_artifact_is_refused_with_the_way_around() -> None:
     with pytest.raises(CalibrationError, match=r"fitted for openai:gpt-oss-120b.*--borrow published"):
-        artifact_for(circumstances(ANOTHER), calibration="published")
+        select_artifact(conditions(ANOTHER), calibration="published")
 
 
 def test_borrowing_is_possible_when_it_is_said() -> None:
-    assert artifact_for(circumstances(ANOTHER), borrow="published").name == "published"
+    assert select_artifact(conditions(ANOTHER), borrow="published").name == "published"
 
 
 def test_without_a_fitted_value_the_schedule_stands_in() -> None:
@@ -97,30 +104,30 @@ def test_other_words_another_verifier_or_retriever_are_refused_with_the_way_arou
     here = of_the_embedded(artifact, **change)
     for named in (None, artifact.name):
         with pytest.raises(CalibrationError, match=rf"{words}.*--borrow {artifact.name}"):
-            artifact_for(here, calibration=named)
-    assert artifact_for(here, borrow=artifact.name) == artifact
-    assert len(doubts(artifact, here)) == 1
+            select_artifact(here, calibration=named)
+    assert select_artifact(here, borrow=artifact.name) == artifact
+    assert len(find_calibration_warnings(artifact, here)) == 1
 
 
 def test_a_retriever_that_does_not_say_what_it_is_may_be_used_with_a_doubt() -> None:
     artifact = load_artifact("qwen2.5-coder-1.5b")
     here = of_the_embedded(artifact, retriever=None)
-    assert artifact_for(here) == artifact
-    assert doubts(artifact, here) == (
+    assert select_artifact(here) == artifact
+    assert find_calibration_warnings(artifact, here) == (
         "fitted with bm25 k1=1.2 b=0.75 en_stem, and this retriever does not say what it is",
     )
 
 
 def test_an_artifact_says_why_it_may_be_off() -> None:
     artifact = load_artifact("qwen2.5-coder-1.5b")
-    assert doubts(artifact, of_the_embedded(artifact)) == ()
+    assert find_calibration_warnings(artifact, of_the_embedded(artifact)) == ()
     changed = of_the_embedded(
         artifact,
         model=ANOTHER,
         verifier="graded",
         prompts=dict(artifact.prompts) | {"answer": "other"},
     )
-    assert doubts(artifact, changed) == (
+    assert find_calibration_warnings(artifact, changed) == (
         f"borrowed, fitted for {artifact.backbone}",
         "fitted with the probability verifier, not graded",
         "fitted with other prompts (answer)",
@@ -129,7 +136,7 @@ def test_an_artifact_says_why_it_may_be_off() -> None:
 
 def test_the_published_artifact_never_passes_for_one_of_ours() -> None:
     published = load_artifact("published")
-    assert doubts(published, circumstances("openai:gpt-oss-120b@http://localhost/v1")) == (
+    assert find_calibration_warnings(published, conditions("openai:gpt-oss-120b@http://localhost/v1")) == (
         "fitted with the paper's own prompts and retriever",
     )
 
@@ -154,10 +161,10 @@ def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() 
 
     weights = find(DEFAULT)
     hashes = Prompts.load().hashes()
-    here = Circumstances(f"local:{weights.name}:{weights.sha256[:16]}", "probability", hashes, Bm25Index.identity)
-    artifact = artifact_for(here)
+    here = RunConditions(f"local:{weights.name}:{weights.sha256[:16]}", "probability", hashes, Bm25Index.identity)
+    artifact = select_artifact(here)
     assert artifact.origin == "fitted"
-    assert doubts(artifact, here) == ()
+    assert find_calibration_warnings(artifact, here) == ()
     assert set(artifact.prompts) == {"system", *build_verifier("probability").prompts}
     # A changed prompt changes what the numbers mean: fit again (docs/results) before shipping it.
     assert dict(artifact.prompts) == {name: hashes[name] for name in artifact.prompts}

@@ -10,10 +10,10 @@ import pytest
 from beliefrag.calibration import (
     Artifact,
     Guarantee,
-    guarantee_for,
+    apply_guarantee,
     load_artifact,
+    select_guarantee,
     shipped_artifacts,
-    under_guarantee,
 )
 from beliefrag.calibration.artifact_file import write_artifact
 from beliefrag.errors import CalibrationError
@@ -48,9 +48,9 @@ def asked(fitted: Artifact, **changes: Any) -> Guarantee:
         "thresholds": Thresholds(),
         "budget": Budget(),
         "prompts": {"answer": "a1", "judge": "j1"},
-        "doubts": (),
+        "calibration_warnings": (),
     }
-    return guarantee_for(fitted, **(usual | changes))
+    return select_guarantee(fitted, **(usual | changes))
 
 
 def test_a_guarantee_survives_the_way_through_a_file(tmp_path: Path) -> None:
@@ -70,15 +70,15 @@ def test_the_guarantee_that_is_asked_for_is_found_among_others() -> None:
     fifth = TENTH.model_copy(update={"max_error": 0.2, "threshold": 0.5})
     assert asked(artifact(fifth, TENTH)) == TENTH
     assert asked(artifact(fifth, TENTH), max_error=0.1 + 0.1) == fifth
-    assert under_guarantee(Thresholds(), TENTH) == Thresholds(least_answerability=0.62)
-    assert under_guarantee(Thresholds(), None) == Thresholds()
+    assert apply_guarantee(Thresholds(), TENTH) == Thresholds(least_answerability=0.62)
+    assert apply_guarantee(Thresholds(), None) == Thresholds()
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"confidence": 0.95}, "no guarantee of at most 10 % wrong answers with 95 % confidence; it has at most 10 %"),
-        ({"doubts": ("borrowed, fitted for x",)}, "carries no guarantee here: borrowed, fitted for x"),
+        ({"calibration_warnings": ("borrowed, fitted for x",)}, "carries no guarantee here: borrowed, fitted for x"),
         ({"thresholds": Thresholds(correct_flagged=False)}, "thresholds.correct_flagged True, not False"),
         ({"budget": Budget(top_k=7)}, "budget.top_k 5, not 7"),
         ({"prompts": {"answer": "a2"}}, "another prompt answer"),

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from beliefrag.calibration import Calibration, load_artifact
+from beliefrag.calibration import load_artifact
 from beliefrag.calibration.risk_points import risk_points
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.policy import Calibration, ScoreScale, Thresholds
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Trajectory, read_trajectories
 from tests.support.surveyed import HELD_OUT, QUESTIONS, knows, survey

@@ -206,7 +206,7 @@ def test_a_promise_of_the_server_cannot_be_weakened_by_a_request(tmp_path: Path)
     guarantees = tuple(Guarantee(max_error=share, **made) for share in (0.05, 0.1, 0.3))
     assert assembly.engine.artifact is not None
     artifact = assembly.engine.artifact.model_copy(update={"guarantees": guarantees})
-    assembly = replace(assembly, engine=replace(assembly.engine, artifact=artifact, doubts=()))
+    assembly = replace(assembly, engine=replace(assembly.engine, artifact=artifact, calibration_warnings=()))
     with served(assembly, settings.model_copy(update={"max_error": 0.1})) as server:
         usual, stricter = server.ask(), server.ask(max_error=0.05)
         weaker = [server.ask(max_error=0.3), server.ask(confidence=0.5), server.ask(thresholds={"answer": 0.1})]

@@ -12,8 +12,8 @@ from beliefrag.bench.judge import Judge
 from beliefrag.bench.money import judge_price, model_price
 from beliefrag.bench.perturbation import Injection, Injector, searched_passages
 from beliefrag.bench.questions import Dataset, LabelledQuestion
-from beliefrag.calibration import Artifact, Circumstances, artifact_for, doubts, under_guarantee
-from beliefrag.engine.assembly import guarantee_in_force
+from beliefrag.calibration import Artifact, RunConditions, apply_guarantee, find_calibration_warnings, select_artifact
+from beliefrag.engine.assembly import guarantee_from_settings
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
@@ -159,8 +159,8 @@ def set_up(
     artifact: Artifact | None = None
     thresholds = settings.thresholds
     if any(map(needs_calibration, wanted.methods)):
-        here = Circumstances(model.identity, verifier.name, prompts.hashes(), Bm25Index.identity)
-        artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
+        here = RunConditions(model.identity, verifier.name, prompts.hashes(), Bm25Index.identity)
+        artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
         thresholds = _held_to(settings, artifact, here, wanted)
     courses: dict[str, DatasetSetup] = {}
     records: dict[str, DatasetRecord] = {}
@@ -237,16 +237,16 @@ def _intervened(method: Method, questions: Sequence[LabelledQuestion], wanted: R
     return Intervened(method, intervention, tuple(each.question for each in questions))
 
 
-def _held_to(settings: Settings, artifact: Artifact, here: Circumstances, wanted: RunSpec) -> Thresholds:
+def _held_to(settings: Settings, artifact: Artifact, here: RunConditions, wanted: RunSpec) -> Thresholds:
     """The thresholds, with the one among them that keeps to the settings' largest error."""
-    found = list(doubts(artifact, here))
+    found = list(find_calibration_warnings(artifact, here))
     # The calibration is used as it is, for that is what such a run is about; but it promises nothing there.
     if wanted.injection:
         found.append(f"searches return {wanted.injection}")
     if wanted.interventions:
         found.append("it does not decide with its own answerability")
-    guarantee = guarantee_in_force(settings, artifact, prompts=here.prompts, doubts=found)
-    return under_guarantee(settings.thresholds, guarantee)
+    guarantee = guarantee_from_settings(settings, artifact, prompts=here.prompts, calibration_warnings=found)
+    return apply_guarantee(settings.thresholds, guarantee)
 
 
 def _chosen(dataset: Dataset, wanted: RunSpec) -> Sequence[LabelledQuestion]:

@@ -1,21 +1,21 @@
 """What was fitted for a model: score scale, answerability and retrieval value, and the files that carry them."""
 
-from beliefrag.calibration.abstention import guarantee_for, under_guarantee
-from beliefrag.calibration.artifact import Artifact, Calibration
+from beliefrag.calibration.abstention import apply_guarantee, select_guarantee
+from beliefrag.calibration.artifact import Artifact
 from beliefrag.calibration.guarantee import Guarantee
-from beliefrag.calibration.match import Circumstances, doubts, mismatches
-from beliefrag.calibration.select import artifact_for, load_artifact, shipped_artifacts
+from beliefrag.calibration.match import RunConditions, conditions_of_run, find_calibration_warnings, find_mismatches
+from beliefrag.calibration.select import load_artifact, select_artifact, shipped_artifacts
 
 __all__ = [
     "Artifact",
-    "Calibration",
-    "Circumstances",
     "Guarantee",
-    "artifact_for",
-    "doubts",
-    "guarantee_for",
+    "RunConditions",
+    "apply_guarantee",
+    "conditions_of_run",
+    "find_calibration_warnings",
+    "find_mismatches",
     "load_artifact",
-    "mismatches",
+    "select_artifact",
+    "select_guarantee",
     "shipped_artifacts",
-    "under_guarantee",
 ]

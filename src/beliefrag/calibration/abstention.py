@@ -11,10 +11,10 @@ from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
-__all__ = ["guarantee_for", "under_guarantee"]
+__all__ = ["apply_guarantee", "select_guarantee"]
 
 
-def guarantee_for(
+def select_guarantee(
     artifact: Artifact,
     *,
     max_error: float,
@@ -22,7 +22,7 @@ def guarantee_for(
     thresholds: Thresholds,
     budget: Budget,
     prompts: Mapping[str, str],
-    doubts: Sequence[str],
+    calibration_warnings: Sequence[str],
 ) -> Guarantee:
     """The artifact's guarantee for that target, if it holds for this policy.
 
@@ -33,7 +33,7 @@ def guarantee_for(
         thresholds: Those of the policy in use.
         budget: What an episode may spend.
         prompts: Hash of each prompt in use.
-        doubts: Why the artifact's probabilities may be off here.
+        calibration_warnings: Why the artifact's probabilities may be off here.
 
     Raises:
         CalibrationError: There is no such guarantee, no threshold met the target, or it holds for something else.
@@ -51,12 +51,12 @@ def guarantee_for(
         raise SettingsError(
             f"Never abstaining leaves no way to keep to max_error {max_error:g}.", remedy="Set one or the other."
         )
-    if doubts:
+    if calibration_warnings:
         raise CalibrationError(
-            f"The calibration {artifact.name} carries no guarantee here: {'; '.join(doubts)}.",
+            f"The calibration {artifact.name} carries no guarantee here: {'; '.join(calibration_warnings)}.",
             remedy="Ask without --max-error, or with a calibration that was fitted for just this.",
         )
-    found = next((each for each in artifact.guarantees if each.is_for(max_error, confidence)), None)
+    found = next((each for each in artifact.guarantees if each.has_target(max_error, confidence)), None)
     if found is None:
         others = ", ".join(target_words(each.max_error, each.confidence) for each in artifact.guarantees)
         raise CalibrationError(
@@ -76,6 +76,6 @@ def guarantee_for(
     return found
 
 
-def under_guarantee(thresholds: Thresholds, guarantee: Guarantee | None) -> Thresholds:
+def apply_guarantee(thresholds: Thresholds, guarantee: Guarantee | None) -> Thresholds:
     """The thresholds with the guarantee's own among them; unchanged without one."""
     return replace(thresholds, least_answerability=guarantee.threshold) if guarantee else thresholds

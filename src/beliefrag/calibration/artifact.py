@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -14,23 +13,13 @@ from beliefrag.calibration.fits import AnswerabilityFit, ValueFit
 from beliefrag.calibration.guarantee import Guarantee
 from beliefrag.calibration.report import FitReport
 from beliefrag.calibration.strict import Strict
-from beliefrag.policy import Answerability, RetrievalValue, ScheduledValue, ScoreScale
+from beliefrag.policy import Calibration, ScheduledValue, ScoreScale
 from beliefrag.runs.partitions import held_out
 
-__all__ = ["Artifact", "Calibration"]
+__all__ = ["Artifact"]
 
 _ADDED_LATER = ("fit",)
 """Fields that the first artifacts did not have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What the controller needs of an artifact."""
-
-    score_scale: ScoreScale | None
-    """None where the retriever's scores have no say about relevance."""
-    answerability: Answerability
-    retrieval_value: RetrievalValue
 
 
 class Artifact(Strict):

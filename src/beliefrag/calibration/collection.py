@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.calibration.match import Circumstances, backbone
+from beliefrag.calibration.match import RunConditions, backbone
 from beliefrag.calibration.report import Corpus
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.runs.record import RunRecord
@@ -35,10 +35,10 @@ class Collection:
         return {name: run.prompts[name] for name in _shaping(run) if name in run.prompts}
 
     @property
-    def circumstances(self) -> Circumstances:
+    def conditions(self) -> RunConditions:
         """What the runs asked and searched with."""
         run = self.runs[0]
-        return Circumstances(run.model, run.verifier, self.prompts, run.searched_with)
+        return RunConditions(run.model, run.verifier, self.prompts, run.searched_with)
 
     @property
     def seed(self) -> int | None:

@@ -49,7 +49,7 @@ class Guarantee(Strict):
         """The share of its questions that were answered at the threshold."""
         return self.answered / self.questions if self.questions else 0.0
 
-    def is_for(self, max_error: float, confidence: float) -> bool:
+    def has_target(self, max_error: float, confidence: float) -> bool:
         """Whether it speaks of that target."""
         # A target is a number that a person types: 0.1 and 0.10 are one.
         return abs(self.max_error - max_error) < 1e-9 and abs(self.confidence - confidence) < 1e-9

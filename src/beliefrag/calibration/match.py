@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from beliefrag.calibration.artifact import Artifact
+from beliefrag.runs.record import RunRecord
 
-__all__ = ["Circumstances", "backbone", "doubts", "is_for", "mismatches"]
+__all__ = [
+    "RunConditions",
+    "backbone",
+    "conditions_of_run",
+    "find_calibration_warnings",
+    "find_mismatches",
+    "is_fitted_for",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class RunConditions:
     """What a run asks and searches with."""
 
     model: str
@@ -24,23 +32,28 @@ class Circumstances:
     """Its identity; None for one that does not say what it is."""
 
 
-def is_for(artifact: Artifact, model: str) -> bool:
+def conditions_of_run(run: RunRecord) -> RunConditions:
+    """What the episodes of a recorded run asked and searched with."""
+    return RunConditions(run.model, run.verifier, run.prompts, run.searched_with)
+
+
+def is_fitted_for(artifact: Artifact, model: str) -> bool:
     """Whether it was fitted for that model, wherever the model is served."""
     return backbone(artifact.backbone) == backbone(model)
 
 
-def mismatches(artifact: Artifact, here: Circumstances) -> tuple[str, ...]:
+def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
     """Why the artifact is not for this run; nothing where it is."""
     found = []
-    if not is_for(artifact, here.model):
+    if not is_fitted_for(artifact, here.model):
         found.append(f"fitted for {artifact.backbone}, not {here.model}")
     return (*found, *_other_ways(artifact, here))
 
 
-def doubts(artifact: Artifact, here: Circumstances) -> tuple[str, ...]:
+def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
     """Why its probabilities may be off in this run: mismatches that somebody took knowingly, and what is not known."""
     found = []
-    if not is_for(artifact, here.model):
+    if not is_fitted_for(artifact, here.model):
         found.append(f"borrowed, fitted for {artifact.backbone}")
     elif artifact.origin == "published":
         found.append("fitted with the paper's own prompts and retriever")
@@ -52,7 +65,7 @@ def doubts(artifact: Artifact, here: Circumstances) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _other_ways(artifact: Artifact, here: Circumstances) -> list[str]:
+def _other_ways(artifact: Artifact, here: RunConditions) -> list[str]:
     found = []
     if artifact.verifier != here.verifier:
         found.append(f"fitted with the {artifact.verifier} verifier, not {here.verifier}")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from beliefrag.calibration import Artifact, Guarantee, doubts, load_artifact, mismatches
+from beliefrag.calibration import (
+    Artifact,
+    Guarantee,
+    conditions_of_run,
+    find_calibration_warnings,
+    find_mismatches,
+    load_artifact,
+)
 from beliefrag.calibration.risk import METHOD, choose_threshold
 from beliefrag.calibration.risk_points import RiskPoints
 from beliefrag.errors import CalibrationError
@@ -29,7 +36,8 @@ def artifact_of_run(name_or_path: str, run: RunRecord) -> Artifact:
     """
     artifact = load_artifact(name_or_path)
     # Nobody borrowed it here: what does not fit is told as that, and doubts only where all fits.
-    if reasons := mismatches(artifact, run.circumstances) or doubts(artifact, run.circumstances):
+    conditions = conditions_of_run(run)
+    if reasons := find_mismatches(artifact, conditions) or find_calibration_warnings(artifact, conditions):
         raise CalibrationError(
             f"The calibration {artifact.name} can carry no guarantee from this run: {'; '.join(reasons)}.",
             remedy="Fit one for the model, verifier form, prompts and retriever of the run.",
@@ -74,6 +82,8 @@ def guarantees_from(
 def with_guarantees(artifact: Artifact, guarantees: Sequence[Guarantee]) -> Artifact:
     """The artifact with these guarantees, each in the place of an earlier one for the same target."""
     kept = [
-        old for old in artifact.guarantees if not any(old.is_for(new.max_error, new.confidence) for new in guarantees)
+        old
+        for old in artifact.guarantees
+        if not any(old.has_target(new.max_error, new.confidence) for new in guarantees)
     ]
     return artifact.model_copy(update={"guarantees": (*kept, *guarantees)})

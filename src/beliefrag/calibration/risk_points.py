@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from beliefrag.calibration import Calibration
 from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
 from beliefrag.calibration.risk import Points
 from beliefrag.errors import CalibrationError
 from beliefrag.methods import STATE_COLLECTORS
-from beliefrag.policy import Thresholds
+from beliefrag.policy import Calibration, Thresholds
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, Trajectory

@@ -8,10 +8,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from beliefrag.calibration.artifact import Artifact
-from beliefrag.calibration.match import Circumstances, is_for, mismatches
+from beliefrag.calibration.match import RunConditions, find_mismatches, is_fitted_for
 from beliefrag.errors import CalibrationError
 
-__all__ = ["artifact_for", "load_artifact", "shipped_artifacts"]
+__all__ = ["load_artifact", "select_artifact", "shipped_artifacts"]
 
 
 def shipped_artifacts() -> dict[str, Artifact]:
@@ -49,7 +49,7 @@ def load_artifact(name_or_path: str) -> Artifact:
         raise CalibrationError(f"{name_or_path} is not a calibration: {where}{first['msg']}.") from error
 
 
-def artifact_for(here: Circumstances, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:
+def select_artifact(here: RunConditions, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:
     """The artifact to use in a run.
 
     Args:
@@ -65,16 +65,16 @@ def artifact_for(here: Circumstances, *, calibration: str | None = None, borrow:
     if calibration is not None:
         artifact, named = load_artifact(calibration), calibration
     else:
-        own = [artifact for artifact in shipped_artifacts().values() if is_for(artifact, here.model)]
+        own = [artifact for artifact in shipped_artifacts().values() if is_fitted_for(artifact, here.model)]
         if not own:
             raise CalibrationError(
                 f"No calibration was fitted for {here.model}, so its probabilities would mean nothing.",
                 remedy="Use --borrow published to take the paper's, fitted for gpt-oss-120b, knowing that it may be "
                 "off, or fit one with 'beliefrag calibrate fit'.",
             )
-        artifact = next((each for each in own if not mismatches(each, here)), own[0])
+        artifact = next((each for each in own if not find_mismatches(each, here)), own[0])
         named = artifact.name
-    if reasons := mismatches(artifact, here):
+    if reasons := find_mismatches(artifact, here):
         raise CalibrationError(
             f"The calibration {artifact.name} is not for this run: it was {'; it was '.join(reasons)}.",
             remedy=f"Use --borrow {named} to take it all the same, knowing that its probabilities may be off, or fit "

@@ -153,7 +153,7 @@ def compare(
 
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
-    from beliefrag.calibration import load_artifact, mismatches
+    from beliefrag.calibration import find_mismatches, load_artifact
     from beliefrag.calibration.artifact_comparison import compare_artifacts
     from beliefrag.calibration.collection import collect, label_named
     from beliefrag.cli.calibration_comparison import print_comparison, print_side_by_side
@@ -170,7 +170,7 @@ def compare(
         wanted = wanted or collection.default_label()
         found = compare_artifacts(one, other, collection, wanted)
         for artifact in (one, other):
-            for reason in mismatches(artifact, collection.circumstances):
+            for reason in find_mismatches(artifact, collection.conditions):
                 print_notice(f"warning: {artifact.name} is not for these states: it was {reason}")
     print_side_by_side(one, other)
     if found and wanted:

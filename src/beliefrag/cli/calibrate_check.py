@@ -33,7 +33,7 @@ def check(
 
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
-    from beliefrag.calibration import load_artifact, mismatches
+    from beliefrag.calibration import find_mismatches, load_artifact
     from beliefrag.calibration.collection import collect, label_named
     from beliefrag.calibration.unseen import check_artifact
     from beliefrag.cli.calibration_view import print_quality
@@ -42,7 +42,7 @@ def check(
     fitted = load_artifact(artifact)
     wanted = label_named(label) if label else None
     collection = collect(states)
-    for reason in mismatches(fitted, collection.circumstances):
+    for reason in find_mismatches(fitted, collection.conditions):
         print_notice(f"warning: {fitted.name} is not for these states: it was {reason}")
     if fitted.fit is None:
         print_notice(

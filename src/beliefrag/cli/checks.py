@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from beliefrag.calibration import Circumstances, artifact_for, doubts
+from beliefrag.calibration import RunConditions, find_calibration_warnings, select_artifact
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
 from beliefrag.models.reply_store import ReplyStore
@@ -279,12 +279,12 @@ async def _request_one_token(model: ChatModel, *, top_logprobs: int = 0) -> Chat
 
 
 def _check_calibration(settings: Settings, identity: str, form: str, prompts: Prompts | None) -> Finding:
-    here = Circumstances(identity, form, prompts.hashes() if prompts else {}, Bm25Index.identity)
+    here = RunConditions(identity, form, prompts.hashes() if prompts else {}, Bm25Index.identity)
     try:
-        artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
+        artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
     except BeliefRAGError as error:
         return _problem("calibration", error)
-    if reasons := doubts(artifact, here):
+    if reasons := find_calibration_warnings(artifact, here):
         return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}", "Its probabilities may be off.")
     return _ok("calibration", artifact.name)
 

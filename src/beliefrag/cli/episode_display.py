@@ -27,7 +27,7 @@ def choose_display(
     """
     if quiet:
         return None
-    calibration = describe_calibration(assembly.engine.artifact, assembly.engine.doubts, assembly.promise)
+    calibration = describe_calibration(assembly.engine.artifact, assembly.engine.calibration_warnings, assembly.promise)
     threshold = settings.thresholds.answer
     stream = sys.stderr if as_json else sys.stdout
     if is_screen(stream):

@@ -100,7 +100,7 @@ def tune(
     """
     import os
 
-    from beliefrag.calibration import artifact_for, doubts
+    from beliefrag.calibration import conditions_of_run, find_calibration_warnings, select_artifact
     from beliefrag.calibration.tuning import read_recorded
     from beliefrag.calibration.tuning import tune as tune_
     from beliefrag.cli.exit_codes import FAILED
@@ -113,10 +113,12 @@ def tune(
     settings = load_settings({"calibration": calibration, "borrow": borrow}, config=config).settings
     with show_status("reading the run"):
         recorded = read_recorded(run, label)
-    here = recorded.run.circumstances
-    artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
+    here = conditions_of_run(recorded.run)
+    artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
     with show_status("trying operating points"):
-        tuning = tune_(recorded, artifact, grid=grid, goal=goal, doubts=doubts(artifact, here))
+        tuning = tune_(
+            recorded, artifact, grid=grid, goal=goal, calibration_warnings=find_calibration_warnings(artifact, here)
+        )
     # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
     os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
     from beliefrag.calibration.tuning.files import write_tuning

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from beliefrag.calibration import (
     Artifact,
-    Circumstances,
     Guarantee,
-    artifact_for,
-    doubts,
-    guarantee_for,
-    under_guarantee,
+    RunConditions,
+    apply_guarantee,
+    find_calibration_warnings,
+    select_artifact,
+    select_guarantee,
 )
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
@@ -41,7 +41,7 @@ __all__ = [
     "Engine",
     "assemble",
     "change_policy",
-    "guarantee_in_force",
+    "guarantee_from_settings",
     "open_engine",
     "open_model",
 ]
@@ -95,7 +95,7 @@ class Engine:
     verifier: VerifierForm
     artifact: Artifact | None = None
     """The calibration; None where no method needs one."""
-    doubts: tuple[str, ...] = ()
+    calibration_warnings: tuple[str, ...] = ()
     """Why the calibration's probabilities may be off here."""
     guarantee: Guarantee | None = None
     """What the answers keep to, where the settings ask for it."""
@@ -103,7 +103,7 @@ class Engine:
     @property
     def thresholds(self) -> Thresholds:
         """The thresholds in force: those of the settings, with the one among them that keeps to the guarantee."""
-        return under_guarantee(self.settings.thresholds, self.guarantee)
+        return apply_guarantee(self.settings.thresholds, self.guarantee)
 
     def build_harness(self, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
         """What the episodes over one retriever share."""
@@ -126,7 +126,7 @@ class Engine:
             return build_method(text, inputs, score_scale=scale)
         return build_method(METHODS.choose(text, self.settings.methods), inputs)
 
-    def with_policy(self, settings: Settings, *, further_doubts: Sequence[str] = ()) -> Engine:
+    def with_policy(self, settings: Settings, *, further_warnings: Sequence[str] = ()) -> Engine:
         """The same model, prompts and calibration under another budget, other thresholds or another guarantee.
 
         Args:
@@ -138,8 +138,10 @@ class Engine:
         """
         guarantee = None
         if self.artifact is not None:
-            against = (*self.doubts, *further_doubts)
-            guarantee = guarantee_in_force(settings, self.artifact, prompts=self.prompts.hashes(), doubts=against)
+            against = (*self.calibration_warnings, *further_warnings)
+            guarantee = guarantee_from_settings(
+                settings, self.artifact, prompts=self.prompts.hashes(), calibration_warnings=against
+            )
         return replace(self, settings=settings, guarantee=guarantee)
 
 
@@ -149,7 +151,7 @@ def open_engine(
     methods: Sequence[str] = (),
     retriever: str | None = Bm25Index.identity,
     model: ChatModel | None = None,
-    further_doubts: Sequence[str] = (),
+    further_warnings: Sequence[str] = (),
 ) -> Engine:
     """Opens what all episodes share. Nothing here reads documents, so a wrong setting is told at once.
 
@@ -178,10 +180,10 @@ def open_engine(
     prompts = Prompts.load(settings.prompts)
     engine = Engine(settings, model or open_model(settings), prompts, verifier)
     if calibrated:
-        here = Circumstances(engine.model.identity, verifier.name, prompts.hashes(), retriever)
-        artifact = artifact_for(here, calibration=settings.calibration, borrow=settings.borrow)
-        engine = replace(engine, artifact=artifact, doubts=doubts(artifact, here))
-    return engine.with_policy(settings, further_doubts=further_doubts)
+        here = RunConditions(engine.model.identity, verifier.name, prompts.hashes(), retriever)
+        artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
+        engine = replace(engine, artifact=artifact, calibration_warnings=find_calibration_warnings(artifact, here))
+    return engine.with_policy(settings, further_warnings=further_warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +288,8 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     )
 
 
-def guarantee_in_force(
-    settings: Settings, artifact: Artifact, *, prompts: Mapping[str, str], doubts: Sequence[str]
+def guarantee_from_settings(
+    settings: Settings, artifact: Artifact, *, prompts: Mapping[str, str], calibration_warnings: Sequence[str]
 ) -> Guarantee | None:
     """The guarantee that the settings ask for; None where they ask for none.
 
@@ -295,21 +297,21 @@ def guarantee_in_force(
         settings: With the policy that it must hold for.
         artifact: The calibration in use.
         prompts: Hash of each prompt in use.
-        doubts: Why the artifact's probabilities may be off here.
+        calibration_warnings: Why the artifact's probabilities may be off here.
 
     Raises:
         CalibrationError: There is no such guarantee here.
     """
     if settings.max_error is None:
         return None
-    return guarantee_for(
+    return select_guarantee(
         artifact,
         max_error=settings.max_error,
         confidence=settings.confidence,
         thresholds=settings.thresholds,
         budget=settings.budget,
         prompts=prompts,
-        doubts=doubts,
+        calibration_warnings=calibration_warnings,
     )
 
 
@@ -320,7 +322,7 @@ def _made_with(engine: Engine, retriever: Retriever, scale: ScoreScale | None) -
     if options:
         made_with["method_options"] = ", ".join(f"{name}={value}" for name, value in options.items())
     if engine.artifact is not None:
-        made_with["calibration"] = "; ".join([engine.artifact.name, *engine.doubts])
+        made_with["calibration"] = "; ".join([engine.artifact.name, *engine.calibration_warnings])
         if scale is None:
             made_with["relevance"] = (
                 f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from beliefrag.calibration import Calibration
 from beliefrag.engine.controller import Method
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.policy import Calibration, ScoreScale, Thresholds
 from beliefrag.registry import Choice, Registry, TypicalCost
 from beliefrag.verifiers import VERIFIERS
 

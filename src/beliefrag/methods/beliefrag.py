@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from beliefrag.calibration import Calibration
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods import METHODS, CostWithVerifier, MethodInputs, TypicalCost
@@ -13,6 +12,7 @@ from beliefrag.policy import (
     NOTHING_OBSERVED,
     PRIOR,
     UNSURE,
+    Calibration,
     Situation,
     Thresholds,
     cost,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from beliefrag.calibration import Calibration
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods.beliefrag import BeliefRAGMethod
-from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
+from beliefrag.policy import Calibration, LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.types import Attempt, Decision, Diagnostics
 
 __all__ = ["StateCollector", "collect_states"]

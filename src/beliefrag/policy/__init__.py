@@ -13,6 +13,7 @@ from beliefrag.policy.answerability import (
 )
 from beliefrag.policy.belief import PRIOR, update
 from beliefrag.policy.budget import Spent, correction_fits, legal_actions
+from beliefrag.policy.calibration import Calibration
 from beliefrag.policy.decide import UNSURE, Situation, Thresholds, decide
 from beliefrag.policy.diagnostics import (
     NEUTRAL_RELEVANCE,
@@ -33,6 +34,7 @@ __all__ = [
     "PRIOR",
     "UNSURE",
     "Answerability",
+    "Calibration",
     "Change",
     "Evidence",
     "FittedValue",

@@ -20,7 +20,6 @@ from beliefrag._version import __version__
 from beliefrag.bench.counterfactuals import wrong_ids
 from beliefrag.bench.perturbation import Injection
 from beliefrag.bench.questions import LabelledQuestion
-from beliefrag.calibration import Circumstances
 from beliefrag.methods import needs_calibration
 from beliefrag.models.prices import Price
 from beliefrag.policy import ScoreScale, Thresholds
@@ -110,11 +109,6 @@ class RunRecord(_Strict):
     def calibrated(self) -> bool:
         """Whether one of its methods rests on a calibration."""
         return any(map(needs_calibration, self.methods))
-
-    @property
-    def circumstances(self) -> Circumstances:
-        """What its episodes asked and searched with, for a calibration to be held against."""
-        return Circumstances(self.model, self.verifier, self.prompts, self.searched_with)
 
     @property
     def searched_with(self) -> str:

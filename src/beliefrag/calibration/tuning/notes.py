@@ -12,14 +12,14 @@ from beliefrag.runs.samples import Partition
 __all__ = ["notes"]
 
 
-def notes(recorded: Recorded, artifact: Artifact, doubts: Sequence[str]) -> tuple[str, ...]:
+def notes(recorded: Recorded, artifact: Artifact, calibration_warnings: Sequence[str]) -> tuple[str, ...]:
     """All of them, one sentence each."""
-    return tuple(_notes(recorded, artifact, doubts))
+    return tuple(_notes(recorded, artifact, calibration_warnings))
 
 
-def _notes(recorded: Recorded, artifact: Artifact, doubts: Sequence[str]) -> Iterator[str]:
-    if doubts:
-        yield f"The calibration {artifact.name} may be off here: {'; '.join(doubts)}."
+def _notes(recorded: Recorded, artifact: Artifact, calibration_warnings: Sequence[str]) -> Iterator[str]:
+    if calibration_warnings:
+        yield f"The calibration {artifact.name} may be off here: {'; '.join(calibration_warnings)}."
     for part in (Partition.XSEL, Partition.XHOLD):
         asked = [question for questions in recorded.parts[part].values() for question in questions]
         if seen := artifact.seen(asked):

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from beliefrag.calibration import Calibration
 from beliefrag.calibration.policy_replay import Ended
 from beliefrag.calibration.tuning.decisions import Departure, departure
 from beliefrag.calibration.tuning.recorded import Questions
 from beliefrag.calibration.tuning.walks import Walks
-from beliefrag.policy import Thresholds
+from beliefrag.policy import Calibration, Thresholds
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, mean_estimate, mean_over_datasets
 from beliefrag.types import Action

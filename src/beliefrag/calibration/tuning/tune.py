@@ -58,7 +58,12 @@ class Tuning:
 
 
 def tune(
-    recorded: Recorded, artifact: Artifact, *, grid: Grid, goal: Goal | None = None, doubts: Sequence[str] = ()
+    recorded: Recorded,
+    artifact: Artifact,
+    *,
+    grid: Grid,
+    goal: Goal | None = None,
+    calibration_warnings: Sequence[str] = (),
 ) -> Tuning:
     """Sweeps operating points over recorded states; no model is asked.
 
@@ -67,7 +72,7 @@ def tune(
         artifact: The calibration that the points decide with.
         grid: Which points.
         goal: What to choose a point for. None only sweeps.
-        doubts: Why the calibration's probabilities may be off in this run.
+        calibration_warnings: Why the calibration's probabilities may be off in this run.
 
     Raises:
         TuningError: No question of the run is there to choose on.
@@ -93,7 +98,7 @@ def tune(
     return Tuning(
         recorded=recorded,
         artifact=artifact,
-        notes=notes(recorded, artifact, doubts),
+        notes=notes(recorded, artifact, calibration_warnings),
         moves=moves(recorded),
         points=points,
         refusals=tuple(each for each in tried if isinstance(each, Refusal)),

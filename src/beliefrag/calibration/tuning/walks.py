@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from beliefrag.calibration import Calibration
 from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
 from beliefrag.calibration.tuning.grid import corrects
-from beliefrag.policy import Answerability, RetrievalValue, Thresholds
+from beliefrag.policy import Answerability, Calibration, RetrievalValue, Thresholds
 from beliefrag.runs.states import Trajectory
 
 __all__ = ["Walks"]
