@@ -156,6 +156,45 @@ def test_the_verifier_form_is_the_one_asked_for(beliefrag: Command, docs: Path, 
     assert "No verifier form is called 'tea-leaves'" in refused.err
 
 
+@pytest.mark.parametrize("method", ["no_rag", "static", "iterative:rounds=1"])
+def test_any_method_answers_and_needs_no_calibration_unless_it_says_so(
+    beliefrag: Command, docs: Path, home: Path, method: str
+) -> None:
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, ANSWER), "--method", method)
+    record = beliefrag(*given, "--json").record
+    assert (record["outcome"], record["answer"], record["answerability"], record["belief"]) == (
+        "answered",
+        "Larvik",
+        None,
+        None,
+    )
+    assert record["made_with"]["method"] == method.partition(":")[0]
+    assert "calibration" not in record["made_with"]
+    lines = beliefrag(*given, "--trace", home / "trace.jsonl").out.splitlines()
+    assert "confidence: unknown" in lines
+    assert lines[2].startswith(f"calibration: none: the method {method.partition(':')[0]}")
+    shown = beliefrag("view", home / "trace.jsonl", "--export", home / "page.html")
+    assert shown.code == 0, shown.err
+
+
+def test_the_method_and_its_options_come_from_the_settings_file(beliefrag: Command, docs: Path, home: Path) -> None:
+    (home / "beliefrag.toml").write_text('method = "iterative"\n[methods.iterative]\nrounds = 1\n')
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, ANSWER), "--json")
+    record = beliefrag(*given).record
+    assert [step["action"] for step in record["steps"]] == ["RETRIEVE", "ANSWER"]
+    assert record["made_with"]["method_options"] == "rounds=1"
+    wrong = beliefrag(*given, "--method", "iterative:rounds=many")
+    assert wrong.code == 2 and "rounds='many'" in wrong.err and "rounds: int | None" in wrong.err
+
+
+def test_a_method_that_is_not_known_or_keeps_to_no_error_is_refused(beliefrag: Command, docs: Path, home: Path) -> None:
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, ANSWER), "--json")
+    unknown = beliefrag(*given, "--method", "iteratve")
+    assert unknown.code == 2 and "'iteratve'" in unknown.err and "Did you mean iterative?" in unknown.err
+    promised = beliefrag(*given, "--method", "static", "--max-error", "0.1")
+    assert promised.code == 2 and "max_error 0.1" in promised.err and "static" in promised.err
+
+
 def test_prompts_of_ones_own_are_what_the_model_is_asked_with(beliefrag: Command, docs: Path, home: Path) -> None:
     (home / "words").mkdir()
     (home / "words" / "answer.txt").write_text("In the words of a pirate: {question} {evidence}", encoding="utf-8")

@@ -30,6 +30,8 @@ def ask(
     *,
     docs: options.Docs = None,
     index: options.Index = None,
+    retriever: options.Retriever = None,
+    method: options.Method = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
@@ -110,9 +112,11 @@ def ask(
     if as_json and quiet:
         raise typer.BadParameter("--json and --quiet exclude each other")
     if no_open and not view:
-        raise typer.BadParameter("it goes with --view, which is missing", param_hint="--no-open")
+        raise typer.BadParameter("--no-open needs --view", param_hint="--no-open")
     paths = options.all_docs(docs, further)
     typed = options.as_settings(
+        method=method,
+        retriever=retriever,
         model=model,
         base_url=base_url,
         calibration=calibration,
@@ -128,7 +132,8 @@ def ask(
     settings = load_settings(typed, config=config).settings
     if confidence is not None and settings.max_error is None:
         raise typer.BadParameter(
-            "it says how surely --max-error is kept to, which is missing", param_hint="--confidence"
+            "--confidence needs --max-error: it is the probability with which that limit holds",
+            param_hint="--confidence",
         )
     # The trace comes first: if it cannot be written, nothing has been paid for yet.
     with (

@@ -27,6 +27,7 @@ def demo(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", metavar="", help="Download the model's weights without asking.")
     ] = False,
+    method: options.Method = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
@@ -61,6 +62,7 @@ def demo(
     if question > len(questions):
         raise typer.BadParameter(f"there are {len(questions)} questions", param_hint="--question")
     typed = options.as_settings(
+        method=method,
         model=model,
         base_url=base_url,
         calibration=calibration,

@@ -27,7 +27,9 @@ def choose_display(
     """
     if quiet:
         return None
-    calibration = describe_calibration(assembly.engine.artifact, assembly.engine.calibration_warnings, assembly.promise)
+    calibration = describe_calibration(
+        assembly.engine.artifact, assembly.engine.calibration_warnings, assembly.promise, method=assembly.method.name
+    )
     threshold = settings.thresholds.answer
     stream = sys.stderr if as_json else sys.stdout
     if is_screen(stream):

@@ -61,10 +61,12 @@ def belief_items(belief: Belief) -> Iterator[tuple[str, float]]:
         yield field.name, getattr(belief, field.name)
 
 
-def describe_calibration(artifact: Artifact | None, calibration_warnings: Sequence[str], promise: str = "") -> str:
+def describe_calibration(
+    artifact: Artifact | None, calibration_warnings: Sequence[str], promise: str = "", *, method: str = ""
+) -> str:
     """Which calibration the percentages come from, why they may be off, and what the answers keep to."""
     if artifact is None:
-        return "none: this method gives no probability that its answer is right"
+        return f"none: the method {method} does not say how likely its answer is right"
     if calibration_warnings:
         return f"{artifact.name}: {'; '.join(calibration_warnings)}; so percentages may be off"
     return f"{artifact.name}, with {promise}" if promise else artifact.name

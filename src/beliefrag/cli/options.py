@@ -25,12 +25,14 @@ __all__ = [
     "Index",
     "Label",
     "MaxError",
+    "Method",
     "Model",
     "NoCache",
     "NoOpen",
     "Otel",
     "OtelText",
     "Prompts",
+    "Retriever",
     "Verifier",
     "all_docs",
     "as_settings",
@@ -72,6 +74,25 @@ BaseUrl = Annotated[
         help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1. Its key is read from "
         "OPENAI_API_KEY.",
         rich_help_panel=_MODEL,
+    ),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="The method that answers, with its options, such as iterative:rounds=2; beliefrag by default. Other "
+        "methods need no calibration, and do not say how sure they are.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Retriever = Annotated[
+    str | None,
+    typer.Option(
+        "--retriever",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="What searches the documents, with its options; bm25 by default.",
+        rich_help_panel=_DOCUMENTS,
     ),
 ]
 Calibration = Annotated[
@@ -208,6 +229,8 @@ def tracing(otel: bool, otel_text: bool) -> Iterator[Tracing | None]:
 
 def as_settings(
     *,
+    method: str | None = None,
+    retriever: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
     calibration: str | None = None,
@@ -221,6 +244,8 @@ def as_settings(
 ) -> dict[str, Any]:
     """What was typed, by the names of the settings. What was not typed is None, and leaves the setting alone."""
     return {
+        "method": method,
+        "retriever": retriever,
         "model": model,
         "base_url": base_url,
         "calibration": calibration,

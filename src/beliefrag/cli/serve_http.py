@@ -22,6 +22,8 @@ def http(
     *,
     docs: options.Docs = None,
     index: options.Index = None,
+    retriever: options.Retriever = None,
+    method: options.Method = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen.", rich_help_panel=serve_options.NETWORK)
     ] = "127.0.0.1",
@@ -108,6 +110,8 @@ def http(
 
     paths = options.all_docs(docs, further)
     typed = options.as_settings(
+        method=method,
+        retriever=retriever,
         model=model,
         base_url=base_url,
         calibration=calibration,

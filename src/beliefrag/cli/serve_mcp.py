@@ -24,6 +24,8 @@ def mcp(
     *,
     docs: options.Docs = None,
     index: options.Index = None,
+    retriever: options.Retriever = None,
+    method: options.Method = None,
     http: Annotated[
         bool,
         typer.Option(
@@ -99,6 +101,8 @@ def mcp(
         raise typer.BadParameter("it is for a server with --http", param_hint=unused[0])
     paths = options.all_docs(docs, further)
     typed = options.as_settings(
+        method=method,
+        retriever=retriever,
         model=model,
         base_url=base_url,
         calibration=calibration,
