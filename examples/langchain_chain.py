@@ -3,10 +3,10 @@
 from langchain_core.runnables import RunnableLambda
 
 from beliefrag import BeliefRAG
-from beliefrag.integrations.langchain import Answer, BeliefRAGRunnable
+from beliefrag.integrations.langchain import BeliefRAGRunnable, LangChainAnswer
 
 
-def letter(answer: Answer) -> str:
+def letter(answer: LangChainAnswer) -> str:
     """An answer as one would write it to somebody."""
     if answer["answer"] is None:
         return f"I would rather not say: {answer['reason']}."

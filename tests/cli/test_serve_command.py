@@ -161,12 +161,9 @@ def test_the_address_of_the_model_is_not_told_to_clients(
 
 def test_it_refuses_to_be_reached_by_others_without_a_token(beliefrag: Command, home: Path) -> None:
     ran = beliefrag("serve", "http", "--docs", write_docs(home), "--host", "0.0.0.0")
-    assert ran == Ran(
-        2,
-        "",
-        "error: At 0.0.0.0 others can reach the server, and there is no token. Set BELIEFRAG_TOKEN or give "
-        "--token-file, or listen at 127.0.0.1.\n",
-    )
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    for part in ("0.0.0.0", "BELIEFRAG_TOKEN", "--token-file", "127.0.0.1"):
+        assert part in ran.err
 
 
 def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> None:

@@ -21,14 +21,19 @@ except ImportError as error:
 
 @pytest.mark.parametrize(
     ("extra", "library", "what"),
-    [("langchain", "langchain_core", "LangChain"), ("llamaindex", "llama_index.core", "LlamaIndex")],
+    [
+        ("langchain", "langchain_core", "The LangChain integration"),
+        ("llamaindex", "llama_index.core", "The LlamaIndex integration"),
+        ("otel", "opentelemetry.sdk.trace", "Tracing"),
+        ("otel", "openinference.semconv.trace", "Tracing"),
+    ],
 )
 def test_an_absent_library_is_told_in_one_line_with_the_extra_to_install(extra: str, library: str, what: str) -> None:
     code = HIDDEN.format(extra=extra, library=library)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     line = done.stdout.strip()
     assert "\n" not in line
-    assert line.startswith(f"MissingExtra The {what} adapter needs a library that cannot be imported: ")
+    assert line.startswith(f"MissingExtra {what} needs a library that cannot be imported: ")
     assert line.endswith(f"pip install 'beliefrag[{extra}]'")
 
 

@@ -21,10 +21,10 @@ from beliefrag import BeliefRAG, Failed, Passage
 from beliefrag.errors import BeliefRAGError, RetrievalError, SettingsError
 from beliefrag.events import CallFinished, Decided
 from beliefrag.integrations.langchain import (
-    BeliefRAGRetriever,
     BeliefRAGRunnable,
     EpisodeFailed,
     FromLangChain,
+    LangChainRetriever,
     measured_scale,
 )
 from beliefrag.policy import ScoreScale
@@ -196,7 +196,7 @@ def test_an_attack_in_a_document_stays_inside_its_passage(tmp_path: Path, attack
 
 
 def test_our_index_is_a_langchain_retriever() -> None:
-    retriever = BeliefRAGRetriever(retriever=Bm25Index.in_memory(PASSAGES), k=2)
+    retriever = LangChainRetriever(retriever=Bm25Index.in_memory(PASSAGES), k=2)
     found = retriever.invoke("Where was Colin Archer born?")
     assert [document.id for document in found] == ["archer", "fram"]
     assert found[0].page_content == TEXTS["archer"]
@@ -206,7 +206,7 @@ def test_our_index_is_a_langchain_retriever() -> None:
 
 async def test_an_open_beliefrag_is_a_langchain_retriever_too(tmp_path: Path) -> None:
     with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
-        found = await BeliefRAGRetriever(retriever=rag, k=1).ainvoke("Larvik")
+        found = await LangChainRetriever(retriever=rag, k=1).ainvoke("Larvik")
     assert [document.id for document in found] == ["archer"]
 
 

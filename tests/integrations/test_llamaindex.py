@@ -25,9 +25,9 @@ from beliefrag.events import CallFinished
 from beliefrag.integrations.llamaindex import (
     BeliefRAGQueryEngine,
     BeliefRAGResponse,
-    BeliefRAGRetriever,
     EpisodeFailed,
     FromLlamaIndex,
+    LlamaIndexRetriever,
     measured_scale,
 )
 from beliefrag.models.scripted import Scripted
@@ -107,7 +107,7 @@ def test_a_failing_retriever_fails_the_episode_and_answers_nothing(tmp_path: Pat
 
 
 def test_something_that_is_no_retriever_is_refused() -> None:
-    with pytest.raises(SettingsError, match="no LlamaIndex retriever"):
+    with pytest.raises(SettingsError, match="str is not a LlamaIndex retriever"):
         FromLlamaIndex("a path")  # type: ignore[arg-type]
 
 
@@ -138,7 +138,7 @@ def test_an_attack_in_a_node_stays_inside_its_passage(tmp_path: Path, attack: st
 
 
 async def test_our_index_is_a_llamaindex_retriever_in_their_own_query_engine() -> None:
-    retriever = BeliefRAGRetriever(Bm25Index.in_memory(PASSAGES), k=2)
+    retriever = LlamaIndexRetriever(Bm25Index.in_memory(PASSAGES), k=2)
     found = retriever.retrieve("Where was Colin Archer born?")
     assert [node.node_id for node in found] == ["archer", "fram"]
     assert found[0].text == TEXTS["archer"]
@@ -151,7 +151,7 @@ async def test_our_index_is_a_llamaindex_retriever_in_their_own_query_engine() -
 
 def test_a_search_for_no_nodes_is_refused() -> None:
     with pytest.raises(SettingsError, match="0 nodes"):
-        BeliefRAGRetriever(Bm25Index.in_memory(PASSAGES), k=0)
+        LlamaIndexRetriever(Bm25Index.in_memory(PASSAGES), k=0)
 
 
 async def test_a_query_gets_answer_sources_and_metadata(tmp_path: Path) -> None:

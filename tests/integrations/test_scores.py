@@ -3,8 +3,7 @@ import math
 import pytest
 
 from beliefrag.errors import RetrievalError, SettingsError
-from beliefrag.integrations.passages import foreign_passage
-from beliefrag.integrations.scores import UNKNOWN_SCALE, hits_of, measured_scale
+from beliefrag.integrations.foreign import UNKNOWN_SCALE, foreign_passage, measured_scale, to_hits
 from beliefrag.policy.diagnostics import relevance
 from beliefrag.types import Passage
 from tests.support.episodes import PlannedRetriever, hits
@@ -13,32 +12,32 @@ A, B, C = (Passage(name, "", name) for name in "abc")
 
 
 def test_scores_are_kept_in_the_order_of_the_library() -> None:
-    found = hits_of([(A, 0.9), (B, 0.95), (C, 0.1)], 2, scores_needed=True)
+    found = to_hits([(A, 0.9), (B, 0.95), (C, 0.1)], 2, scores_needed=True)
     assert [(hit.passage.id, hit.score) for hit in found] == [("a", 0.9), ("b", 0.95)]
 
 
 def test_one_missing_score_makes_ranks_of_all() -> None:
-    found = hits_of([(A, 0.9), (B, None), (C, 0.1)], 5, scores_needed=False)
+    found = to_hits([(A, 0.9), (B, None), (C, 0.1)], 5, scores_needed=False)
     assert [hit.score for hit in found] == [1, 1 / 2, 1 / 3]
 
 
 def test_a_passage_that_comes_twice_is_one_hit() -> None:
-    assert [hit.passage.id for hit in hits_of([(A, 3.0), (A, 2.0), (B, 1.0)], 2, scores_needed=True)] == ["a", "b"]
+    assert [hit.passage.id for hit in to_hits([(A, 3.0), (A, 2.0), (B, 1.0)], 2, scores_needed=True)] == ["a", "b"]
 
 
 def test_ranks_do_not_stand_in_where_a_scale_for_scores_was_given() -> None:
     with pytest.raises(RetrievalError, match="no score"):
-        hits_of([(A, None)], 5, scores_needed=True)
+        to_hits([(A, None)], 5, scores_needed=True)
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf])
 def test_a_score_that_is_no_number_is_an_error(score: float) -> None:
     with pytest.raises(RetrievalError, match="finite"):
-        hits_of([(A, score)], 5, scores_needed=False)
+        to_hits([(A, score)], 5, scores_needed=False)
 
 
 def test_asking_for_nothing_finds_nothing() -> None:
-    assert hits_of([(A, 1.0)], 0, scores_needed=False) == []
+    assert to_hits([(A, 1.0)], 0, scores_needed=False) == []
 
 
 @pytest.mark.parametrize("scores", [(1.0, 0.5), (0.99, 0.01), (-30.0,), (250.0, 3.0)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,7 @@ def kind(span: ReadableSpan) -> object:
 
 def test_an_episode_is_a_chain_with_its_searches_and_calls_inside(tmp_path: Path) -> None:
     recorded = Recorded()
-    with served(*opened(tmp_path), tracing=recorded.tracing) as server:
+    with served(*opened(tmp_path), make_observer=recorded.tracing.episode) as server:
         reply = server.ask().json()
     search, verify, answer, chain = recorded.spans
     assert [kind(span) for span in recorded.spans] == ["RETRIEVER", "LLM", "LLM", "CHAIN"]
@@ -66,7 +65,7 @@ def test_spans_hold_text_only_if_somebody_asks_for_it(tmp_path: Path) -> None:
     texts = [QUESTION, ANSWER, PASSAGES[0].text]
     for wanted in (False, True):
         recorded = Recorded(text=wanted)
-        with served(*opened(tmp_path), tracing=recorded.tracing) as server:
+        with served(*opened(tmp_path), make_observer=recorded.tracing.episode) as server:
             server.ask()
         told = everything(recorded.spans)
         assert [text in told for text in texts] == [wanted] * len(texts)
@@ -79,7 +78,7 @@ def test_spans_hold_text_only_if_somebody_asks_for_it(tmp_path: Path) -> None:
 def test_the_trace_of_the_client_is_continued(tmp_path: Path) -> None:
     recorded = Recorded()
     trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-    with served(*opened(tmp_path), tracing=recorded.tracing) as server:
+    with served(*opened(tmp_path), make_observer=recorded.tracing.episode) as server:
         server.ask(headers={"traceparent": f"00-{trace}-{parent}-01"})
     for span in recorded.spans:
         assert span.context is not None and f"{span.context.trace_id:032x}" == trace
@@ -90,7 +89,7 @@ def test_the_trace_of_the_client_is_continued(tmp_path: Path) -> None:
 def test_a_failure_is_told_by_its_kind(tmp_path: Path) -> None:
     recorded = Recorded()
     broken = {"purpose": "answer", "error": {"status": 400, "message": QUESTION}}
-    with served(*opened(tmp_path, SURE, broken), tracing=recorded.tracing) as server:
+    with served(*opened(tmp_path, SURE, broken), make_observer=recorded.tracing.episode) as server:
         server.ask()
     chain = recorded.spans[-1]
     assert (chain.status.status_code, chain.status.description) == (StatusCode.ERROR, "TransportError")
@@ -99,7 +98,7 @@ def test_a_failure_is_told_by_its_kind(tmp_path: Path) -> None:
 
 def test_an_episode_that_was_cancelled_leaves_its_spans(tmp_path: Path) -> None:
     recorded = Recorded()
-    with served(*opened(tmp_path, seconds=300), tracing=recorded.tracing) as server:
+    with served(*opened(tmp_path, seconds=300), make_observer=recorded.tracing.episode) as server:
         with (
             server.client() as client,
             client.stream("POST", "/v1/ask", json={"question": QUESTION}, headers={"Accept": "text/event-stream"}),
@@ -116,7 +115,8 @@ def test_an_episode_that_was_cancelled_leaves_its_spans(tmp_path: Path) -> None:
 def test_a_search_that_was_not_made_is_marked_and_has_no_span(tmp_path: Path) -> None:
     recorded = Recorded()
     eager = Thresholds(answer=0.9, retrieval_value=0.0)
-    with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=eager), tracing=recorded.tracing) as server:
+    opened_eager = opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=eager)
+    with served(*opened_eager, make_observer=recorded.tracing.episode) as server:
         server.ask()
     assert "nothing missing" in [event.name for event in recorded.spans[-1].events]
     assert [kind(span) for span in recorded.spans].count("RETRIEVER") == 1
@@ -127,7 +127,7 @@ def test_spans_go_to_the_collector_that_the_environment_names(tmp_path: Path, mo
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
         monkeypatch.setenv("OTEL_SERVICE_NAME", "the-handbook")
         tracing = open_tracing()
-        with served(*opened(tmp_path), tracing=tracing) as server:
+        with served(*opened(tmp_path), make_observer=tracing.episode) as server:
             server.ask()
         tracing.close()
     assert collector.paths == ["/v1/traces"]
@@ -145,12 +145,4 @@ def test_spans_go_to_the_collector_that_the_environment_names(tmp_path: Path, mo
 def test_what_is_not_spoken_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match=words):
-        open_tracing()
-
-
-@pytest.mark.parametrize("part", ["opentelemetry.sdk.trace", "openinference.semconv.trace"])
-def test_without_the_extra_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    monkeypatch.setitem(sys.modules, part, None)
-    monkeypatch.delitem(sys.modules, "beliefrag.integrations.otel.spans", raising=False)
-    with pytest.raises(SettingsError, match=r"not installed\. Run: python -m pip install 'beliefrag\[otel\]'"):
         open_tracing()

@@ -16,9 +16,10 @@ from mcp import StdioServerParameters
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage
-from beliefrag.web.http import Limits, Service, listen
+from beliefrag.web.limits import ServerLimits
 from beliefrag.web.mcp.app import create_mcp_app
-from beliefrag.web.mcp.running import McpServer
+from beliefrag.web.server import AnswerServer, listen
+from beliefrag.web.service import AnswerService
 from tests.support.episodes import script, verdict
 
 PASSAGES = [
@@ -44,17 +45,21 @@ def settings(folder: Path, *lines: Mapping[str, Any], **more: Any) -> Settings:
     return load_settings({**model, **more}).settings
 
 
-def service(chosen: Settings, *, passages: Sequence[Passage] = PASSAGES, limits: Limits | None = None) -> Service:
+def service(
+    chosen: Settings, *, passages: Sequence[Passage] = PASSAGES, limits: ServerLimits | None = None
+) -> AnswerService:
     """A service over a few passages."""
-    return Service(assemble(chosen, passages=passages), chosen, replace(limits or Limits(), budget=chosen.budget))
+    return AnswerService(
+        assemble(chosen, passages=passages), chosen, replace(limits or ServerLimits(), budget=chosen.budget)
+    )
 
 
 @contextlib.asynccontextmanager
-async def live(of: Service, **access: Any) -> AsyncIterator[tuple[str, Callable[[], None]]]:
+async def live(of: AnswerService, **access: Any) -> AsyncIterator[tuple[str, Callable[[], None]]]:
     """Serves on a free port; gives the address, and what begins the server's end."""
-    app, leaving = create_mcp_app(of, **access)
+    app, monitor = create_mcp_app(of, **access)
     with listen("127.0.0.1", 0) as bound:
-        server = McpServer(app, of, leaving)
+        server = AnswerServer(app, of, before_shutdown=monitor.close_idle_streams)
         serving = asyncio.create_task(server.serve(sockets=[bound]))
         while not server.started:  # uvicorn has no event for it
             await asyncio.sleep(0.01)

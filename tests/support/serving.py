@@ -18,7 +18,11 @@ from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.web.http import Limits, Metrics, Server, Service, Site, create_app, listen
+from beliefrag.web.http import HttpContext, create_app
+from beliefrag.web.limits import ServerLimits
+from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.server import AnswerServer, listen
+from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
 
 PASSAGES = [
@@ -66,8 +70,8 @@ class Served:
     """A server that runs."""
 
     url: str
-    service: Service
-    server: Server
+    service: AnswerService
+    server: AnswerServer
     model: Slow
     loop: asyncio.AbstractEventLoop
 
@@ -107,7 +111,7 @@ def served(
     assembly: Assembly,
     settings: Settings,
     *,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     token: str | None = None,
     metrics: bool = True,
     host: str = "127.0.0.1",
@@ -115,9 +119,9 @@ def served(
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
-    service = Service(assembly, settings, limits or Limits(budget=settings.budget))
+    service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
     app = create_app(
-        Site(service, Metrics(service), **site),
+        HttpContext(service, ServerMetrics(service.admission), **site),
         token=token,
         host=host,
         serve_metrics=metrics,
@@ -125,7 +129,7 @@ def served(
     )
     bound = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"
-    server = Server(app, service)
+    server = AnswerServer(app, service)
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def run() -> None:

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from beliefrag.errors import SettingsError
-from beliefrag.web.http import is_loopback, read_token
+from beliefrag.web.auth import is_loopback, read_token
 from tests.support.serving import QUESTION, Served, opened, served
 
 TOKEN = "t0ken-that-nobody-guesses"
@@ -63,7 +63,7 @@ def test_health_needs_no_token_and_tells_nothing(locked: Served) -> None:
         assert "beliefrag_refused_total" in client.get("/metrics").text
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "", "localhost.evil.example", "[::2]:80"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "", "localhost.evil.example", "[::2]:80", "::1"])
 def test_on_loopback_another_host_name_is_refused(locked: Served, host: str) -> None:
     with locked.client() as client:
         response = client.get("/healthz", headers={"Host": host})
@@ -79,7 +79,7 @@ def test_elsewhere_names_count_once_some_are_given(tmp_path: Path, names: tuple[
         assert client.get("/healthz").status_code == status
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1:1", "[::1]:8080", "rag.example", "::1"])
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1:1", "[::1]:8080", "rag.example"])
 def test_on_loopback_its_own_names_are_fine(locked: Served, host: str) -> None:
     with locked.client() as client:
         assert client.get("/healthz", headers={"Host": host}).status_code == 200

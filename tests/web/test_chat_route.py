@@ -9,7 +9,7 @@ from typing import Any, cast
 import openai
 import pytest
 
-from beliefrag.web.http import Limits
+from beliefrag.web.limits import ServerLimits
 from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, opened, served
 from tests.web.test_ask_route import DECLINING
 
@@ -163,7 +163,7 @@ def test_the_model_can_be_listed_and_another_is_not_found(tmp_path: Path) -> Non
 
 
 def test_a_long_question_is_refused(tmp_path: Path) -> None:
-    limits = Limits(question_chars=10)
+    limits = ServerLimits(question_chars=10)
     with served(*opened(tmp_path), limits=limits) as server, client_of(server) as client:
         with pytest.raises(openai.BadRequestError, match="at most 10") as caught:
             client.chat.completions.create(model="beliefrag", messages=ASKED)

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from beliefrag.web.http import Limits
+from beliefrag.web.limits import ServerLimits
 from tests.support.serving import ANSWER, QUESTION, Served, events, opened, served, wait_for
 
 STREAM = {"Accept": "text/event-stream"}
@@ -49,7 +49,7 @@ async def burst(url: str) -> Counter[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 async def test_200_requests_at_once_on_a_slow_model_neither_crash_nor_leak(tmp_path: Path) -> None:
-    limits = Limits(concurrency=20, queue=BURST)
+    limits = ServerLimits(concurrency=20, queue=BURST)
     with served(*opened(tmp_path, seconds=0.02), limits=limits) as server:
         idle = server.tasks()
         assert await burst(server.url) == {200: BURST}
@@ -60,12 +60,12 @@ async def test_200_requests_at_once_on_a_slow_model_neither_crash_nor_leak(tmp_p
         grown = memory() - before
         assert server.model.most_inside == 20
         wait_for(lambda: server.tasks() <= idle)
-        assert (server.service.gate.in_flight, server.service.gate.waiting, server.model.inside) == (0, 0, 0)
+        assert (server.service.admission.in_flight, server.service.admission.waiting, server.model.inside) == (0, 0, 0)
         assert grown < 8_000_000, f"memory grew by {grown:,} bytes over {2 * BURST} requests"
 
 
 async def test_200_requests_at_once_beyond_the_queue_are_answered_or_refused(tmp_path: Path) -> None:
-    with served(*opened(tmp_path, seconds=0.1), limits=Limits(concurrency=4, queue=8)) as server:
+    with served(*opened(tmp_path, seconds=0.1), limits=ServerLimits(concurrency=4, queue=8)) as server:
         idle = server.tasks()
         statuses = await burst(server.url)
         assert set(statuses) == {200, 429} and statuses[200] >= 12
@@ -105,14 +105,14 @@ def test_a_client_that_leaves_stops_paying_for_model_calls(
         wait_for(lambda: server.model.inside == 0)
         wait_for(lambda: server.tasks() <= idle)
         assert server.model.asked == 1, "the answer was never asked for"
-        assert server.service.gate.in_flight == 0
+        assert server.service.admission.in_flight == 0
         with server.client() as client:
             assert 'beliefrag_episodes_total{outcome="cancelled"} 1.0' in client.get("/metrics").text
             assert f'route="{path}",status="499"' in client.get("/metrics").text
 
 
 def test_a_client_that_leaves_the_queue_is_never_asked_for(tmp_path: Path) -> None:
-    with served(*opened(tmp_path, seconds=0.5), limits=Limits(concurrency=1, queue=4)) as server:
+    with served(*opened(tmp_path, seconds=0.5), limits=ServerLimits(concurrency=1, queue=4)) as server:
         url = httpx2.URL(server.url)
         content = json.dumps({"question": QUESTION}).encode()
         request = (
@@ -123,7 +123,7 @@ def test_a_client_that_leaves_the_queue_is_never_asked_for(tmp_path: Path) -> No
             wait_for(lambda: server.model.inside == 1)
             with socket.create_connection((url.host, url.port or 0), timeout=10) as second:
                 second.sendall(request % len(content) + content)
-                wait_for(lambda: server.service.gate.waiting == 1)
-            wait_for(lambda: server.service.gate.waiting == 0)
+                wait_for(lambda: server.service.admission.waiting == 1)
+            wait_for(lambda: server.service.admission.waiting == 0)
             assert first.recv(100).startswith(b"HTTP/1.1 200")
         assert server.model.asked == 2, "both calls were for the one who stayed"

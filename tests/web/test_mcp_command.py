@@ -22,14 +22,14 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_others_can_reach_it_a_token_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     ran = in_process(capsys, "serve", "mcp", "--http", "--host", "0.0.0.0", "--port", "0", "--docs", ".")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("error: At 0.0.0.0 others can reach the server, and there is no token.")
+    assert "0.0.0.0" in ran.err and "--token-file" in ran.err
 
 
 @pytest.mark.parametrize("option", ["--host", "--port", "--token-file", "--allowed-host", "--grace"])
 def test_what_is_for_http_is_refused_without_it(capsys: pytest.CaptureFixture[str], option: str) -> None:
     ran = in_process(capsys, "serve", "mcp", option, "1", "--docs", ".")
     assert (ran.code, ran.out) == (2, "")
-    assert "it is for a server with --http" in ran.err
+    assert "--http" in ran.err
     assert option in ran.err
 
 

@@ -22,12 +22,14 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from beliefrag.web.http import Limits, Metrics, Service, Site, create_app
-from beliefrag.web.http.asking import AskBody
-from beliefrag.web.http.chat_body import ChatBody
-from beliefrag.web.http.chat_replies import ChatCompletion, ModelCard
-from beliefrag.web.http.problems import ProblemBody
-from beliefrag.web.http.replies import Answer
+from beliefrag.web.answers import AnswerBody
+from beliefrag.web.http import HttpContext, create_app
+from beliefrag.web.http.ask import AskBody
+from beliefrag.web.http.chat_schema import ChatBody, ChatCompletion, ModelCard
+from beliefrag.web.limits import ServerLimits
+from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.problems import ProblemBody
+from beliefrag.web.service import AnswerService
 from tests.support.serving import Served, opened
 
 CHECKS: Any = [
@@ -49,8 +51,8 @@ OPERATIONS = [
 
 def app_of(folder: Path, **how: Any) -> FastAPI:
     assembly, chosen = opened(folder)
-    service = Service(assembly, chosen, Limits())
-    return create_app(Site(service, Metrics(service)), **how)
+    service = AnswerService(assembly, chosen, ServerLimits())
+    return create_app(HttpContext(service, ServerMetrics(service.admission)), **how)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_whatever_is_sent_is_answered_as_the_document_says(
         assert 200 in seen, "nothing was answered, so nothing was tried"
 
 
-@pytest.mark.parametrize("form", [AskBody, Answer, ChatBody, ChatCompletion, ModelCard, ProblemBody])
+@pytest.mark.parametrize("form", [AskBody, AnswerBody, ChatBody, ChatCompletion, ModelCard, ProblemBody])
 def test_the_examples_of_the_document_fit_their_own_schema(form: type[BaseModel]) -> None:
     examples = form.model_json_schema()["examples"]
     assert examples

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from beliefrag.web.http import Limits, json_log
+from beliefrag.web.limits import ServerLimits
+from beliefrag.web.request_log import json_log
 from tests.support.serving import ANSWER, PASSAGES, QUESTION, SURE, Served, opened, served, wait_for
 
 TOKEN = "t0ken-that-nobody-guesses"
@@ -73,11 +74,11 @@ def test_an_unforeseen_error_is_a_500_without_its_message(
     def breaks(*_: Any) -> None:
         raise ZeroDivisionError(QUESTION)
 
-    monkeypatch.setattr("beliefrag.web.http.asking.assembly_for", breaks)
+    monkeypatch.setattr("beliefrag.web.http.ask.assembly_for_request", breaks)
     with served(*opened(tmp_path)) as server:
         response = server.ask()
         wait_for(lambda: len(lines(log)) >= 2)
-        assert server.service.gate.in_flight == 0
+        assert server.service.admission.in_flight == 0
     assert response.status_code == 500
     assert response.json()["detail"] == "Internal error, ZeroDivisionError."
     assert QUESTION not in log.getvalue() + response.text
@@ -130,7 +131,10 @@ def test_the_counters_count(tmp_path: Path) -> None:
 
 
 def test_what_happens_now_is_shown_now(tmp_path: Path) -> None:
-    with served(*opened(tmp_path, seconds=0.3), limits=Limits(concurrency=1)) as server, server.client() as client:
+    with (
+        served(*opened(tmp_path, seconds=0.3), limits=ServerLimits(concurrency=1)) as server,
+        server.client() as client,
+    ):
         with client.stream(
             "POST", "/v1/ask", json={"question": QUESTION}, headers={"Accept": "text/event-stream"}
         ) as response:

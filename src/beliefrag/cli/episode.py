@@ -15,7 +15,7 @@ from beliefrag.result import Result
 from beliefrag.types import Question
 
 if TYPE_CHECKING:
-    from beliefrag.integrations.otel.spans import EpisodeSpans
+    from beliefrag.integrations.otel import EpisodeSpans
 
 __all__ = ["Display", "play"]
 
@@ -53,7 +53,7 @@ async def play(
                 async for event in stream:
                     seen.append(event)
                     if spans is not None:
-                        spans.take(event)
+                        spans.on_event(event)
                     if trace is not None:
                         trace.write(event)
                     if display is not None:
@@ -62,6 +62,6 @@ async def play(
         if spans is not None:
             last = seen[-1] if seen else None
             how = last.outcome.name if isinstance(last, Finished) else "cancelled"
-            spans.ended(how, time.perf_counter() - began)
+            spans.on_end(how, time.perf_counter() - began)
         await assembly.model.aclose()
     return Result.of(seen)

@@ -1,5 +1,5 @@
-"""Bridges to other frameworks: their retrievers search for us, and our index and our answers work in their chains.
+"""Bridges to other frameworks: their retrievers search for BeliefRAG, and BeliefRAG answers in their chains.
 
-`beliefrag.integrations.langchain` and `beliefrag.integrations.llamaindex` each need the extra of their name.
-Importing this package imports neither.
+`langchain`, `llamaindex` and `otel` (OpenTelemetry) each need the extra of their name. Importing this package imports
+none of them.
 """

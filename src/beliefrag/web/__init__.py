@@ -1,1 +1,1 @@
-"""Answers over the network: the same episodes as `beliefrag ask`, for other programs."""
+"""The servers: answers over HTTP and MCP, and the viewer's pages. They share authentication, limits and the log."""

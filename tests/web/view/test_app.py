@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from beliefrag.runs.record import RunRecord
+from beliefrag.web.auth import PAGE_POLICY
 from beliefrag.web.view import RunSource, ViewError, ViewServer
-from beliefrag.web.view.auth import POLICY
 from beliefrag.web.view.recorded import episode_of_run
 from beliefrag.web.view.sanitise import Material
 from tests.support.viewing import HOSTILE, LONG, client
@@ -78,7 +78,7 @@ def test_the_address_on_the_browsers_command_line_works_once(played: Played) -> 
 
 def test_a_foreign_name_that_points_here_is_refused(server: ViewServer, known: httpx2.Client) -> None:
     for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", ""):
-        assert bare(server, "/api/run", host=host, cookie=key(known)).status == 403, host
+        assert bare(server, "/api/run", host=host, cookie=key(known)).status == 421, host
     assert bare(server, "/api/run", host=f"localhost:{server.port}", cookie=key(known)).status == 200
 
 
@@ -98,12 +98,12 @@ def test_the_server_listens_on_one_address_of_loopback(server: ViewServer) -> No
 )
 def test_every_answer_has_the_strict_policy(known: httpx2.Client, path: str) -> None:
     headers = known.get(path).headers
-    assert headers["content-security-policy"] == POLICY
+    assert headers["content-security-policy"] == PAGE_POLICY
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
     assert headers["referrer-policy"] == "no-referrer"
-    assert "unsafe" not in POLICY
-    assert "script-src 'self'" in POLICY
+    assert "unsafe" not in PAGE_POLICY
+    assert "script-src 'self'" in PAGE_POLICY
 
 
 @pytest.mark.parametrize(

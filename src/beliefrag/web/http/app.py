@@ -1,4 +1,4 @@
-"""Puts the server together: routes inside, and around them the middleware in the order that protects them."""
+"""Puts the HTTP server together: the routes, and around them the middleware in the order that protects them."""
 
 from __future__ import annotations
 
@@ -12,133 +12,121 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from beliefrag._version import __version__
-from beliefrag.web.http.access import Access
-from beliefrag.web.http.asking import ask_routes
-from beliefrag.web.http.bodies import BodyLimit
+from beliefrag.web.auth import AllowedHosts, BearerToken, ServerAuth
+from beliefrag.web.health import health_routes
+from beliefrag.web.http.ask import ask_routes
 from beliefrag.web.http.chat import chat_routes
-from beliefrag.web.http.health import health_routes
-from beliefrag.web.http.note import note_of
-from beliefrag.web.http.problems import OpenAIError, Problem, ProblemBody, speaks_openai
-from beliefrag.web.http.request_log import Journal
-from beliefrag.web.http.site import Site
+from beliefrag.web.http.context import HttpContext
+from beliefrag.web.limits import BodyLimit
+from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
+from beliefrag.web.request_log import RequestLog, refuse
 
-__all__ = ["create_app"]
+__all__ = ["HttpContext", "create_app"]
 
-_ABOUT = (
+_DESCRIPTION = (
     "Answers questions from documents: searches only as much as a question needs, says how sure it is and why it "
     "stopped, and declines when it should."
 )
 
 
 def create_app(
-    site: Site,
+    context: HttpContext,
     *,
     token: str | None = None,
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
     serve_metrics: bool = False,
 ) -> FastAPI:
-    """The server as an ASGI application.
+    """Creates the server as an ASGI application.
 
-    From the outside in: the journal, so that every request is written down, refused ones too; access, so that nobody
-    without the token makes us read a body; the body, so that no handler sees one that is too long; the routes.
+    From the outside in: the log, so that refused requests are logged too; the authentication, so that a body is read
+    only for clients with the token; the body limit, so that no handler gets a body that is too long; the routes.
 
     Args:
-        site: What the routes serve.
+        context: What the routes share.
         token: The bearer token; None lets everybody in.
         host: The address that it will listen at.
-        allowed_hosts: More names that it may be called by.
+        allowed_hosts: More names by which clients may call it.
         serve_metrics: Whether there is `/metrics`.
     """
+    service, metrics = context.service, context.metrics
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        await site.service.aclose()
+        await service.aclose()
 
     app = FastAPI(
         title="BeliefRAG",
-        description=_ABOUT,
+        description=_DESCRIPTION,
         version=__version__,
         lifespan=lifespan,
-        # The pages of FastAPI load scripts from elsewhere; the document itself is enough.
+        # FastAPI's pages load scripts from other servers; the document itself is enough.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (ask_routes(site), chat_routes(site), health_routes(site.service)):
+    for router in (ask_routes(context), chat_routes(context), health_routes(service)):
         app.include_router(router)
     if serve_metrics:
 
         @app.get("/metrics", include_in_schema=False)
-        async def metrics() -> Response:
-            return Response(site.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        async def show_metrics() -> Response:
+            return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_middleware(BodyLimit, limits=site.service.limits)
-    app.add_middleware(Access, token=token, host=host, allowed_hosts=allowed_hosts)
-    app.add_middleware(Journal, metrics=site.metrics)
-    _document(app, secured=token is not None)
+    app.add_exception_handler(HttpProblem, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_invalid_body)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_middleware(BodyLimit, limits=service.limits)
+    hosts = AllowedHosts.for_address(host, allowed_hosts)
+    app.add_middleware(ServerAuth, credential=BearerToken(token), hosts=hosts)
+    app.add_middleware(RequestLog, metrics=metrics)
+    _complete_openapi(app, needs_token=token is not None)
     return app
 
 
-def _respond(request: Request, problem: Problem) -> Response:
-    note, path = note_of(request.scope), request.url.path
-    if note.outcome is None:
-        note.refused = problem.code
-    if problem.status == 422 and speaks_openai(path):
+def _respond(request: Request, problem: HttpProblem) -> Response:
+    if problem.status == 422 and is_openai_path(request.url.path):
         problem.status = 400  # what OpenAI's API answers for a value that it cannot use
-    return problem.response(path, note.request_id)
+    return refuse(request.scope, problem)
 
 
-async def _problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
+async def _on_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HttpProblem)
     return _respond(request, error)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
-    """The first thing that is wrong with a body. What was sent is not sent back."""
+async def _on_invalid_body(request: Request, error: Exception) -> Response:
+    """Names the first mistake in a body. The value that was sent is not sent back."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"][1:]) or None
+    field = ".".join(str(part) for part in first["loc"][1:]) or None
     if first["type"] == "json_invalid":
-        return _respond(request, Problem(400, "no_json", "The body is no JSON."))
-    return _respond(request, Problem(422, "invalid", f"{first['msg']}.", field=place))
+        return _respond(request, HttpProblem(400, "no_json", "The body is not JSON."))
+    return _respond(request, HttpProblem(422, "invalid", f"{first['msg']}.", field=field))
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    codes = {404: "not_found", 405: "wrong_method"}
-    problem = Problem(
-        error.status_code, codes.get(error.status_code, "http"), f"{error.detail}.", headers=error.headers or {}
-    )
-    return _respond(request, problem)
+    code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "http")
+    return _respond(request, HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {}))
 
 
-def _forget_the_form_of_fastapi(document: dict[str, Any]) -> None:
-    """Takes out its own 422, which it adds wherever we did not give one: refusals have our forms here."""
+def _complete_openapi(app: FastAPI, *, needs_token: bool) -> None:
+    """Adds our error bodies and the token to the OpenAPI document, and removes FastAPI's own error body."""
+    document = app.openapi()
+    schemas: dict[str, Any] = document["components"]["schemas"]
+    for body in (ProblemBody, OpenAIErrorBody):
+        schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= schema.pop("$defs", {})
+        schemas[body.__name__] = schema
     for unused in ("HTTPValidationError", "ValidationError"):
-        document["components"]["schemas"].pop(unused, None)
-    for methods in document["paths"].values():
+        schemas.pop(unused, None)
+    for path, methods in document["paths"].items():
         for operation in methods.values():
             if "HTTPValidationError" in str(operation["responses"].get("422")):
                 del operation["responses"]["422"]
-
-
-def _document(app: FastAPI, *, secured: bool) -> None:
-    """Completes the OpenAPI document with the forms of refusals and with the token."""
-    document = app.openapi()
-    schemas: dict[str, Any] = document["components"]["schemas"]
-    for form in (ProblemBody, OpenAIError):
-        schema = form.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas |= schema.pop("$defs", {})
-        schemas[form.__name__] = schema
-    _forget_the_form_of_fastapi(document)
-    if secured:
+            if needs_token and not path.endswith(("/healthz", "/readyz")):
+                operation["security"] = [{"token": []}]
+    if needs_token:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        for path, methods in document["paths"].items():
-            if not path.endswith(("/healthz", "/readyz")):
-                for operation in methods.values():
-                    operation["security"] = [{"token": []}]

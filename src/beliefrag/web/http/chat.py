@@ -1,4 +1,4 @@
-"""`/v1/chat/completions` and `/v1/models`: existing clients get controlled retrieval without a change."""
+"""`/v1/chat/completions` and `/v1/models`: existing clients of OpenAI's API work without a change."""
 
 from __future__ import annotations
 
@@ -10,17 +10,32 @@ from starlette.responses import Response
 
 from beliefrag.events import Event
 from beliefrag.result import Result
-from beliefrag.web.http.chat_body import ChatBody, understood
-from beliefrag.web.http.chat_replies import ChatCompletion, Completion, ModelCard, ModelList, said
-from beliefrag.web.http.documented import openai_errors, stream_of
-from beliefrag.web.http.note import note_of
-from beliefrag.web.http.problems import Json, Problem
-from beliefrag.web.http.replies import answer_of
-from beliefrag.web.http.running import Running
-from beliefrag.web.http.site import Site, finished
-from beliefrag.web.http.streams import HEARTBEAT, EpisodeStream, as_sent, first_event, heard
+from beliefrag.web.answers import answer_body
+from beliefrag.web.http.chat_schema import (
+    ChatBody,
+    ChatCompletion,
+    CompletionBuilder,
+    ModelCard,
+    ModelList,
+    answer_text,
+    read_chat_question,
+)
+from beliefrag.web.http.context import HttpContext
+from beliefrag.web.http.streams import (
+    HEARTBEAT,
+    EpisodeStream,
+    document_stream,
+    encode_event,
+    events_with_heartbeats,
+    wait_for_result,
+    wait_for_start,
+)
+from beliefrag.web.problems import AsciiJson, HttpProblem, document_openai_errors
+from beliefrag.web.request_log import request_record
+from beliefrag.web.request_settings import check_question
+from beliefrag.web.service import EpisodeTask
 
-__all__ = ["chat_routes"]
+__all__ = ["chat_routes", "check_model_name"]
 
 _PATH = "/v1/chat/completions"
 _STREAM_EXAMPLE = (
@@ -30,9 +45,10 @@ _STREAM_EXAMPLE = (
 )
 
 
-def chat_routes(site: Site) -> APIRouter:
-    """The routes, for one server."""
+def chat_routes(context: HttpContext) -> APIRouter:
+    """Gives the routes for one server."""
     router = APIRouter()
+    service = context.service
 
     @router.post(
         _PATH,
@@ -42,77 +58,79 @@ def chat_routes(site: Site) -> APIRouter:
         responses={
             200: {
                 "description": "The answer as a chat completion; with `stream`, in chunks.",
-                "content": stream_of(_STREAM_EXAMPLE),
+                "content": document_stream(_STREAM_EXAMPLE),
             },
-            **openai_errors(400, 401, 404, 408, 413, 421, 429, 500, 502, 503, 504),
+            **document_openai_errors(400, 401, 404, 408, 413, 421, 429, 500, 502, 503, 504),
         },
     )
     async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:
-        _known(site, body.model)
-        asked = understood(body, earlier_turns=site.earlier_turns)
-        running = site.begin(request, site.checked(asked.question, "messages"), site.service.assembly)
-        completion = Completion(note_of(request.scope).request_id, body.model, asked.ignored)
+        check_model_name(context, body.model)
+        question = read_chat_question(body, earlier_turns=context.earlier_turns)
+        text = check_question(question.text, service, field="messages")
+        task = context.start_episode(request, text, service.assembly)
+        builder = CompletionBuilder(request_record(request.scope).request_id, body.model, question.ignored)
         if body.stream:
-            first = await first_event(running)
+            first = await wait_for_start(task)
             with_usage = bool(body.stream_options and body.stream_options.include_usage)
-            return EpisodeStream(running, _chunks(site, running, first, completion, with_usage=with_usage))
-        return Json(completion.whole(answer_of(await finished(running), site.service, completion.request_id)))
+            return EpisodeStream(task, _stream_chunks(context, task, first, builder, with_usage=with_usage))
+        answer = answer_body(await wait_for_result(task), service, builder.request_id)
+        return AsciiJson(builder.completion(answer))
 
     @router.get(
         "/v1/models",
         operation_id="models",
         summary="The model to ask for",
         response_model=ModelList,
-        responses=openai_errors(401, 421),
+        responses=document_openai_errors(401, 421),
     )
     async def models() -> Response:
-        return Json(ModelList(data=[ModelCard(id=site.model_name)]).model_dump())
+        return AsciiJson(ModelList(data=[ModelCard(id=context.model_name)]).model_dump())
 
-    # A name may hold slashes, as those of hubs do; whatever else is asked for is not there.
+    # A model's name may hold slashes, as in names of model hubs.
     @router.get(
         "/v1/models/{model:path}",
         operation_id="model",
         summary="One model",
         response_model=ModelCard,
-        responses=openai_errors(401, 404, 421),
+        responses=document_openai_errors(401, 404, 421),
     )
     async def model(model: str) -> Response:
-        _known(site, model)
-        return Json(ModelCard(id=model).model_dump())
+        check_model_name(context, model)
+        return AsciiJson(ModelCard(id=model).model_dump())
 
     return router
 
 
-def _known(site: Site, name: str) -> None:
-    if name != site.model_name:
-        raise Problem(
-            404,
-            "model_not_found",
-            "There is no such model here.",
-            remedy=f"Ask for {site.model_name!r}.",
-            field="model",
-        )
+def check_model_name(context: HttpContext, name: str) -> None:
+    """Checks that a client asks for the model of this server.
+
+    Raises:
+        HttpProblem: It asks for another one.
+    """
+    if name != context.model_name:
+        words, remedy = "There is no such model here.", f"Ask for {context.model_name!r}."
+        raise HttpProblem(404, "model_not_found", words, remedy=remedy, field="model")
 
 
-async def _chunks(
-    site: Site, running: Running, first: Event, completion: Completion, *, with_usage: bool
+async def _stream_chunks(
+    context: HttpContext, task: EpisodeTask, first: Event, builder: CompletionBuilder, *, with_usage: bool
 ) -> AsyncIterator[bytes]:
     no_usage = {"usage": None} if with_usage else {}
     seen: list[Event] = []
-    yield as_sent(completion.chunk({"role": "assistant", "content": ""}, **no_usage))
+    yield encode_event(builder.chunk({"role": "assistant", "content": ""}, **no_usage))
     try:
-        async for event in heard(running, first, site.service.limits.heartbeat):
+        async for event in events_with_heartbeats(task, first, context.service.limits.heartbeat):
             if event is None:
                 yield HEARTBEAT
             else:
                 seen.append(event)
-        answer = answer_of(Result.of(seen), site.service, completion.request_id)
-    except Problem as problem:
-        # The status has been sent: OpenAI's clients raise what they find under "error".
-        yield as_sent(problem.body(_PATH, completion.request_id))
+        answer = answer_body(Result.of(seen), context.service, builder.request_id)
+    except HttpProblem as problem:
+        # The status was sent already: OpenAI's clients raise what they find under "error".
+        yield encode_event(problem.body(_PATH, builder.request_id))
         return
-    yield as_sent(completion.chunk({"content": said(answer)}, **no_usage))
-    yield as_sent({**completion.last_chunk(answer), **no_usage})
+    yield encode_event(builder.chunk({"content": answer_text(answer)}, **no_usage))
+    yield encode_event({**builder.last_chunk(answer), **no_usage})
     if with_usage:
-        yield as_sent(completion.usage_chunk(answer))
-    yield as_sent("[DONE]")
+        yield encode_event(builder.usage_chunk(answer))
+    yield encode_event("[DONE]")

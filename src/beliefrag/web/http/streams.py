@@ -1,4 +1,4 @@
-"""Server-sent events: a response that is written while the episode is played, and ends the episode if nobody reads."""
+"""Server-sent events: responses that are written while an episode runs. An episode that nobody reads is cancelled."""
 
 from __future__ import annotations
 
@@ -10,38 +10,78 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from beliefrag.events import Event, Finished
-from beliefrag.web.http.note import note_of
-from beliefrag.web.http.running import ClientGone, Running
+from beliefrag.result import Result
+from beliefrag.web.request_log import ClientDisconnected, request_record
+from beliefrag.web.service import EpisodeTask
 
-__all__ = ["HEARTBEAT", "EpisodeStream", "as_sent", "first_event", "heard"]
+__all__ = [
+    "EVENT_STREAM",
+    "HEARTBEAT",
+    "EpisodeStream",
+    "document_stream",
+    "encode_event",
+    "events_with_heartbeats",
+    "wait_for_result",
+    "wait_for_start",
+]
 
+EVENT_STREAM = "text/event-stream"
 HEARTBEAT = b": still here\n\n"
-"""A comment: clients pass it over, and proxies see that the connection is alive."""
+"""A comment: clients ignore it, and proxies see that the connection is alive."""
 
 
-def as_sent(data: dict[str, Any] | str, *, name: str | None = None, number: int | None = None) -> bytes:
-    """One event as bytes."""
+def encode_event(data: dict[str, Any] | str, *, name: str | None = None, number: int | None = None) -> bytes:
+    """Gives one event as bytes."""
     text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
     head = [f"id: {number}"] if number is not None else []
     head += [f"event: {name}"] if name else []
     return "\n".join([*head, f"data: {text}", "", ""]).encode("ascii")
 
 
-async def first_event(running: Running) -> Event:
-    """Waits until the episode has begun. Before that, a refusal can still be a status; afterwards it cannot."""
+def document_stream(example: str, *names: str) -> dict[str, Any]:
+    """Gives the OpenAPI entry of a response that is a stream of events.
+
+    Args:
+        example: What it looks like.
+        names: The names of the events; none where they have no names.
+    """
+    event: dict[str, Any] = {"type": "string", "enum": list(names)} if names else {"type": "string"}
+    schema = {
+        "type": "object",
+        "properties": {
+            "data": {"type": "string", "contentMediaType": "application/json"},
+            "event": event,
+            "id": {"type": "string"},
+        },
+        "required": ["data"],
+    }
+    return {EVENT_STREAM: {"itemSchema": schema, "example": example}}
+
+
+async def wait_for_result(task: EpisodeTask) -> Result:
+    """Waits for the end of an episode."""
+    seen: list[Event] = []
+    async with task:
+        while not (seen and isinstance(seen[-1], Finished)):
+            seen.append(await task.next_event())
+    return Result.of(seen)
+
+
+async def wait_for_start(task: EpisodeTask) -> Event:
+    """Waits until the episode has begun. Until then a refusal can still be a status; afterwards it cannot."""
     try:
-        return await running.next()
+        return await task.next_event()
     except BaseException:
-        await running.__aexit__(None, None, None)
+        await task.cancel()
         raise
 
 
-async def heard(running: Running, first: Event, heartbeat: float) -> AsyncIterator[Event | None]:
-    """The events of an episode, with None where there was silence for so many seconds.
+async def events_with_heartbeats(task: EpisodeTask, first: Event, heartbeat: float) -> AsyncIterator[Event | None]:
+    """Gives the events of an episode, and None after each silence of so many seconds.
 
     Raises:
-        ClientGone: The client left.
-        Problem: The episode was broken off.
+        ClientDisconnected: The client left.
+        HttpProblem: The episode was interrupted.
     """
     event: Event | None = first
     while True:
@@ -49,35 +89,35 @@ async def heard(running: Running, first: Event, heartbeat: float) -> AsyncIterat
         if isinstance(event, Finished):
             return
         try:
-            event = await running.next(heartbeat)
+            event = await task.next_event(heartbeat)
         except TimeoutError:
             event = None
 
 
 class EpisodeStream(Response):
-    """Sends what an iterator yields, each piece at once, and ends the episode when it stops sending.
+    """Sends what an iterator yields, each piece at once, and cancels the episode when it stops sending.
 
     Args:
-        running: The episode.
+        task: The episode.
         pieces: What to send, made from its events.
     """
 
-    media_type = "text/event-stream"
+    media_type = EVENT_STREAM
 
-    def __init__(self, running: Running, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, task: EpisodeTask, pieces: AsyncIterator[bytes]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._running = running
+        self._task = task
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the response."""
-        async with self._running:
+        async with self._task:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             try:
                 async for piece in self._pieces:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
-            except ClientGone:
-                note_of(scope).gone = True
+            except ClientDisconnected:
+                request_record(scope).client_left = True
                 return
             await send({"type": "http.response.body", "body": b"", "more_body": False})

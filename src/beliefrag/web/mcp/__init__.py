@@ -7,8 +7,6 @@ try:
 except ImportError as error:
     raise MissingExtra("The MCP server", "mcp", error) from error
 
-from beliefrag.web.mcp.app import create_mcp_app
-from beliefrag.web.mcp.running import serve_mcp_http, serve_mcp_stdio
-from beliefrag.web.mcp.server import create_server
+from beliefrag.web.mcp.app import create_mcp_app, serve_mcp_http, serve_mcp_stdio
 
-__all__ = ["create_mcp_app", "create_server", "serve_mcp_http", "serve_mcp_stdio"]
+__all__ = ["create_mcp_app", "serve_mcp_http", "serve_mcp_stdio"]

@@ -1,8 +1,9 @@
 """Notices that a client has left, and ends streams that would otherwise never end.
 
-Since the protocol of 2026-07-28, closing the response cancels a call, and the library sees to it. Earlier protocols
-leave a call running when its stream breaks, so that it can be taken up again; without a store of past events, which we
-do not keep, nobody can, and the model would be paid for nothing. So here a broken stream ends the call for all.
+Since the protocol of 2026-07-28, closing the response cancels a call, and the library does so. In earlier protocols a
+call goes on when its stream breaks, so that the client can resume it. That needs a store of past events, which this
+server does not keep, so nobody could resume and the model would be paid for nothing. Here a broken stream always ends
+the call.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Leaving", "departure"]
+__all__ = ["DisconnectMonitor", "disconnect_of"]
 
-_KEY = "beliefrag.gone"
+_SCOPE_KEY = "beliefrag.disconnected"
 
 
-class Leaving:
-    """Middleware that notes when the client of a request is gone, and can end the streams that wait for nothing.
+class DisconnectMonitor:
+    """Middleware that notices when the client of a request leaves, and can end the streams that carry no call.
 
     Args:
         app: What serves MCP.
@@ -28,8 +29,8 @@ class Leaving:
         self._app = app
         self._closing = asyncio.Event()
 
-    def close(self) -> None:
-        """Ends the streams on which a client waits for messages of the server, that is, all that are no call."""
+    def close_idle_streams(self) -> None:
+        """Ends the streams on which clients only wait for messages of the server."""
         self._closing.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,49 +38,49 @@ class Leaving:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        gone = scope[_KEY] = asyncio.Event()
+        disconnected = scope[_SCOPE_KEY] = asyncio.Event()
 
-        async def listening() -> Message:
+        async def receive_and_notice() -> Message:
             message = await receive()
             if message["type"] == "http.disconnect":
-                gone.set()
+                disconnected.set()
             return message
 
         if scope["method"] == "GET":
-            await self._until_closed(scope, listening, send)
+            await self._stream_until_closed(scope, receive_and_notice, send)
         else:
-            await self._app(scope, listening, send)
+            await self._app(scope, receive_and_notice, send)
 
-    async def _until_closed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
+    async def _stream_until_closed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
 
-        async def sending(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def send_and_notice(message: Message) -> None:
+            nonlocal started
+            started = True
             await send(message)
 
-        stream = asyncio.ensure_future(self._app(scope, receive, sending))
+        stream = asyncio.ensure_future(self._app(scope, receive, send_and_notice))
         closing = asyncio.ensure_future(self._closing.wait())
         try:
             await asyncio.wait({stream, closing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            cut = not stream.done()
+            interrupted = not stream.done()
             for task in (stream, closing):
                 task.cancel()
             await asyncio.gather(stream, closing, return_exceptions=True)
-        if not cut:
+        if not interrupted:
             stream.result()
-        elif begun:
+        elif started:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def departure(request: Any) -> Receive:
-    """What waits until the client of a call is gone; over stdio, where closing the pipe ends everything, for ever."""
+def disconnect_of(request: Any) -> Receive:
+    """Gives a channel that waits until the client of a call has left. Over stdio, closing the pipe ends everything."""
     scope = getattr(request, "scope", {})
-    gone: asyncio.Event = scope.get(_KEY) or asyncio.Event()
+    disconnected: asyncio.Event = scope.get(_SCOPE_KEY) or asyncio.Event()
 
     async def receive() -> Message:
-        await gone.wait()
+        await disconnected.wait()
         return {"type": "http.disconnect"}
 
     return receive

@@ -10,8 +10,8 @@ from types import TracebackType
 
 import uvicorn
 
+from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.view.app import make_app
-from beliefrag.web.view.auth import Guard
 from beliefrag.web.view.errors import ViewError
 from beliefrag.web.view.sources import Source
 
@@ -50,7 +50,11 @@ class ViewServer:
         self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
         """Where a browser finds it, with the key; and with one that works once, for a command line that others see."""
         self._closing = False
-        app = Guard(make_app(source, lambda: self._closing), token, once, self.port)
+        app = ServerAuth(
+            make_app(source, lambda: self._closing),
+            credential=BrowserKey(token, once, self.port),
+            hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
+        )
         # What goes wrong is told by the application; the server's own lines would only repeat it.
         config = uvicorn.Config(
             app,

@@ -5,22 +5,22 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from beliefrag.events import CallFinished, Event, Finished
-from beliefrag.web.http.service import Service
+from beliefrag.web.admission import AdmissionQueue
 
-__all__ = ["Metrics"]
+__all__ = ["ServerMetrics"]
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 
 
-class Metrics:
-    """Everything that is counted. Labels come from fixed sets: no client can make a new one.
+class ServerMetrics:
+    """All counters of a server. Labels come from fixed sets, so that no client can create new ones.
 
     Args:
-        service: Whose places and queue are shown.
+        admission: Whose places and queue are shown.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, admission: AdmissionQueue) -> None:
         self._registry = registry = CollectorRegistry()
         self.requests = Counter(
             "beliefrag_requests", "Requests by route and status", ["method", "route", "status"], registry=registry
@@ -33,7 +33,7 @@ class Metrics:
         )
         self._episodes = Counter(
             "beliefrag_episodes",
-            "Episodes by outcome; cancelled, timed_out and shut_down were broken off",
+            "Episodes by outcome; cancelled, timed_out and shut_down did not reach their end",
             ["outcome"],
             registry=registry,
         )
@@ -49,18 +49,18 @@ class Metrics:
         )
         self._tokens = Counter("beliefrag_tokens", "Tokens of model calls", ["direction", "cached"], registry=registry)
         self._calls = Counter("beliefrag_model_calls", "Model calls", ["purpose", "cached"], registry=registry)
-        for name, help_, read in (
-            ("beliefrag_in_flight", "Episodes being played", lambda: service.gate.in_flight),
-            ("beliefrag_queued", "Requests waiting for a place", lambda: service.gate.waiting),
+        for name, description, read in (
+            ("beliefrag_in_flight", "Episodes that run now", lambda: admission.in_flight),
+            ("beliefrag_queued", "Requests that wait for a place", lambda: admission.waiting),
         ):
-            Gauge(name, help_, registry=registry).set_function(read)
+            Gauge(name, description, registry=registry).set_function(read)
 
     def text(self) -> bytes:
-        """All counters in Prometheus' text form."""
+        """Gives all counters in Prometheus' text form."""
         return generate_latest(self._registry)
 
-    def take(self, event: Event) -> None:
-        """Counts an event of any episode as it happens: a cancelled episode has paid for its calls too."""
+    def on_event(self, event: Event) -> None:
+        """Counts an event as it happens, because a cancelled episode has paid for its calls too."""
         if isinstance(event, CallFinished):
             cached = str(event.cached).lower()
             self._calls.labels(event.purpose, cached).inc()
@@ -69,7 +69,7 @@ class Metrics:
         elif isinstance(event, Finished) and event.outcome.answerability is not None:
             self._answerability.labels(event.outcome.name).observe(event.outcome.answerability)
 
-    def ended(self, how: str, seconds: float) -> None:
+    def on_end(self, ending: str, seconds: float) -> None:
         """Counts the end of an episode."""
-        self._episodes.labels(how).inc()
-        self._episode_seconds.labels(how).observe(seconds)
+        self._episodes.labels(ending).inc()
+        self._episode_seconds.labels(ending).observe(seconds)

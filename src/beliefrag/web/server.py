@@ -1,4 +1,4 @@
-"""Runs the application on uvicorn, and ends it cleanly: no new questions, a grace for those under way, then an end."""
+"""Runs an application on uvicorn and ends it cleanly: running episodes get a grace, new questions are refused."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from beliefrag.errors import SettingsError
-from beliefrag.web.http.service import Service
+from beliefrag.web.service import AnswerService
 
-__all__ = ["Server", "listen", "serve"]
+__all__ = ["AnswerServer", "listen", "serve"]
 
-_AFTERWARDS = 5.0
-"""Seconds for cancelled episodes to tell their clients."""
+_END_SECONDS = 5.0
+"""Seconds that cancelled episodes have to tell their clients."""
 _log = logging.getLogger(__name__)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to the address, before anything costly is opened.
+    """Binds a socket to the address, before anything costly is opened.
 
     Raises:
         SettingsError: The address cannot be used.
@@ -41,28 +41,26 @@ def listen(host: str, port: int) -> socket.socket:
         except OSError:
             bound.close()
             raise
-    except OSError as error:
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a port number"
         raise SettingsError(
-            f"Cannot listen at {host}, port {port}: {error.strerror}.", remedy="Choose another --host or --port."
+            f"Cannot listen at {host}, port {port}: {reason}.", remedy="Choose another --host or --port."
         ) from None
     return bound
 
 
-def address_of(bound: socket.socket) -> str:
-    """The address as people type it."""
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-class Server(uvicorn.Server):
-    """A uvicorn server that drains its service when it is told to end.
+class AnswerServer(uvicorn.Server):
+    """A uvicorn server that drains its service when it has to end.
 
     Args:
         app: The application.
-        service: Whose episodes are given a grace.
+        service: Whose running episodes are given a grace.
+        before_shutdown: Called when the end begins, to close what would never end by itself.
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(
+        self, app: ASGIApp, service: AnswerService, *, before_shutdown: Callable[[], None] | None = None
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -72,20 +70,23 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 ws="none",
                 lifespan="on",
-                timeout_graceful_shutdown=int(service.limits.grace + _AFTERWARDS) + 1,
+                timeout_graceful_shutdown=int(service.limits.grace + _END_SECONDS) + 1,
             )
         )
         self._service = service
+        self._before_shutdown = before_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to listen, and says so only then: whoever waits for the line may connect at once."""
+        """Begins to listen and only then logs the address, so that a client may connect as soon as it reads it."""
         await super().startup(sockets)
         for bound in sockets or ():
-            _log.info("listening", extra={"fields": {"address": address_of(bound)}})
+            _log.info("listening", extra={"fields": {"address": _address(bound)}})
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops listening, drains, and closes the connections."""
-        _log.info("shutting down", extra={"fields": {"episodes": self._service.gate.in_flight}})
+        """Stops listening, drains the service, and closes the connections."""
+        if self._before_shutdown is not None:
+            self._before_shutdown()
+        _log.info("shutting down", extra={"fields": {"episodes": self._service.admission.in_flight}})
         draining = asyncio.create_task(self._service.drain())
         try:
             await super().shutdown(sockets)
@@ -95,7 +96,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Takes SIGINT and SIGTERM. An end that was asked for and went well is no failure, so none is raised again."""
+        """Handles SIGINT and SIGTERM. Uvicorn would raise them again at the end, but a clean end is no failure."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -108,6 +109,11 @@ class Server(uvicorn.Server):
                 signal.signal(number, earlier)
 
 
-def serve(app: ASGIApp, service: Service, bound: socket.socket) -> None:
+def serve(app: ASGIApp, service: AnswerService, bound: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM."""
-    asyncio.run(Server(app, service).serve(sockets=[bound]))
+    asyncio.run(AnswerServer(app, service).serve(sockets=[bound]))
+
+
+def _address(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""What a client is told when it gets no answer: RFC 9457 for ours, OpenAI's error object for clients of that API."""
+"""Error responses: problem documents (RFC 9457), or OpenAI's error object where clients of that API ask."""
 
 from __future__ import annotations
 
@@ -22,36 +22,59 @@ from beliefrag.errors import (
 )
 from beliefrag.models.failures import EmptyReplyError
 
-__all__ = ["Json", "OpenAIError", "Problem", "ProblemBody", "failed_status", "speaks_openai"]
+__all__ = [
+    "AsciiJson",
+    "HttpProblem",
+    "OpenAIErrorBody",
+    "ProblemBody",
+    "document_openai_errors",
+    "document_problems",
+    "is_openai_path",
+    "status_of_failure",
+]
 
 _TITLES = {
     400: "The request cannot be understood",
     401: "A token is needed",
-    404: "There is nothing here",
+    404: "There is nothing at this address",
     405: "This address takes other methods",
-    408: "The request did not arrive",
+    408: "The request did not arrive in time",
     413: "The request is too large",
-    421: "This server is not called that",
+    421: "This server has another name",
     422: "The request cannot be met",
     429: "Too many questions at once",
-    500: "Something broke inside",
+    500: "Something broke inside the server",
     502: "The model gave no usable reply",
     503: "The server cannot answer now",
     504: "The question took too long",
 }
+_DESCRIPTIONS = {
+    400: "The body is not JSON, or it asks for something that is not supported.",
+    401: "The token is missing or wrong.",
+    404: "There is nothing with this name.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    421: "The Host header names another server.",
+    422: "A value cannot be used; `field` says which.",
+    429: "All places are taken; `Retry-After` says when to ask again.",
+    500: "Something broke inside the server.",
+    502: "The model gave no usable reply.",
+    503: "The model or the index cannot be used, or the server is shutting down.",
+    504: "There was no answer within the time limit.",
+}
 _BAD_GATEWAY = (TransportError, ReplyError, UnreadableReply, EmptyReplyError)
 _UNAVAILABLE = (CalibrationError, CorpusError, ModelError, ReplayMiss, RetrievalError, SettingsError)
 _STATUS_OF_CAUSE = {cause.__name__: 503 for cause in _UNAVAILABLE} | {cause.__name__: 502 for cause in _BAD_GATEWAY}
-_OPENAI = ("/v1/chat/", "/v1/models")
+_OPENAI_PATHS = ("/v1/chat/", "/v1/models")
 
 
-class Json(Response):
-    """JSON in ASCII: whatever text it holds, it can be sent."""
+class AsciiJson(Response):
+    """A JSON response in ASCII, so that any text can be sent, also text that UTF-8 cannot encode."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The content as bytes."""
+        """Gives the content as bytes."""
         return json.dumps(content, separators=(",", ":")).encode("ascii")
 
 
@@ -65,7 +88,7 @@ class ProblemBody(BaseModel):
                     "type": "urn:beliefrag:busy",
                     "title": "Too many questions at once",
                     "status": 429,
-                    "detail": "4 questions are being answered and 16 waiting.",
+                    "detail": "4 questions are being answered and 16 are waiting.",
                     "request_id": "5f1c6c1e9f5a4f0e8f3f0c2d7a9b1e44",
                 }
             ]
@@ -88,18 +111,18 @@ class _OpenAIErrorFields(BaseModel):
     code: str | None
 
 
-class OpenAIError(BaseModel):
-    """Why there is no answer, as OpenAI's clients read it."""
+class OpenAIErrorBody(BaseModel):
+    """Why there is no answer, in the form that OpenAI's clients read."""
 
     error: _OpenAIErrorFields
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """A request that ends without an answer.
 
     Args:
         status: The HTTP status.
-        code: What happened, as a short stable name.
+        code: A short stable name of what happened.
         detail: The same in one line, with the value that was wrong.
         remedy: What to do about it.
         field: The part of the request that it is about.
@@ -124,13 +147,14 @@ class Problem(Exception):
         self.field = field
         self.headers = dict(headers or {})
 
+    def __str__(self) -> str:
+        return f"{self.detail} {self.remedy}".rstrip()
+
     def body(self, path: str, request_id: str) -> dict[str, Any]:
-        """What to send, in the language of whoever asked at this path."""
-        if speaks_openai(path):
-            words = f"{self.detail} {self.remedy}".rstrip()
-            return {
-                "error": {"message": words, "type": _openai_type(self.status), "param": self.field, "code": self.code}
-            }
+        """Gives the body in the form that clients of this path read."""
+        if is_openai_path(path):
+            kind = _openai_type(self.status)
+            return {"error": {"message": str(self), "type": kind, "param": self.field, "code": self.code}}
         body = {
             "type": f"urn:beliefrag:{self.code}",
             "title": _TITLES.get(self.status, "The request failed"),
@@ -141,21 +165,39 @@ class Problem(Exception):
         return body | ({"remedy": self.remedy} if self.remedy else {}) | ({"field": self.field} if self.field else {})
 
     def response(self, path: str, request_id: str) -> Response:
-        """The whole response."""
-        kind = "application/json" if speaks_openai(path) else "application/problem+json"
-        return Json(self.body(path, request_id), self.status, headers=self.headers, media_type=kind)
+        """Gives the whole response."""
+        kind = "application/json" if is_openai_path(path) else "application/problem+json"
+        return AsciiJson(self.body(path, request_id), self.status, headers=self.headers, media_type=kind)
 
 
-def speaks_openai(path: str) -> bool:
-    """Whether clients of OpenAI's API ask at this path."""
-    return path.startswith(_OPENAI)
+def is_openai_path(path: str) -> bool:
+    """Whether clients of OpenAI's API use this path."""
+    return path.startswith(_OPENAI_PATHS)
 
 
-def failed_status(cause: str) -> int:
-    """The status for an episode that failed: 502 the model, 503 something else that it needs, 500 ourselves."""
+def status_of_failure(cause: str) -> int:
+    """Gives the status for a failed episode: 502 the model, 503 something else that it needs, 500 this server."""
     return _STATUS_OF_CAUSE.get(cause, 500)
+
+
+def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Gives the OpenAPI entries of errors that are problem documents."""
+    return {status: _document(status, "application/problem+json", ProblemBody) for status in statuses}
+
+
+def document_openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Gives the OpenAPI entries of errors that are OpenAI's error object."""
+    return {status: _document(status, "application/json", OpenAIErrorBody) for status in statuses}
 
 
 def _openai_type(status: int) -> str:
     names = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
     return names.get(status, "invalid_request_error" if status < 500 else "server_error")
+
+
+def _document(status: int, media_type: str, body: type[BaseModel]) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+    entry: dict[str, Any] = {"description": _DESCRIPTIONS[status], "content": {media_type: {"schema": schema}}}
+    if status == 429:
+        entry["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
+    return entry

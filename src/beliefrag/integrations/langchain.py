@@ -1,0 +1,318 @@
+"""LangChain, both ways; needs `pip install 'beliefrag[langchain]'`.
+
+`FromLangChain` lets a LangChain retriever or vector store search for BeliefRAG. `BeliefRAGRunnable` is BeliefRAG as a
+step of a chain, `LangChainRetriever` our index as a LangChain retriever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
+from typing import Any, Literal, TypedDict, cast
+
+from pydantic import ConfigDict, Field, SkipValidation
+
+from beliefrag.engine.client import BeliefRAG
+from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
+from beliefrag.events import Event
+from beliefrag.integrations.foreign import (
+    UNKNOWN_SCALE,
+    EpisodeFailed,
+    ScoredPassage,
+    best_scores,
+    foreign_passage,
+    measured_scale,
+    passage_metadata,
+    raise_if_failed,
+    step_summaries,
+    step_summary,
+    to_hits,
+)
+from beliefrag.policy import ScoreScale
+from beliefrag.result import Result
+from beliefrag.retrieval import Retriever
+from beliefrag.types import Hit, Passage
+
+try:
+    from langchain_core.callbacks import CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.runnables.utils import AddableDict
+    from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+except ImportError as error:
+    raise MissingExtra("The LangChain integration", "langchain", error) from error
+
+__all__ = [
+    "BeliefRAGRunnable",
+    "EpisodeFailed",
+    "FromLangChain",
+    "LangChainAnswer",
+    "LangChainRetriever",
+    "StoreScores",
+    "measured_scale",
+]
+
+# LangChain calls the argument `input`, and callers give it by that name.
+# ruff: noqa: A002
+
+StoreScores = Literal["relevance", "similarity", "distance", "rank"]
+_Input = str | Mapping[str, Any]
+_TITLE_KEYS = ("title", "Title")
+_SOURCE_KEYS = ("source", "url", "file_path")
+
+
+class FromLangChain:
+    """Any LangChain retriever or vector store, as a retriever of ours: `BeliefRAG(retriever=FromLangChain(store))`.
+
+    A passage's id is the document's, or else a hash of its title and text. A retriever decides itself how many
+    documents it returns (a `VectorStoreRetriever` is told how many are wanted): let it return as many as the budget's
+    `top_k`. LangChain retrievers give no scores, so ranks are used instead, unless `score_key` names the metadata
+    entry that holds a score. A vector store gives scores, but only its owner knows what they mean.
+
+    Args:
+        source: The retriever or vector store.
+        scores: For a vector store: "relevance" (LangChain's scores from 0 to 1, where the store has them),
+            "similarity" (the store's own, higher is better), "distance" (its own, lower is better; they are negated) or
+            "rank" (none).
+        score_key: For a retriever: the metadata entry that holds a score, such as a reranker's "relevance_score".
+            Higher must be better.
+        scale: Where the scores lie, for the relevance diagnostic; see `measured_scale`. Without it relevance is held
+            at one half, whatever the scores.
+        identity: Names the ranking (engine, embedding, settings). With it, a calibration that was fitted with another
+            ranking is refused; without it, such a calibration is used with a warning.
+
+    Raises:
+        SettingsError: The options do not fit the source.
+    """
+
+    def __init__(
+        self,
+        source: BaseRetriever | VectorStore,
+        *,
+        scores: StoreScores | None = None,
+        score_key: str | None = None,
+        scale: ScoreScale | None = None,
+        identity: str | None = None,
+    ) -> None:
+        if not isinstance(source, BaseRetriever | VectorStore):
+            raise SettingsError(
+                f"A {type(source).__name__} is neither a LangChain retriever nor a vector store.",
+                remedy="Give a BaseRetriever or a VectorStore.",
+            )
+        is_store = isinstance(source, VectorStore)
+        if is_store and score_key is not None:
+            raise SettingsError("score_key is for retrievers.", remedy="For a vector store, give scores.")
+        if not is_store and scores is not None:
+            raise SettingsError("scores is for vector stores.", remedy="For a retriever, give score_key.")
+        if scale is not None and (scores == "rank" or (not is_store and score_key is None)):
+            raise SettingsError("Ranks need no scale.", remedy="Say where the scores are, or leave the scale out.")
+        self._source = source
+        self._scores: StoreScores = scores or "relevance"
+        self._score_key = score_key
+        self._has_scale = scale is not None
+        self.score_scale = scale or UNKNOWN_SCALE
+        self.identity = identity
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """Finds at most k passages, in LangChain's order.
+
+        Raises:
+            RetrievalError: LangChain, or the engine behind it, failed.
+        """
+        try:
+            return to_hits(self._find(query, k), k, scores_needed=self._has_scale)
+        except BeliefRAGError:
+            raise
+        except Exception as error:
+            name = type(self._source).__name__
+            raise RetrievalError(
+                f"The search with LangChain's {name} failed, {type(error).__name__}: {error}.",
+                remedy=self._remedy(error),
+            ) from error
+
+    def _find(self, query: str, k: int) -> Iterable[ScoredPassage]:
+        if isinstance(self._source, VectorStore):
+            return self._find_in_store(self._source, query, k)
+        # Other retrievers take no such argument: they know their number themselves.
+        options = {"k": k} if isinstance(self._source, VectorStoreRetriever) else {}
+        found = self._source.invoke(query, None, **options)
+        return [(_to_passage(document), self._score_in_metadata(document)) for document in found]
+
+    def _find_in_store(self, store: VectorStore, query: str, k: int) -> Iterable[ScoredPassage]:
+        match self._scores:
+            case "rank":
+                return [(_to_passage(document), None) for document in store.similarity_search(query, k=k)]
+            case "relevance":
+                found = store.similarity_search_with_relevance_scores(query, k=k)
+            case _:
+                found = store.similarity_search_with_score(query, k=k)
+        sign = -1.0 if self._scores == "distance" else 1.0
+        return [(_to_passage(document), sign * float(score)) for document, score in found]
+
+    def _score_in_metadata(self, document: Document) -> float | None:
+        score = None if self._score_key is None else document.metadata.get(self._score_key)
+        return float(score) if score is not None else None
+
+    def _remedy(self, error: Exception) -> str:
+        if isinstance(error, NotImplementedError) and isinstance(self._source, VectorStore):
+            return f"This store has no {self._scores} scores: try scores='similarity', 'distance' or 'rank'."
+        return "Check the retriever."
+
+
+class LangChainRetriever(BaseRetriever):
+    """An index of ours in a LangChain chain: one search, without a model and without control.
+
+    Args:
+        retriever: A `Bm25Index`, a `BeliefRAG`, or anything with a `search` method.
+        k: How many documents to return.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    retriever: SkipValidation[Retriever]
+    k: int = Field(default=5, ge=1)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **_: Any
+    ) -> list[Document]:
+        return [_to_document(hit.passage, hit.score) for hit in self.retriever.search(query, self.k)[: self.k]]
+
+
+class LangChainAnswer(TypedDict):
+    """What the runnable gives."""
+
+    question: str
+    outcome: str
+    """answered, stopped (the best answer there is) or abstained."""
+    answer: str | None
+    """None exactly when it abstained."""
+    answerability: float | None
+    """The calibrated probability that the answer is right; None for methods without a calibration."""
+    reason: str
+    sources: list[Document]
+    usage: dict[str, Any]
+    """Model calls, tokens and searches."""
+    steps: list[dict[str, Any]]
+    """Each action with its reason."""
+
+
+class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
+    """BeliefRAG in a chain: a question in, the answer with its probability, reason and sources out.
+
+    Declining to answer is an outcome, with `answer` None. A failure is raised as `EpisodeFailed`. Streaming gives a
+    piece for each step as it is taken, and the rest at the end; the pieces add up to what `invoke` returns. A caller
+    that stops reading, or cancels, stops paying for model calls.
+
+    Args:
+        rag: What answers. It stays open: close it yourself.
+        question_key: The key of the question when the input is a mapping.
+        name: Its name in callbacks and traces.
+    """
+
+    def __init__(self, rag: BeliefRAG, *, question_key: str = "question", name: str = "BeliefRAG") -> None:
+        self._rag = rag
+        self._question_key = question_key
+        self.name = name
+
+    def invoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
+        """Answers one question.
+
+        Raises:
+            EpisodeFailed: The episode failed.
+            SettingsError: There is no question in the input.
+        """
+        return self._call_with_config(self._ask, input, config, run_type="chain")
+
+    async def ainvoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
+        """Like `invoke`; cancelling it cancels the episode."""
+        return await self._acall_with_config(self._aask, input, config, run_type="chain")
+
+    def stream(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[LangChainAnswer]:
+        """Gives the steps as they are taken, then the rest of the answer; raises as `invoke` does."""
+        yield from self._transform_stream_with_config(iter([input]), self._pieces, config, run_type="chain")
+
+    async def astream(
+        self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[LangChainAnswer]:
+        """Like `stream`; closing it cancels the episode."""
+
+        async def one_input() -> AsyncIterator[_Input]:
+            yield input
+
+        pieces = self._atransform_stream_with_config(one_input(), self._apieces, config, run_type="chain")
+        async with aclosing(cast("AsyncGenerator[LangChainAnswer, None]", pieces)) as stream:
+            async for piece in stream:
+                yield piece
+
+    def _ask(self, given: _Input) -> LangChainAnswer:
+        return _to_answer(self._rag.ask(self._question(given)))
+
+    async def _aask(self, given: _Input) -> LangChainAnswer:
+        return _to_answer(await self._rag.aask(self._question(given)))
+
+    def _pieces(self, given: Iterator[_Input]) -> Iterator[LangChainAnswer]:
+        seen: list[Event] = []
+        with closing(self._rag.events(self._question(next(given)))) as stream:
+            for event in stream:
+                seen.append(event)
+                if step := step_summary(event):
+                    yield _piece(steps=[step])
+        yield _last_piece(seen)
+
+    async def _apieces(self, given: AsyncIterator[_Input]) -> AsyncIterator[LangChainAnswer]:
+        seen: list[Event] = []
+        async with aclosing(self._rag.stream(self._question(await anext(given)))) as stream:
+            async for event in stream:
+                seen.append(event)
+                if step := step_summary(event):
+                    yield _piece(steps=[step])
+        yield _last_piece(seen)
+
+    def _question(self, given: _Input) -> str:
+        question = given.get(self._question_key) if isinstance(given, Mapping) else given
+        if isinstance(question, str):
+            return question
+        raise SettingsError(
+            f"The input is a {type(given).__name__} without a question in it.",
+            remedy=f"Give a text, or a mapping with the key {self._question_key!r}.",
+        )
+
+
+def _to_passage(document: Document) -> Passage:
+    return foreign_passage(
+        document.page_content,
+        document.metadata,
+        identifier=document.id,
+        title_keys=_TITLE_KEYS,
+        source_keys=_SOURCE_KEYS,
+    )
+
+
+def _to_document(passage: Passage, score: float | None = None) -> Document:
+    return Document(page_content=passage.text, id=passage.id, metadata=passage_metadata(passage, score))
+
+
+def _to_answer(result: Result) -> LangChainAnswer:
+    scores = best_scores(raise_if_failed(result))
+    return LangChainAnswer(
+        question=result.question.text,
+        outcome=result.outcome.name,
+        answer=result.answer,
+        answerability=result.answerability,
+        reason=result.reason,
+        sources=[_to_document(passage, scores.get(passage.id)) for passage in result.sources],
+        usage=result.record()["usage"],
+        steps=step_summaries(result),
+    )
+
+
+def _last_piece(stream: Sequence[Event]) -> LangChainAnswer:
+    """Gives what is known only at the end: everything but the steps."""
+    answer = _to_answer(Result.of(stream))
+    return _piece(**{key: value for key, value in answer.items() if key != "steps"})
+
+
+def _piece(**entries: Any) -> LangChainAnswer:
+    # LangChain adds pieces with +, which plain dictionaries do not have.
+    return cast("LangChainAnswer", AddableDict(entries))

@@ -1,0 +1,203 @@
+"""LlamaIndex, both ways; needs `pip install 'beliefrag[llamaindex]'`.
+
+`FromLlamaIndex` lets a LlamaIndex retriever search for BeliefRAG. `BeliefRAGQueryEngine` is BeliefRAG as a query
+engine, `LlamaIndexRetriever` our index as a LlamaIndex retriever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from beliefrag.engine.client import BeliefRAG
+from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
+from beliefrag.integrations.foreign import (
+    UNKNOWN_SCALE,
+    EpisodeFailed,
+    best_scores,
+    foreign_passage,
+    measured_scale,
+    passage_metadata,
+    raise_if_failed,
+    step_summaries,
+    to_hits,
+)
+from beliefrag.policy import ScoreScale
+from beliefrag.result import Result
+from beliefrag.retrieval import Retriever
+from beliefrag.types import Hit, Passage
+
+try:
+    from llama_index.core.base.base_query_engine import BaseQueryEngine
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.base.response.schema import Response
+    from llama_index.core.callbacks.base import CallbackManager, EventContext
+    from llama_index.core.callbacks.schema import CBEventType, EventPayload
+    from llama_index.core.prompts.mixin import PromptMixinType
+    from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+except ImportError as error:
+    raise MissingExtra("The LlamaIndex integration", "llamaindex", error) from error
+
+__all__ = [
+    "BeliefRAGQueryEngine",
+    "BeliefRAGResponse",
+    "EpisodeFailed",
+    "FromLlamaIndex",
+    "LlamaIndexRetriever",
+    "measured_scale",
+]
+
+_TITLE_KEYS = ("title", "document_title", "file_name")
+_SOURCE_KEYS = ("source", "url", "file_path")
+
+
+class FromLlamaIndex:
+    """Any LlamaIndex retriever, as a retriever of ours: `BeliefRAG(retriever=FromLlamaIndex(index.as_retriever()))`.
+
+    A passage's id is the node's. The retriever decides itself how many nodes it returns: give it a `similarity_top_k`
+    of at least the budget's `top_k`. Where it gives no scores, ranks are used instead.
+
+    Args:
+        retriever: The retriever.
+        scale: Where its scores lie, for the relevance diagnostic; see `measured_scale`. Without it relevance is held at
+            one half, whatever the scores.
+        identity: Names the ranking (engine, embedding, settings). With it, a calibration that was fitted with another
+            ranking is refused; without it, such a calibration is used with a warning.
+
+    Raises:
+        SettingsError: It is not a LlamaIndex retriever.
+    """
+
+    def __init__(
+        self, retriever: BaseRetriever, *, scale: ScoreScale | None = None, identity: str | None = None
+    ) -> None:
+        if not isinstance(retriever, BaseRetriever):
+            raise SettingsError(
+                f"A {type(retriever).__name__} is not a LlamaIndex retriever.",
+                remedy="Give what as_retriever() returns.",
+            )
+        self._retriever = retriever
+        self._has_scale = scale is not None
+        self.score_scale = scale or UNKNOWN_SCALE
+        self.identity = identity
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """Finds at most k passages, in LlamaIndex's order.
+
+        Raises:
+            RetrievalError: LlamaIndex, or the engine behind it, failed.
+        """
+        try:
+            found = [(_to_passage(node), node.score) for node in self._retriever.retrieve(query)]
+            return to_hits(found, k, scores_needed=self._has_scale)
+        except BeliefRAGError:
+            raise
+        except Exception as error:
+            name = type(self._retriever).__name__
+            raise RetrievalError(
+                f"The search with LlamaIndex's {name} failed, {type(error).__name__}: {error}.",
+                remedy="Check the retriever.",
+            ) from error
+
+
+class LlamaIndexRetriever(BaseRetriever):
+    """An index of ours in a LlamaIndex pipeline: one search, without a model and without control.
+
+    Args:
+        retriever: A `Bm25Index`, a `BeliefRAG`, or anything with a `search` method.
+        k: How many nodes to return.
+        options: What LlamaIndex's own retrievers take, such as a callback manager.
+    """
+
+    def __init__(self, retriever: Retriever, *, k: int = 5, **options: Any) -> None:
+        if k < 1:
+            raise SettingsError(f"A search cannot return {k} nodes.", remedy="Ask for 1 or more.")
+        self._retriever = retriever
+        self._k = k
+        super().__init__(**options)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        hits = self._retriever.search(query_bundle.query_str, self._k)[: self._k]
+        return [_to_node(hit.passage, hit.score) for hit in hits]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+@dataclass
+class BeliefRAGResponse(Response):
+    """A response that says when there is no answer: `response` is None exactly when BeliefRAG declined."""
+
+    def __str__(self) -> str:
+        # An agent reads this. LlamaIndex's own word "None" could be taken for the answer.
+        if self.response is not None:
+            return self.response
+        return f"(No answer: the documents do not hold enough. {(self.metadata or {}).get('reason', '')})"
+
+
+class BeliefRAGQueryEngine(BaseQueryEngine):
+    """BeliefRAG wherever LlamaIndex takes a query engine: in a tool of an agent, in a router, by itself.
+
+    The response holds the sources as nodes; its metadata has outcome, answerability, reason, usage and steps.
+    Declining is an outcome, with `response` None. A failure is raised as `EpisodeFailed`. Cancelling `aquery` stops
+    paying for model calls.
+
+    Args:
+        rag: What answers. It stays open: close it yourself.
+        callback_manager: LlamaIndex's callbacks.
+    """
+
+    def __init__(self, rag: BeliefRAG, *, callback_manager: CallbackManager | None = None) -> None:
+        self._rag = rag
+        super().__init__(callback_manager)
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+    def _query(self, query_bundle: QueryBundle) -> BeliefRAGResponse:
+        with self._callback_event(query_bundle) as event:
+            response = _to_response(self._rag.ask(query_bundle.query_str))
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
+
+    async def _aquery(self, query_bundle: QueryBundle) -> BeliefRAGResponse:
+        with self._callback_event(query_bundle) as event:
+            response = _to_response(await self._rag.aask(query_bundle.query_str))
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
+
+    def _callback_event(self, query_bundle: QueryBundle) -> AbstractContextManager[EventContext]:
+        return self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: query_bundle.query_str})
+
+
+def _to_response(result: Result) -> BeliefRAGResponse:
+    scores = best_scores(raise_if_failed(result))
+    return BeliefRAGResponse(
+        response=result.answer,
+        source_nodes=[_to_node(passage, scores.get(passage.id)) for passage in result.sources],
+        metadata={
+            "outcome": result.outcome.name,
+            "answerability": result.answerability,
+            "reason": result.reason,
+            "usage": result.record()["usage"],
+            "steps": step_summaries(result),
+        },
+    )
+
+
+def _to_node(passage: Passage, score: float | None = None) -> NodeWithScore:
+    node = TextNode(id_=passage.id, text=passage.text, metadata=passage_metadata(passage))
+    return NodeWithScore(node=node, score=score)
+
+
+def _to_passage(found: NodeWithScore) -> Passage:
+    # Metadata is not part of the text: a model should not read a file name or an excluded field.
+    return foreign_passage(
+        found.node.get_content(MetadataMode.NONE),
+        found.node.metadata,
+        identifier=found.node.node_id,
+        title_keys=_TITLE_KEYS,
+        source_keys=_SOURCE_KEYS,
+    )

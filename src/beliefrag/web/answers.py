@@ -1,0 +1,192 @@
+"""The answer that clients get, and the events before it, without what belongs to the operator alone."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from beliefrag import events
+from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started
+from beliefrag.outcome import Failed
+from beliefrag.result import Result, step_records
+from beliefrag.types import Passage
+from beliefrag.web.problems import HttpProblem, status_of_failure
+from beliefrag.web.service import AnswerService
+
+__all__ = [
+    "EXAMPLE_ANSWER",
+    "AnswerBody",
+    "SourceBody",
+    "StepBody",
+    "UsageBody",
+    "answer_body",
+    "event_record",
+    "remove_folders",
+]
+
+_EXCERPT = 1_000
+"""Characters of a passage that are shown; passages have about a hundred words."""
+
+
+class SourceBody(BaseModel):
+    """A passage that the answer rests on."""
+
+    id: str
+    title: str
+    excerpt: str
+    source: str = Field(description="the file or address that it came from, without the server's folders")
+
+
+class StepBody(BaseModel):
+    """One action and why it was taken."""
+
+    step: int
+    action: str
+    branch: str = Field(description="the rule that decided")
+    reason: str
+    answerability: float | None
+    query: str | None = None
+    evidence: list[str] = Field(description="ids of the passages retained after it")
+
+
+class UsageBody(BaseModel):
+    """What the answer cost."""
+
+    tokens: int
+    tokens_in: int
+    tokens_out: int
+    calls: int
+    cached_calls: int
+    searches: int
+    seconds: float = Field(description="time spent in model calls when they were made")
+
+
+EXAMPLE_ANSWER: dict[str, Any] = {
+    "id": "5f1c6c1e9f5a4f0e8f3f0c2d7a9b1e44",
+    "outcome": "answered",
+    "answer": "the head of finance",
+    "answerability": 0.84,
+    "reason": "the question can be answered now (answerability 0.84 is at least 0.50; conflict 0.04 is below 0.50)",
+    "sources": [
+        {
+            "id": "travel.md#1",
+            "title": "Travel",
+            "excerpt": "Travel above the limit is approved by the head of finance.",
+            "source": "travel.md",
+        }
+    ],
+    "steps": [
+        {
+            "step": 0,
+            "action": "RETRIEVE",
+            "branch": "retrieve",
+            "reason": "not answerable yet, and another search is worth it",
+            "answerability": 0.4,
+            "query": "Who approves travel above the limit?",
+            "evidence": ["travel.md#1"],
+        }
+    ],
+    "usage": {
+        "tokens": 412,
+        "tokens_in": 401,
+        "tokens_out": 11,
+        "calls": 2,
+        "cached_calls": 0,
+        "searches": 1,
+        "seconds": 1.3,
+    },
+    "calibration": "qwen2.5-coder-1.5b",
+    "guarantee": None,
+}
+
+
+class AnswerBody(BaseModel):
+    """The end of an episode. Declining is an outcome; a failure is a problem with another status."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ANSWER]})
+
+    id: str = Field(description="of the request; also in the header X-Request-ID and in the server's log")
+    outcome: Literal["answered", "stopped", "abstained"] = Field(
+        description="answered: judged answerable; stopped: the best answer there is; abstained: declined, no answer"
+    )
+    answer: str | None
+    answerability: float | None = Field(
+        description="calibrated probability that answering now is right; null for methods without a calibration"
+    )
+    reason: str
+    sources: list[SourceBody]
+    steps: list[StepBody]
+    usage: UsageBody
+    calibration: str = Field(description="what the probabilities were fitted for, and why they may be off here")
+    guarantee: str | None = Field(description="the guarantee that holds for the answers, if there is one")
+
+
+def answer_body(result: Result, service: AnswerService, request_id: str) -> AnswerBody:
+    """Gives the answer that a client gets.
+
+    Raises:
+        HttpProblem: The episode failed.
+    """
+    outcome = result.outcome
+    if isinstance(outcome, Failed):
+        raise _problem_of_failure(outcome, service)
+    started = result.events[0]
+    assert isinstance(started, Started)
+    steps = step_records(result.events)
+    return AnswerBody(
+        id=request_id,
+        outcome=outcome.name,  # type: ignore[arg-type]  # the names of the three outcomes that are left
+        answer=result.answer,
+        answerability=outcome.answerability,
+        reason=outcome.reason,
+        sources=[SourceBody(**_show_passage(passage)) for passage in outcome.sources],
+        steps=[StepBody(**{name: step[name] for name in StepBody.model_fields if name in step}) for step in steps],
+        usage=UsageBody(**{name: getattr(outcome.usage, name) for name in UsageBody.model_fields}),
+        calibration=service.remove_private_parts(started.made_with.get("calibration", "none")),
+        guarantee=started.made_with.get("guarantee"),
+    )
+
+
+def _problem_of_failure(outcome: Failed, service: AnswerService) -> HttpProblem:
+    status = status_of_failure(outcome.cause)
+    if status == 500:
+        # The message of an internal error may quote anything; its name is enough for a report, and is in the log.
+        remedy = "Ask again; if it fails again, tell the operator of the server."
+        return HttpProblem(status, "failed", f"Internal error, {outcome.cause}.", remedy=remedy)
+    clean = service.remove_private_parts
+    return HttpProblem(status, "failed", clean(outcome.error), remedy=clean(outcome.remedy))
+
+
+def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:
+    """Gives an event as a client may see it; None for the last event, which the answer replaces.
+
+    The model's address, the hashes of prompts and the server's folders are left out. Prompts and replies are included
+    only if the operator allows it. An answer that the verifier drafted is such a reply: a client that is declined must
+    not find it in an event.
+    """
+    if isinstance(event, Finished):
+        return None
+    record = events.as_record(event)
+    if isinstance(event, Started):
+        for name in ("model", "prompts", "made_with"):
+            del record[name]
+    elif isinstance(event, CallFinished) and not prompts:
+        del record["messages"], record["reply"]
+    elif isinstance(event, Decided) and not prompts:
+        del record["attempt"]
+        if record["observation"] is not None:
+            del record["observation"]["draft"]
+    elif isinstance(event, Retrieved):
+        record["hits"] = [{**_show_passage(hit.passage), "score": hit.score} for hit in event.hits]
+    return record
+
+
+def remove_folders(source: str) -> str:
+    """Gives the name of the file that a passage came from, or its web address as it is."""
+    return source if "://" in source else source.replace("\\", "/").rpartition("/")[2]
+
+
+def _show_passage(passage: Passage) -> dict[str, str]:
+    text = passage.text if len(passage.text) <= _EXCERPT else passage.text[: _EXCERPT - 1] + "…"
+    return {"id": passage.id, "title": passage.title, "excerpt": text, "source": remove_folders(passage.source)}

@@ -1,0 +1,281 @@
+"""Who may use a server. All servers check the Host header and a token here, and send the same protective headers.
+
+On loopback the Host header must be a name of this machine. A web page can point a name of its own at 127.0.0.1 and let
+a browser send requests to it (DNS rebinding), but it cannot choose the Host header.
+
+Programs send the token in a header. The viewer's browser gets it in an address, which the command prints, and keeps it
+in a cookie that scripts and other sites cannot use. A browser that the command itself opens gets an address that works
+once, because other users of the machine can read the command lines of processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import re
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from beliefrag.errors import SettingsError
+from beliefrag.web.problems import HttpProblem
+from beliefrag.web.request_log import refuse
+
+__all__ = ["PAGE_POLICY", "AllowedHosts", "BearerToken", "BrowserKey", "ServerAuth", "is_loopback", "read_token"]
+
+TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
+_SHORTEST_TOKEN = 16
+_LONGEST_PAGE_PATH = 200
+"""Characters of a page's path. Python refuses to read numbers of thousands of digits."""
+_OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
+"""They need no token: they only say yes or no, to whatever watches the server."""
+_HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'"
+)
+"""For pages: nothing but our own files, nothing inline, and no way to turn text into markup."""
+_API_POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_token(file: Path | None, host: str) -> str | None:
+    """Reads the token from a file, or else from BELIEFRAG_TOKEN.
+
+    Args:
+        file: The file that holds it, if one was named.
+        host: The address to listen at.
+
+    Raises:
+        SettingsError: The token cannot be read or is too weak, or there is none and the address is not loopback.
+    """
+    if file is not None:
+        try:
+            token = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise SettingsError(f"The token file {file} cannot be read: {reason}.", remedy="Check the path.") from None
+        source = f"The token in {file}"
+    else:
+        token, source = os.environ.get(TOKEN_VARIABLE, "").strip(), f"The token in {TOKEN_VARIABLE}"
+    if not token and file is None:
+        if is_loopback(host):
+            return None
+        raise SettingsError(
+            f"Other machines can reach a server at {host}, and there is no token.",
+            remedy=f"Set {TOKEN_VARIABLE} or give --token-file, or listen at 127.0.0.1.",
+        )
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError(
+            f"{source} cannot be used: a token needs at least {_SHORTEST_TOKEN} ASCII characters without spaces.",
+            remedy="Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'.",
+        )
+    return token
+
+
+class AllowedHosts:
+    """The names by which clients may call a server.
+
+    Args:
+        names: The names; None accepts every well-formed name.
+        port: The port that must be in the header; None accepts every port.
+        remedy: What to tell a client that uses another name.
+    """
+
+    def __init__(self, names: Iterable[str] | None, *, port: int | None = None, remedy: str = "") -> None:
+        self._names = None if names is None else {name.lower() for name in names}
+        self._port = port
+        self.remedy = remedy
+
+    @classmethod
+    def for_address(cls, host: str, more_names: Iterable[str] = ()) -> AllowedHosts:
+        """Gives the names for a listening address: on loopback this machine's, elsewhere all unless some are given."""
+        names = list(more_names)
+        known = ["localhost", "127.0.0.1", "::1", host, *names]
+        remedy = "Use localhost, or start the server with --allowed-host NAME."
+        return cls(known if names or is_loopback(host) else None, remedy=remedy)
+
+    def accept(self, headers: Headers) -> bool:
+        """Whether a request has exactly one Host header, and it names this server."""
+        given = headers.getlist("host")
+        found = _HOST.fullmatch(given[0].strip().lower()) if len(given) == 1 else None
+        if found is None or (self._port is not None and found["port"] != str(self._port)):
+            return False
+        return self._names is None or (found["address"] or found["name"]) in self._names
+
+
+class Credential(Protocol):
+    """What a client must show to be let in."""
+
+    content_policy: str
+    """The Content-Security-Policy of the server's responses."""
+
+    def check(self, scope: Scope, headers: Headers) -> Response | None:
+        """Gives None for a request that may pass, otherwise the response to it."""
+        ...
+
+    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
+        """Gives a refusal in the form that its clients read."""
+        ...
+
+
+class BearerToken:
+    """A token in the header Authorization, for programs.
+
+    Args:
+        token: The token; None lets everybody in.
+    """
+
+    content_policy = _API_POLICY
+
+    def __init__(self, token: str | None) -> None:
+        self._digest = None if token is None else _digest(token)
+
+    def check(self, scope: Scope, headers: Headers) -> Response | None:
+        """Compares the token; health checks need none."""
+        if self._digest is None or scope["path"] in _OPEN_PATHS:
+            return None
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        # Digests of equal length are compared, so the time taken says nothing about the token.
+        if hmac.compare_digest(_digest(given.strip()), self._digest) and scheme.lower() == "bearer":
+            return None
+        problem = HttpProblem(
+            401,
+            "unauthorised",
+            "The token is missing or wrong.",
+            remedy="Send the header Authorization: Bearer TOKEN.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+        return refuse(scope, problem)
+
+    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
+        """Gives a problem document."""
+        return refuse(scope, problem)
+
+
+class BrowserKey:
+    """A key in an address, then in a cookie, for the browser of the person who started the viewer.
+
+    Args:
+        token: What the browser must know.
+        once: A second key that the first request may show in its place.
+        port: Where the server listens. Cookies are shared between ports, so the cookie's name holds it.
+    """
+
+    content_policy = PAGE_POLICY
+
+    def __init__(self, token: str, once: str, port: int) -> None:
+        self._token = token
+        self._once: str | None = once
+        self._cookie = f"beliefrag_view_{port}"
+
+    def check(self, scope: Scope, headers: Headers) -> Response | None:
+        """Moves the key from the address into a cookie, and afterwards reads it from there."""
+        if len(scope["path"]) > _LONGEST_PAGE_PATH:
+            return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
+        if scope["method"] not in ("GET", "HEAD"):
+            return self.refuse(scope, HttpProblem(405, "wrong_method", "These pages can only be read."))
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = dict(query).get("token", "")
+        if self._is_token(given) or self._use_once(given, scope["method"]):
+            rest = urlencode([pair for pair in query if pair[0] != "token"])
+            # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
+            target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
+            answer = Response(status_code=303, headers={"Location": target})
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            return answer
+        if self._is_token(_read_cookies(headers.get("cookie", "")).get(self._cookie, "")):
+            return None
+        words = "Open the whole address that 'beliefrag view' printed: it holds a key."
+        return self.refuse(scope, HttpProblem(403, "no_key", words))
+
+    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
+        """Gives a line of text, for a person reads it."""
+        return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+    def _use_once(self, given: str, method: str) -> bool:
+        if method != "GET" or self._once is None or not hmac.compare_digest(given.encode(), self._once.encode()):
+            return False
+        self._once = None
+        return True
+
+
+class ServerAuth:
+    """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
+
+    Args:
+        app: What is protected.
+        credential: What clients must show.
+        hosts: The names by which they may call the server.
+    """
+
+    def __init__(self, app: ASGIApp, *, credential: Credential, hosts: AllowedHosts) -> None:
+        self._app = app
+        self._credential = credential
+        self._hosts = hosts
+        headers = _HEADERS | {"Content-Security-Policy": credential.content_policy}
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on, or refuses it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                missing = [header for header in self._headers if header[0] not in present]
+                message["headers"] = [*message["headers"], *missing]
+            await send(message)
+
+        refusal = self._check(scope)
+        await (refusal or self._app)(scope, receive, send_with_headers)
+
+    def _check(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if self._hosts.accept(headers):
+            return self._credential.check(scope, headers)
+        words = "The Host header names another server."
+        return self._credential.refuse(scope, HttpProblem(421, "wrong_host", words, remedy=self._hosts.remedy))
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _read_cookies(header: str) -> dict[str, str]:
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
+    except CookieError:
+        return {}

@@ -1,0 +1,40 @@
+"""What the handlers of all routes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from starlette.requests import Request
+
+from beliefrag.engine.assembly import Assembly
+from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.request_log import request_record
+from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
+
+__all__ = ["HttpContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpContext:
+    """The service, its counters, and the operator's choices."""
+
+    service: AnswerService
+    metrics: ServerMetrics
+    model_name: str = "beliefrag"
+    """The model name that OpenAI's clients ask for."""
+    earlier_turns: Literal["refuse", "ignore"] = "refuse"
+    """What happens to a conversation's earlier turns, because the method answers single questions."""
+    show_prompts: bool = False
+    """Whether streamed events include prompts and replies."""
+    make_observer: Callable[[Mapping[str, str]], EpisodeObserver] | None = None
+    """Makes one more observer of an episode from the request's headers, for tracing."""
+
+    def start_episode(self, request: Request, question: str, assembly: Assembly) -> EpisodeTask:
+        """Starts an episode for a request whose body was read."""
+        observers: list[EpisodeObserver] = [request_record(request.scope), self.metrics]
+        if self.make_observer is not None:
+            observers.append(self.make_observer(request.headers))
+        run = self.service.run_episode
+        return EpisodeTask(lambda on_event: run(question, assembly, observers, on_event), request.receive)

@@ -1,0 +1,187 @@
+"""The server's log: one JSON line per request, and what is recorded about a request until then."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from beliefrag.events import CallFinished, Event, Finished
+from beliefrag.outcome import Failed
+from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.problems import HttpProblem
+
+__all__ = ["ClientDisconnected", "RequestLog", "RequestRecord", "json_log", "refuse", "request_record"]
+
+_log = logging.getLogger(__name__)
+_SCOPE_KEY = "beliefrag.request"
+_CLIENT_LEFT = 499
+"""The status that is logged when the client left; nothing was sent."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LOGGERS = ("beliefrag", "uvicorn", "opentelemetry")
+
+
+class ClientDisconnected(Exception):
+    """The client closed the connection before it was answered."""
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """What is known about one request, for the log and the counters. It never holds text of the request."""
+
+    request_id: str
+    outcome: str | None = None
+    """The outcome's name, or how the episode was interrupted."""
+    cause: str | None = None
+    """The kind of error of a failed episode. Its message may quote the question, so it is not kept."""
+    answerability: float | None = None
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    refused: str | None = None
+    """Why the request was refused before an episode began."""
+    client_left: bool = False
+    """Whether the client left before it was answered."""
+
+    def on_event(self, event: Event) -> None:
+        """Adds up what an event says about cost and outcome."""
+        if isinstance(event, CallFinished):
+            self.calls += 1
+            self.tokens_in += event.tokens_in
+            self.tokens_out += event.tokens_out
+        elif isinstance(event, Finished):
+            self.answerability = event.outcome.answerability
+            self.cause = event.outcome.cause if isinstance(event.outcome, Failed) else None
+
+    def on_end(self, ending: str, seconds: float) -> None:
+        """Keeps how the episode ended."""
+        self.outcome = ending
+
+
+def request_record(scope: Scope) -> RequestRecord:
+    """Gives the record of a request."""
+    record = scope[_SCOPE_KEY]
+    assert isinstance(record, RequestRecord)
+    return record
+
+
+def refuse(scope: Scope, problem: HttpProblem) -> Response:
+    """Notes in the request's record why it is refused, and gives the response that says so."""
+    record = request_record(scope)
+    if record.outcome is None:
+        record.refused = problem.code
+    return problem.response(scope["path"], record.request_id)
+
+
+class RequestLog:
+    """The outermost middleware: logs and counts every request, and answers when a handler breaks.
+
+    The log holds method, route, status, time and cost. It holds no question, no passage, no answer, no header and no
+    address with values in it, because those belong to the client.
+
+    Args:
+        app: Everything else.
+        metrics: Where requests are counted.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: ServerMetrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on and logs what became of it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        record = scope[_SCOPE_KEY] = RequestRecord(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
+        began = time.perf_counter()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = record.request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except ClientDisconnected:
+            record.client_left = True
+        except Exception as error:
+            # The message of an unforeseen error can quote anything; the traceback is for --debug.
+            kind = type(error).__name__
+            _log.error("A request broke.", extra={"fields": {"request_id": record.request_id, "error": kind}})
+            _log.debug("It broke here.", exc_info=True)
+            if not status:
+                problem = HttpProblem(500, "internal", f"Internal error, {kind}.")
+                await problem.response(scope["path"], record.request_id)(scope, receive, send_with_id)
+        finally:
+            left = record.client_left or not status
+            self._write(scope, record, _CLIENT_LEFT if left else status, time.perf_counter() - began)
+
+    def _write(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        # The route's pattern and not the path, because a path can hold anything.
+        route = getattr(scope.get("route"), "path", "none")
+        self._metrics.requests.labels(method, route, str(status)).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
+        fields: dict[str, Any] = {"request_id": record.request_id, "method": method, "route": route, "status": status}
+        fields["ms"] = round(1000 * seconds, 1)
+        if record.refused is not None:
+            self._metrics.refused.labels(record.refused).inc()
+            fields["refused"] = record.refused
+        if record.outcome is not None:
+            names = ("outcome", "answerability", "calls", "tokens_in", "tokens_out")
+            fields |= {name: getattr(record, name) for name in names}
+        if record.cause is not None:
+            fields["cause"] = record.cause
+        _log.log(logging.WARNING if status >= 500 else logging.INFO, "request", extra={"fields": fields})
+
+
+class _JsonLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        line = {"time": when, "level": record.levelname.lower(), "event": record.getMessage()}
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        # ASCII on one line: nothing in it can act on a terminal or look like another line.
+        return json.dumps(line)
+
+
+@contextlib.contextmanager
+def json_log(stream: TextIO) -> Iterator[None]:
+    """Writes the logs of this package and of its server to a stream, one JSON object per line, while it is entered."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_JsonLine())
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [(list(logger.handlers), logger.propagate, logger.level) for logger in loggers]
+    ours = logging.getLogger("beliefrag.web")
+    level_before = ours.level
+    for logger in loggers:
+        logger.handlers, logger.propagate = [handler], False
+    # With --debug everything is logged, which can include text.
+    if loggers[0].getEffectiveLevel() > logging.INFO:
+        ours.setLevel(logging.INFO)
+    for logger in loggers[1:]:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        ours.setLevel(level_before)
+        for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)

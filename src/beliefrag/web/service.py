@@ -1,0 +1,237 @@
+"""Runs episodes for clients: within the limits, one place each, and no new ones during shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Protocol, Self
+
+from starlette.types import Receive
+
+from beliefrag.engine import loop
+from beliefrag.engine.assembly import Assembly, change_policy
+from beliefrag.events import Event, Finished
+from beliefrag.outcome import Failed
+from beliefrag.settings import Settings
+from beliefrag.types import Budget, Question
+from beliefrag.web.admission import AdmissionQueue, QueueFull
+from beliefrag.web.limits import ServerLimits
+from beliefrag.web.problems import HttpProblem
+from beliefrag.web.request_log import ClientDisconnected
+
+__all__ = ["AnswerService", "EpisodeObserver", "EpisodeTask"]
+
+_RETRY_MODEL_AFTER = 30.0
+"""Seconds after which a model whose last call failed counts as usable again."""
+_FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
+"""The folders of absolute paths, as the system's errors name them: in quotes, or alone. Web addresses stay."""
+_MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
+
+OnEvent = Callable[[Event], None]
+
+
+class EpisodeObserver(Protocol):
+    """Gets the events of an episode while it runs."""
+
+    def on_event(self, event: Event) -> None:
+        """Takes in one event."""
+        ...
+
+    def on_end(self, ending: str, seconds: float) -> None:
+        """Called once at the end, with the outcome's name or with cancelled, timed_out, shut_down or broken."""
+        ...
+
+
+class AnswerService:
+    """One assembly, and the clients that want answers from it.
+
+    Args:
+        assembly: The opened model, documents and method.
+        settings: What it was opened with.
+        limits: What the service accepts at most. A larger budget in the settings is lowered to them.
+
+    Raises:
+        CalibrationError: The settings ask for a guarantee that does not hold under the lowered budget.
+    """
+
+    def __init__(self, assembly: Assembly, settings: Settings, limits: ServerLimits) -> None:
+        self.limits = limits
+        self.settings = settings.model_copy(update={"budget": _lower_budget(settings.budget, limits.budget)})
+        self.assembly = change_policy(assembly, self.settings)
+        self.admission = AdmissionQueue(limits.concurrency, limits.queue, max_wait=limits.timeout)
+        self._running: set[asyncio.Task[None]] = set()
+        self._draining = False
+        self._stopping = False
+        self._model_failed_at: float | None = None
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes no new questions because the server is about to end."""
+        return self._draining
+
+    def model_is_ready(self) -> bool:
+        """Whether the last calls to the model went well. The model is not asked, because that would cost tokens."""
+        return self._model_failed_at is None or time.monotonic() - self._model_failed_at > _RETRY_MODEL_AFTER
+
+    async def index_is_ready(self) -> bool:
+        """Whether a search works."""
+        try:
+            await asyncio.to_thread(self.assembly.harness.retriever.search, "ready", 1)
+        except Exception:
+            return False
+        return True
+
+    def remove_private_parts(self, text: str) -> str:
+        """Removes folders and the address of the model's server from a text that clients get."""
+        server = self.assembly.model.identity.partition("@")[2].partition("#")[0]
+        return _FOLDERS.sub("", text.replace(server, "the model server") if server else text)
+
+    async def run_episode(
+        self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
+    ) -> None:
+        """Runs one episode to its end, or until it is cancelled.
+
+        Raises:
+            HttpProblem: There is no place, the time is over, or the server shuts down.
+        """
+        if self._draining:
+            raise _shutting_down()
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        began = time.monotonic()
+        ending = "broken"
+        try:
+            async with asyncio.timeout(self.limits.timeout), self.admission.place():
+                last = await self._run_loop(question, assembly, observers, on_event)
+            ending = last.outcome.name
+        except QueueFull as full:
+            ending = ""
+            raise self._busy(full) from None
+        except TimeoutError:
+            ending = "timed_out"
+            words = f"There was no answer within {self.limits.timeout:g} seconds."
+            raise HttpProblem(504, "timeout", words, remedy="Ask again later.") from None
+        except asyncio.CancelledError:
+            ending = "shut_down" if self._stopping else "cancelled"
+            if self._stopping:
+                raise _shutting_down() from None
+            raise
+        finally:
+            self._running.discard(task)
+            if ending:
+                for observer in observers:
+                    observer.on_end(ending, time.monotonic() - began)
+        # Sent last: a client that hears of the end may rely on the place being free and the log being written.
+        on_event(last)
+
+    async def drain(self) -> None:
+        """Takes no more questions, lets running episodes finish within the grace, then cancels them."""
+        self._draining = True
+        deadline = time.monotonic() + self.limits.grace
+        while self._running and time.monotonic() < deadline:
+            await asyncio.wait(self._running, timeout=deadline - time.monotonic())
+        self._stopping = True
+        for task in self._running:
+            task.cancel()
+
+    async def aclose(self) -> None:
+        """Closes the model."""
+        await self.assembly.model.aclose()
+
+    async def _run_loop(
+        self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
+    ) -> Finished:
+        stream = loop.run(Question(question), assembly.method, assembly.harness)
+        async with contextlib.aclosing(stream):
+            async for event in stream:
+                for observer in observers:
+                    observer.on_event(event)
+                if isinstance(event, Finished):
+                    self._remember_model_health(event)
+                    return event
+                on_event(event)
+        raise RuntimeError("an episode ends with Finished")
+
+    def _remember_model_health(self, finished: Finished) -> None:
+        outcome = finished.outcome
+        if isinstance(outcome, Failed) and outcome.cause in _MODEL_ERRORS:
+            self._model_failed_at = time.monotonic()
+        elif outcome.usage.calls > outcome.usage.cached_calls:
+            self._model_failed_at = None
+
+    def _busy(self, full: QueueFull) -> HttpProblem:
+        return HttpProblem(
+            429,
+            "busy",
+            f"{self.admission.in_flight} questions are being answered and {self.admission.waiting} are waiting.",
+            remedy=f"Ask again in {full.retry_after} s.",
+            headers={"Retry-After": str(full.retry_after)},
+        )
+
+
+class EpisodeTask:
+    """An episode that runs beside the handler of its request. Leaving the context cancels it and waits for its end.
+
+    Args:
+        run: Runs the episode and calls the function that it is given with each event.
+        receive: The request's channel, after its body was read: the next message says that the client has left.
+    """
+
+    def __init__(self, run: Callable[[OnEvent], Coroutine[None, None, None]], receive: Receive) -> None:
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._run = asyncio.create_task(run(self._events.put_nowait))
+        self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+        for task in (self._run, self._disconnect):
+            task.add_done_callback(lambda _: self._events.put_nowait(None))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.cancel()
+
+    async def cancel(self) -> None:
+        """Cancels the episode and waits until it has ended."""
+        for task in (self._run, self._disconnect):
+            task.cancel()
+        await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
+
+    async def next_event(self, timeout: float | None = None) -> Event:  # noqa: ASYNC109 - a wait, not a deadline
+        """Waits for the next event.
+
+        Raises:
+            TimeoutError: There was none within that many seconds.
+            ClientDisconnected: The client left.
+            HttpProblem: The episode could not be run.
+        """
+        async with asyncio.timeout(timeout):
+            event = await self._events.get()
+        if event is not None:
+            return event
+        if self._disconnect.done():
+            raise ClientDisconnected
+        self._run.result()
+        raise RuntimeError("the episode has ended, and its last event was taken")
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _lower_budget(budget: Budget, most: Budget) -> Budget:
+    return replace(budget, **{name: min(getattr(budget, name), getattr(most, name)) for name in Budget.__slots__})
+
+
+def _shutting_down() -> HttpProblem:
+    return HttpProblem(
+        503, "shutting_down", "The server is shutting down.", remedy="Ask again later.", headers={"Retry-After": "5"}
+    )
