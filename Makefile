@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 BROWSER := $(VENV)/.browser
 
-.PHONY: demo test check bench viewer lock clean
+.PHONY: demo test check bench docs viewer lock clean
 
 demo: $(READY)
 	$(BIN)/beliefrag demo --yes
@@ -25,6 +25,11 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.overhead_retrieval
 	$(BIN)/python -m benchmarks.harness
 	$(BIN)/python -m benchmarks.view_index
+
+# The site of the documents, in site/: the reference pages are written from the code first.
+docs: $(READY)
+	$(BIN)/python docs/make_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # The viewer's pages are committed as built: node is needed only to change them.
 viewer:
@@ -50,4 +55,4 @@ lock: $(READY)
 		--all-extras --output-file requirements.txt pyproject.toml
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
