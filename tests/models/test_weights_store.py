@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import ModelError, SettingsError
+from beliefrag.file_lock import hold_lock
 from beliefrag.models.weights import store
 from beliefrag.models.weights.catalogue import find
 from beliefrag.models.weights.fingerprint import fingerprint
-from beliefrag.models.weights.lock import exclusive
 from beliefrag.models.weights.store import is_present, kept_at, partial_path, path_of, remove, resolve
 from beliefrag.paths import cache_dir
 
@@ -118,7 +118,7 @@ def test_remove_deletes_whole_and_half_pulled_weights_and_says_how_much() -> Non
 
 def test_weights_that_are_being_pulled_are_not_removed() -> None:
     path = place()
-    with exclusive(store.lock_path(path)), pytest.raises(ModelError, match="Another process"):
+    with hold_lock(store.lock_path(path)), pytest.raises(ModelError, match="Another process"):
         remove(NAME)
     assert path.exists()
 

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from beliefrag.errors import ModelError
-from beliefrag.models.weights.lock import exclusive
+from beliefrag.file_lock import hold_lock
 from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.episode_format import (
     DAMAGED_LINE,
@@ -95,7 +95,7 @@ class EpisodeLog:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with contextlib.ExitStack() as held:
-                held.enter_context(exclusive(folder / LOCK_FILE, patient=False))
+                held.enter_context(hold_lock(folder / LOCK_FILE, wait=False))
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
                 held.callback(os.close, self._file)
                 self._drop_torn_line()

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beliefrag.errors import ModelError, SettingsError
+from beliefrag.file_lock import hold_lock
 from beliefrag.models.weights.aside import Aside
 from beliefrag.models.weights.catalogue import Weights, find
 from beliefrag.models.weights.fingerprint import fingerprint, hash_file, remember
 from beliefrag.models.weights.hub import Hub
-from beliefrag.models.weights.lock import exclusive
 from beliefrag.models.weights.registry import Registry
 from beliefrag.models.weights.sources import Source, SourceError, SourceName
 from beliefrag.models.weights.store import lock_path, partial_path, path_of, scratch_path
@@ -68,7 +68,7 @@ def obtain(weights: Weights, target: Path, sources: Sequence[Source], watcher: W
             remedy="Leave --source away to use the one that has it.",
         )
     _make_folder(target.parent)
-    with exclusive(lock_path(target), waiting=lambda: watcher.note("Another pull of these weights is under way.")):
+    with hold_lock(lock_path(target), on_wait=lambda: watcher.note("Another pull of these weights is under way.")):
         if _is_whole(weights, target):
             watcher.note(f"{weights.name} is already here.")
             return target

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 from beliefrag.errors import ModelError
+from beliefrag.file_lock import hold_lock
 from beliefrag.models.weights.catalogue import CATALOGUE, DEFAULT, Weights, find
 from beliefrag.models.weights.fingerprint import forget
-from beliefrag.models.weights.lock import exclusive
 from beliefrag.paths import cache_dir
 
 __all__ = [
@@ -101,7 +101,7 @@ def remove(name: str) -> int:
     target = path_of(find(name))
     freed = 0
     if target.parent.is_dir():
-        with exclusive(lock_path(target), patient=False):
+        with hold_lock(lock_path(target), wait=False):
             for path in (target, partial_path(target)):
                 freed += _delete(path)
             shutil.rmtree(scratch_path(target), ignore_errors=True)
