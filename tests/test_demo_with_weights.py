@@ -12,7 +12,7 @@ from tests.cli.shell import in_shell
 def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None:
     weights = find(DEFAULT)
     if not is_present(weights):
-        from beliefrag.models.weights.pull import pull
+        from beliefrag.models.weights.download import pull
 
         try:
             pull(weights.name)

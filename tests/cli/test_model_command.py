@@ -13,9 +13,9 @@ from beliefrag.cli import output as output_module
 from beliefrag.cli.model import app
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.weights import pull as pull_module
-from beliefrag.models.weights.aside import Aside
+from beliefrag.models.weights.sources import Aside
 from beliefrag.models.weights.catalogue import Weights, find
-from beliefrag.models.weights.registry import Registry
+from beliefrag.models.weights.sources import Registry
 from beliefrag.models.weights.sources import SourceName
 from beliefrag.models.weights.store import path_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from beliefrag.events import CallFinished
 from beliefrag.methods.rl_search import RlSearch
-from beliefrag.models.counting import count_tokens
+from beliefrag.models.cost import count_tokens
 from beliefrag.outcome import Answered, Stopped
 from beliefrag.result import Result
 from beliefrag.types import Budget, Hit, Passage

@@ -7,11 +7,11 @@ import pytest
 
 from beliefrag.errors import SettingsError, TransportError
 from beliefrag.models.compose import compose
-from beliefrag.models.limit import Limit
-from beliefrag.models.meter import Meter
+from beliefrag.models.with_limit import LimitedModel
+from beliefrag.models.cost import Meter
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatModel
-from beliefrag.models.retry import Retry, RetryPolicy
+from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from tests.support.chat import Gated, ask
 from tests.support.http_server import ChatServer, Response, completion, failure
 
@@ -70,9 +70,9 @@ async def test_what_is_cached_waits_for_no_permit(tmp_path: Path) -> None:
 
 async def test_the_limit_sees_every_429_and_not_only_the_last(chat_server: ChatServer) -> None:
     model = compose(OpenAICompatible("m", chat_server.url), cache=None, retry=FAST, limit=8)
-    assert isinstance(model, Retry)
+    assert isinstance(model, RetryingModel)
     limited = model._model
-    assert isinstance(limited, Limit)
+    assert isinstance(limited, LimitedModel)
     while limited.permits.limit < 8:
         await asyncio.gather(*(model.chat(ask(str(n))) for n in range(20)))
     chat_server.play(failure(429), failure(429), completion("ok"))
@@ -83,7 +83,7 @@ async def test_the_limit_sees_every_429_and_not_only_the_last(chat_server: ChatS
 
 @pytest.mark.parametrize(
     ("fault", "says"),
-    [(failure(500, "oops"), "HTTP 500): oops (asked 3 times)"), (failure(401), "rejected the API key")],
+    [(failure(500, "oops"), "HTTP 500): oops (called 3 times)"), (failure(401), "rejected the API key")],
 )
 async def test_a_server_that_stays_broken_is_one_clear_error(
     chat_server: ChatServer, tmp_path: Path, fault: Response, says: str

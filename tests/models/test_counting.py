@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from beliefrag.models.counting import count_prompt, count_tokens
+from beliefrag.models.cost import count_prompt, count_tokens
 from beliefrag.models.protocol import Message
 
 

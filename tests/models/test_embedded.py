@@ -19,7 +19,7 @@ from beliefrag.models import embedded as embedded_module
 from beliefrag.models.embedded import Embedded
 from beliefrag.models.llama_engine import Engine, GenerationStoppedError
 from beliefrag.models.protocol import ChatModel, ChatRequest, Message
-from beliefrag.models.weights.pull import pull
+from beliefrag.models.weights.download import pull
 from beliefrag.models.weights.sources import SourceError
 
 pytestmark = pytest.mark.weights

@@ -9,7 +9,7 @@ import pytest
 
 from beliefrag.errors import ModelError, ReplyError, SettingsError
 from beliefrag.models.embedded import Embedded
-from beliefrag.models.llama_reply import PromptTooLongError, join
+from beliefrag.models.llama_engine import PromptTooLongError, join
 from beliefrag.models.protocol import ChatRequest, Message
 from beliefrag.models.weights.catalogue import find
 from beliefrag.models.weights.store import path_of

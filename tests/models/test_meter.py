@@ -8,9 +8,9 @@ import pytest
 
 from beliefrag.errors import ModelError
 from beliefrag.models.failures import EmptyReplyError
-from beliefrag.models.meter import Meter
+from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.models.retry import Retry, RetryPolicy
+from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from beliefrag.models.scripted import Scripted
 from beliefrag.types import Usage
 from tests.support.chat import Gated, ask, script
@@ -72,7 +72,7 @@ async def test_a_snapshot_does_not_change_with_later_calls_and_can_be_written_do
 
 async def test_a_call_that_only_gave_empty_messages_counts_for_what_it_wasted(tmp_path: Path) -> None:
     lines = [{"purpose": "answer", "reply": ""}] * 2
-    meter = Meter(Retry(Scripted(script(tmp_path, *lines)), RetryPolicy(wait_initial=0, wait_jitter=0)))
+    meter = Meter(RetryingModel(Scripted(script(tmp_path, *lines)), RetryPolicy(wait_initial=0, wait_jitter=0)))
     with pytest.raises(EmptyReplyError):
         await meter.chat(ask("Where?"))
     assert meter.usage.by_purpose == {"answer": Usage(retries=1, wasted_tokens=24)}

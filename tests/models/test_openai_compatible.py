@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import SettingsError, TransportError
-from beliefrag.models.counting import STAND_IN
+from beliefrag.models.cost import LOCAL_COUNT
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatModel, TokenProbability
-from beliefrag.models.retry import Retry
+from beliefrag.models.with_retries import RetryingModel
 from tests.support.chat import ask
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
@@ -85,7 +85,7 @@ async def test_tokens_are_counted_here_when_the_server_does_not(
 ) -> None:
     chat_server.play(completion("Paris, France", usage=usage))
     reply = await model.chat(ask("Where?"))
-    assert (reply.tokens_in, reply.tokens_out, reply.counted_by) == (2 + 4 + 2 + 4, 3, STAND_IN)
+    assert (reply.tokens_in, reply.tokens_out, reply.counted_by) == (2 + 4 + 2 + 4, 3, LOCAL_COUNT)
 
 
 def takes(*formats: str | None, status: int = 400, message: str = "response_format is not supported") -> Any:
@@ -183,7 +183,7 @@ async def test_a_model_that_is_stopped_within_its_thinking_is_asked_again_withou
         return completion("<a>Paris</a>", message={"reasoning_content": "I could write <a></a>."})
 
     chat_server.play(answer)
-    first, second = [await Retry(model).chat(ask(stop=("</a>",))) for _ in range(2)]
+    first, second = [await RetryingModel(model).chat(ask(stop=("</a>",))) for _ in range(2)]
     assert (first.text, first.retries, first.wasted_tokens) == ("<a>Paris", 1, 14)
     assert (second.text, second.retries, second.wasted_tokens) == ("<a>Paris", 0, 0)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ReplyError
-from beliefrag.models.counting import STAND_IN, count_tokens
+from beliefrag.models.cost import LOCAL_COUNT, count_tokens
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
 from beliefrag.models.protocol import ChatReply
@@ -41,7 +41,7 @@ def test_a_reply_that_was_cut_off_is_kept() -> None:
 
 def test_thinking_that_comes_apart_is_not_part_of_the_text_but_of_the_cost() -> None:
     reply = read("Paris", message={"reasoning_content": "France has a capital"}, usage=None)
-    assert (reply.text, reply.counted_by) == ("Paris", STAND_IN)
+    assert (reply.text, reply.counted_by) == ("Paris", LOCAL_COUNT)
     assert reply.tokens_out == count_tokens("France has a capital Paris")
 
 

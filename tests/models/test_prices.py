@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from beliefrag.models.prices import Price, model_name, price_of
+from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.types import Usage
 
 HOSTED = "openai:gpt-4o-2024-08-06@https://api.openai.com/v1"
@@ -62,7 +62,7 @@ def refuse(event, details):
     if event.startswith("socket."):
         raise RuntimeError(event)
 sys.addaudithook(refuse)
-from beliefrag.models.prices import price_of
+from beliefrag.models.cost import price_of
 assert "genai_prices" not in sys.modules, "imported before anybody asks"
 assert price_of("local:x") and "genai_prices" not in sys.modules
 assert price_of({HOSTED!r}) and "genai_prices" in sys.modules

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
-from beliefrag.models.counting import STAND_IN, count_tokens
+from beliefrag.models.cost import LOCAL_COUNT, count_tokens
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.protocol import ChatModel, TokenProbability
 from beliefrag.models.scripted import Scripted
@@ -83,7 +83,7 @@ async def test_an_object_is_sent_as_json(tmp_path: Path) -> None:
 async def test_tokens_are_counted_by_the_stand_in_and_no_time_passes(tmp_path: Path) -> None:
     model = Scripted(script(tmp_path, {"purpose": "answer", "reply": "Paris, France"}))
     reply = await model.chat(ask("Where?"))
-    assert (reply.tokens_in, reply.tokens_out, reply.counted_by, reply.seconds) == (12, 3, STAND_IN, 0.0)
+    assert (reply.tokens_in, reply.tokens_out, reply.counted_by, reply.seconds) == (12, 3, LOCAL_COUNT, 0.0)
 
 
 async def test_one_distribution_gives_the_probabilities_of_a_one_token_reply(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.models.weights.aside import Aside
+from beliefrag.models.weights.sources import Aside
 from beliefrag.models.weights.catalogue import Weights
-from beliefrag.models.weights.hub import Hub
-from beliefrag.models.weights.pull import Watcher, obtain, pull
+from beliefrag.models.weights.sources import Hub
+from beliefrag.models.weights.download import Watcher, obtain, pull
 from beliefrag.models.weights.sources import SourceError, SourceName
 from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, hasty, serve
 
@@ -277,7 +277,7 @@ def test_a_folder_that_cannot_be_made_is_a_model_error(tmp_path: Path) -> None:
 PULLER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[2])
-from beliefrag.models.weights.pull import Watcher, obtain
+from beliefrag.models.weights.download import Watcher, obtain
 from tests.support.weights_hub import WEIGHTS, hasty
 class Loud(Watcher):
     def progress(self, done, total):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.models.weights.catalogue import Carrier, Weights
-from beliefrag.models.weights.pull import Watcher, obtain
-from beliefrag.models.weights.registry import Registry
+from beliefrag.models.weights.download import Watcher, obtain
+from beliefrag.models.weights.sources import Registry
 from beliefrag.models.weights.sources import SourceError
 from beliefrag.models.weights.store import scratch_path
 

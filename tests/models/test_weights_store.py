@@ -9,7 +9,7 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.models.weights import store
 from beliefrag.models.weights.catalogue import find
-from beliefrag.models.weights.fingerprint import fingerprint
+from beliefrag.models.weights.store import fingerprint
 from beliefrag.models.weights.store import is_present, kept_at, partial_path, path_of, remove, resolve
 from beliefrag.paths import cache_dir
 

@@ -10,7 +10,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from beliefrag.models.weights.catalogue import Carrier, HubFile, Weights
-from beliefrag.models.weights.hub import Hub
+from beliefrag.models.weights.sources import Hub
 
 CONTENT = bytes(range(256)) * 12_000
 PATH = "/owner/model/resolve/main/model.gguf"

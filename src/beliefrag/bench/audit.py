@@ -19,9 +19,9 @@ from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import RunSpec, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import ModelError, ReplayMiss
-from beliefrag.models.cache import reply_key
+from beliefrag.models.with_cache import reply_key
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.models.reply_diff import same_probabilities
+from beliefrag.models.protocol import have_same_probabilities
 from beliefrag.runs.errors import RunChanged, RunError
 from beliefrag.runs.record import RunRecord, merged
 from beliefrag.runs.store import read_summaries
@@ -145,7 +145,7 @@ class _Auditing:
     def _count(self, recorded: ChatReply, again: ChatReply) -> Counter[str]:
         if again.text != recorded.text:
             return self._audit.diverged
-        return self._audit.same if same_probabilities(recorded, again) else self._audit.reweighed
+        return self._audit.same if have_same_probabilities(recorded, again) else self._audit.reweighed
 
     async def aclose(self) -> None:
         await self._cache.aclose()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beliefrag.models.prices import Price, model_name, price_of
+from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.settings import Prices
 from beliefrag.types import Usage
 
@@ -31,7 +31,7 @@ def in_dollars(identity: str, price: Price | None, usage: Usage) -> str:
         return f"no price known for {model_name(identity)}; the settings under prices can give one"
     if price.is_free:
         return f"nothing to pay ({price.source})"
-    money = price.of(usage)
+    money = price.dollars_for(usage)
     rates = f"{_rate(price.tokens_in)} in and {_rate(price.tokens_out)} out for a million tokens"
     calls = f", {_rate(price.call)} for a call" if price.call else ""
     words = f"${money:,.2f}" if money >= 0.01 or not money else "less than $0.01"

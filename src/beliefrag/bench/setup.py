@@ -20,8 +20,8 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration
 from beliefrag.methods.intervention import Intervened, Intervention
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
-from beliefrag.models.cache import Cache
-from beliefrag.models.retry import RetryPolicy
+from beliefrag.models.with_cache import CachedModel
+from beliefrag.models.with_retries import RetryPolicy
 from beliefrag.models.weights import missing_identity
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
@@ -107,7 +107,7 @@ class Setup:
     @property
     def missing_keys(self) -> int:
         """How many requests a replay found no reply for."""
-        return sum(model.missing for model in self.models if isinstance(model, Cache))
+        return sum(model.missing for model in self.models if isinstance(model, CachedModel))
 
     async def aclose(self) -> None:
         """Lets go of the models."""

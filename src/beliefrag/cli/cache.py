@@ -78,7 +78,7 @@ def audit(
     from beliefrag.bench.audit import audit_run
     from beliefrag.cli.output import print_table, show_status
     from beliefrag.models import compose, open_provider
-    from beliefrag.models.retry import RetryPolicy
+    from beliefrag.models.with_retries import RetryPolicy
     from beliefrag.runs.compatibility import settings_of
     from beliefrag.runs.record import RunRecord
 
@@ -121,7 +121,7 @@ def export(
     Example: beliefrag cache export replies.jsonl
     """
     from beliefrag.errors import SettingsError
-    from beliefrag.models.reply_exchange import export_lines
+    from beliefrag.models.reply_store import export_lines
     from beliefrag.models.reply_store import ReplyStore
 
     count = 0
@@ -142,7 +142,7 @@ def import_(file: _File, debug: options.Debug = False) -> None:
 
     Example: beliefrag cache import replies.jsonl
     """
-    from beliefrag.models.reply_exchange import import_lines
+    from beliefrag.models.reply_store import import_lines
     from beliefrag.models.reply_store import ReplyStore
 
     with file.open("rb") as lines, ReplyStore(_path()) as store:

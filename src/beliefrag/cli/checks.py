@@ -23,7 +23,7 @@ from beliefrag.calibration import RunConditions, find_calibration_warnings, sele
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
 from beliefrag.models.reply_store import ReplyStore
-from beliefrag.models.weights.fingerprint import fingerprint
+from beliefrag.models.weights.store import fingerprint
 from beliefrag.models.weights.store import kept_at, resolve
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts

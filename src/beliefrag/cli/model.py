@@ -47,7 +47,7 @@ def pull(
 ) -> None:
     """Download weights, verify them, and keep them in the cache folder. An interrupted pull goes on where it was."""
     from beliefrag.cli.model_output import watching
-    from beliefrag.models.weights.pull import pull as fetch
+    from beliefrag.models.weights.download import pull as fetch
     from beliefrag.models.weights.sources import SourceName
 
     with watching() as watcher:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from beliefrag.cli.output import open_console
 from beliefrag.models.weights.catalogue import Weights
-from beliefrag.models.weights.pull import Watcher
+from beliefrag.models.weights.download import Watcher
 
 __all__ = ["readable", "watching"]
 

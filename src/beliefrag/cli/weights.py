@@ -9,9 +9,9 @@ import typer
 from beliefrag.cli.model_output import readable, watching
 from beliefrag.errors import ModelError
 from beliefrag.models.weights import CATALOGUE, DEFAULT, Weights, is_present
-from beliefrag.models.weights.hub import Hub
-from beliefrag.models.weights.pull import pull
-from beliefrag.models.weights.registry import Registry
+from beliefrag.models.weights.sources import Hub
+from beliefrag.models.weights.download import pull
+from beliefrag.models.weights.sources import Registry
 from beliefrag.models.weights.store import path_of, scratch_path
 
 __all__ = ["ensure_weights"]

@@ -18,7 +18,7 @@ from beliefrag import events
 from beliefrag.engine.controller import Measurement, Method, View, unlabelled
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError
-from beliefrag.models.meter import Meter
+from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.policy import Change, Evidence, Spent, correction_fits, legal_actions, novelty
@@ -229,7 +229,7 @@ class _Episode:
             raise RetrievalError(
                 f"The search for {query[:80]!r} failed: {error}.", remedy="Check the retriever or the index."
             ) from error
-        self._meter.searched()
+        self._meter.count_search()
         return tuple(hits[:depth])
 
     async def _rewrite(self, decision: Decision) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from beliefrag.engine.replies import Repairs, bare_answer, one_line
 from beliefrag.errors import ReplyError, UnreadableReply
-from beliefrag.models.meter import Meter
+from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.diagnostics import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, escape, evidence_block
@@ -55,7 +55,7 @@ class ModelCalls:
 
         They know the replies so far, but they are in nobody's cost, and what they are told is not known here.
         """
-        calls = ModelCalls(self._model.fresh(), self._prompts, self._verifier, self._recorder)
+        calls = ModelCalls(self._model.new_meter(), self._prompts, self._verifier, self._recorder)
         calls._replies = dict(self._replies)
         return calls
 

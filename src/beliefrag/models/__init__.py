@@ -1,8 +1,8 @@
 """Models: one protocol, three providers, and the layers around every call."""
 
 from beliefrag.models.compose import compose
-from beliefrag.models.meter import Meter
-from beliefrag.models.open import default_verifier, open_provider
+from beliefrag.models.cost import Meter
+from beliefrag.models.providers import default_verifier, open_provider
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message, TokenProbability
 
 __all__ = [

@@ -14,36 +14,33 @@ from pathlib import Path
 
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.failures import EmptyReplyError
-from beliefrag.models.llama_engine import Engine, GenerationStoppedError
-from beliefrag.models.llama_reply import Generation, PromptTooLongError
+from beliefrag.models.llama_engine import Engine, Generation, GenerationStoppedError, PromptTooLongError, read_head
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.models.weights.catalogue import with_hash
-from beliefrag.models.weights.fingerprint import fingerprint
-from beliefrag.models.weights.gguf import read_head
-from beliefrag.models.weights.store import kept_at
+from beliefrag.models.weights.catalogue import weights_with_hash
+from beliefrag.models.weights.store import file_hash, weights_at
 
-__all__ = ["Embedded", "Work"]
+__all__ = ["Embedded", "EngineStatistics"]
 
 _LEAST_CONTEXT = 256
-_READ = 8 * 1024 * 1024
+_READ_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What an embedded model has done so far: for judging its speed, and what prompt order saves."""
+class EngineStatistics:
+    """What an embedded model has computed so far: its speed, and how much the kept prompts save."""
 
     calls: int = 0
     seconds_loading: float = 0.0
     tokens_read: int = 0
     """Prompt tokens that were computed."""
     tokens_reused: int = 0
-    """Prompt tokens that were still in memory from an earlier call."""
+    """Prompt tokens that were in memory from an earlier call."""
     seconds_reading: float = 0.0
     tokens_written: int = 0
     seconds_writing: float = 0.0
 
-    def plus(self, generation: Generation) -> Work:
-        """The same with one more call."""
+    def plus(self, generation: Generation) -> EngineStatistics:
+        """The statistics with one more call."""
         return replace(
             self,
             calls=self.calls + 1,
@@ -59,23 +56,23 @@ class Embedded:
     """Runs weights in llama.cpp's format on this machine's processor.
 
     Nothing is loaded before the first call. Calls are answered one after another in the order in which they came: one
-    model on one processor gains nothing from two at a time, and the next call finds the beginning of its prompt still
-    in memory. A call that is cancelled while it waits is dropped; one that runs is broken off within a batch of the
+    model on one processor gains nothing from two calls at a time, and the next call often finds the beginning of its
+    prompt in memory. A call that is cancelled while it waits is dropped; one that runs is stopped within a batch of the
     prompt or a token of the reply.
 
-    Text in a message that reads like a mark of the chat template ("<|im_end|>") is broken up with a space, so that no
-    passage can end its turn and begin another.
+    A space is put into text that looks like a mark of the chat template ("<|im_end|>"), so that no passage can end its
+    turn and begin another.
 
-    The same prompt gives the same reply. How much of it was still in memory moves the probabilities by a percent or so,
-    which can tip a near tie; `reuse_prefix=False` makes them exact, and reads each prompt in full.
+    The same prompt gives the same reply. How much of it was in memory moves the probabilities by about a percent, which
+    can change the reply in a near tie; `reuse_prefix=False` makes them exact, and reads each prompt in full.
 
     Args:
-        path: The weights; see `beliefrag.models.weights.resolve` for names.
+        path: The weights; `beliefrag.models.weights.resolve` finds them by name.
         context: Tokens of a prompt and its reply together. A model that was trained on fewer gets fewer.
         threads: How many threads compute; by default one for each processor that this process may use.
-        max_tokens: The longest reply to a request that sets no limit itself.
-        reuse_prefix: Whether to keep what was computed for the beginning of earlier prompts.
-        prompt_memory_mib: Memory for that, besides the prompt of the last call.
+        max_tokens: The longest reply where the request sets no limit.
+        reuse_prefix: Whether to keep the state of earlier prompts for prompts that begin the same way.
+        prompt_memory_mib: Memory for these states, besides the state of the last prompt.
 
     Raises:
         SettingsError: An argument cannot be used.
@@ -101,36 +98,36 @@ class Embedded:
                 raise SettingsError(f"{name} of the embedded model must be at least {least}, not {value}.")
         self._path = Path(path).absolute()
         self._context = context
-        self._threads = threads or _processors()
+        self._threads = threads or _count_processors()
         self._max_tokens = max_tokens
         self._reuse = reuse_prefix
         self._memory = prompt_memory_mib if reuse_prefix else 0
         self._identity: str | None = None
         self._engine: Engine | None = None
-        self._longest: int | None = None
-        self._work = Work()
+        self._trained_context: int | None = None
+        self._statistics = EngineStatistics()
         self._closed = threading.Event()
         # The only thread that touches the engine: that is what keeps calls in order and makes loading happen once.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedded-model")
 
     @property
     def identity(self) -> str:
-        """`local:NAME:HASH`, so that known weights are recognised wherever they lie.
+        """`local:NAME:HASH`, so that known weights are recognised in whatever folder they are.
 
         Raises:
             ModelError: The weights cannot be read.
         """
         if self._identity is None:
-            sha256 = fingerprint(self._path)
-            known = with_hash(sha256)
+            sha256 = file_hash(self._path)
+            known = weights_with_hash(sha256)
             own = re.sub(r"[^\w.-]", "_", self._path.stem)
             self._identity = known.identity if known else f"local:{own}:{sha256[:16]}"
         return self._identity
 
     @property
-    def work(self) -> Work:
-        """What has been done so far."""
-        return self._work
+    def statistics(self) -> EngineStatistics:
+        """What the model has computed so far."""
+        return self._statistics
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Answers one request, after those that came before it.
@@ -140,7 +137,7 @@ class Embedded:
             EmptyReplyError: The model generated no text.
         """
         if self._closed.is_set():
-            raise _closed()
+            raise _closed_error()
         cancelled = threading.Event()
         try:
             return await asyncio.wrap_future(self._worker.submit(self._answer, request, cancelled))
@@ -149,7 +146,7 @@ class Embedded:
             raise
 
     async def aclose(self) -> None:
-        """Frees the memory. A call that is under way is broken off. Calling it twice is harmless."""
+        """Frees the memory. A running call is stopped. Calling it twice is harmless."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -158,7 +155,7 @@ class Embedded:
 
     def _answer(self, request: ChatRequest, cancelled: threading.Event) -> ChatReply:
         if self._closed.is_set():
-            raise _closed()
+            raise _closed_error()
         engine = self._engine = self._engine or self._load()
         limit = request.max_tokens or self._max_tokens
         started = time.perf_counter()
@@ -170,13 +167,13 @@ class Embedded:
                 top_logprobs=request.top_logprobs,
                 stop=request.stop,
                 reuse=self._reuse,
-                broken_off=lambda: cancelled.is_set() or self._closed.is_set(),
+                is_stopped=lambda: cancelled.is_set() or self._closed.is_set(),
             )
         except GenerationStoppedError:
-            raise _closed() from None
+            raise _closed_error() from None
         except PromptTooLongError as error:
             raise self._too_long(error.tokens, error.context, limit) from None
-        self._work = self._work.plus(generation)
+        self._statistics = self._statistics.plus(generation)
         if generation.finish == "length" and generation.tokens_out < limit:
             raise self._too_long(generation.tokens_in, generation.tokens_in + generation.tokens_out, limit)
         if not generation.text.strip():
@@ -197,26 +194,22 @@ class Embedded:
     def _load(self) -> Engine:
         started = time.perf_counter()
         head = read_head(self._path)
-        self._check_kept()
-        # Loading holds Python's lock throughout. With the file in memory already, it does so for much less long.
+        self._check_hash()
+        # Loading holds Python's lock. It takes much less time when the file is in the memory of the operating system.
         with contextlib.suppress(OSError), self._path.open("rb", buffering=0) as file:
-            while file.read(_READ):
+            while file.read(_READ_BYTES):
                 pass
         engine = Engine(
-            self._path,
-            context=min(self._context, head.context or self._context),
-            threads=self._threads,
-            prompt_memory_mib=self._memory,
-            control_tokens=head.control_tokens,
+            self._path, head, context=self._context, threads=self._threads, prompt_memory_mib=self._memory
         )
-        self._longest = head.context
-        self._work = replace(self._work, seconds_loading=time.perf_counter() - started)
+        self._trained_context = head.context
+        self._statistics = replace(self._statistics, seconds_loading=time.perf_counter() - started)
         return engine
 
-    def _check_kept(self) -> None:
-        # A changed weight does not stop llama.cpp: it would answer nonsense without a word.
-        weights = kept_at(self._path)
-        if weights is not None and fingerprint(self._path) != weights.sha256:
+    def _check_hash(self) -> None:
+        # llama.cpp loads damaged weights without an error and then answers nonsense.
+        weights = weights_at(self._path)
+        if weights is not None and file_hash(self._path) != weights.sha256:
             raise ModelError(
                 f"The weights of {weights.name} on this machine are damaged: their hash is wrong.",
                 remedy=f"Get them again with `beliefrag model pull {weights.name}`.",
@@ -227,7 +220,7 @@ class Embedded:
 
     def _too_long(self, tokens: int, context: int, limit: int) -> ModelError:
         shorter = "give fewer or shorter passages"
-        if self._longest is not None and context >= self._longest:
+        if self._trained_context is not None and context >= self._trained_context:
             remedy = f"The model cannot read more: {shorter}, or use one with a longer context."
         else:
             remedy = f"Set BELIEFRAG_CONTEXT={tokens + limit} (the setting `context`) or more, or {shorter}."
@@ -236,11 +229,11 @@ class Embedded:
         )
 
 
-def _processors() -> int:
+def _count_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _closed() -> ModelError:
+def _closed_error() -> ModelError:
     return ModelError("The embedded model has been closed.")

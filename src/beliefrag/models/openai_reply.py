@@ -13,10 +13,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from beliefrag.errors import ModelError, ReplyError, TransportError
-from beliefrag.models.counting import STAND_IN, count_prompt, count_tokens
+from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status, one_line
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
-from beliefrag.models.stop_sequences import before_stop, spelling
+from beliefrag.models.protocol import cut_at_stop, count_pieces
 
 __all__ = ["StoppedThinkingError", "read_reply"]
 
@@ -97,7 +97,7 @@ def read_reply(
         raise _without_choices(completion, server, secrets)
     choice = completion.choices[0]
     said, thought = _answer(choice)
-    text = before_stop(said, request.stop)
+    text = cut_at_stop(said, request.stop)
     tokens_in, tokens_out, counted_by = _cost(completion, request, choice)
     if not text.strip():
         if request.stop and thought and choice.finish_reason == "stop" and not choice.message.refusal:
@@ -191,7 +191,7 @@ def _cost(completion: _Completion, request: ChatRequest, choice: _Choice) -> tup
         message = choice.message
         written = message.content if isinstance(message.content, str) else _answer(choice)[0]
         thought = message.reasoning_content or message.reasoning or ""
-        return count_prompt(request.messages), count_tokens(f"{thought} {written}"), STAND_IN
+        return count_prompt(request.messages), count_tokens(f"{thought} {written}"), LOCAL_COUNT
     return usage.prompt_tokens, usage.completion_tokens, "server"
 
 
@@ -209,7 +209,7 @@ def _tokens(choice: _Choice, said: str, request: ChatRequest, *, aligned: bool) 
             return None
         first = sum(end <= start for end in accumulate(len(piece) for piece in written))
     # Some servers report the tokens of the stop text, though its text is not in the reply.
-    last = spelling(written, start + len(before_stop(said, request.stop).encode())) if request.stop else None
+    last = count_pieces(written, start + len(cut_at_stop(said, request.stop).encode())) if request.stop else None
     return tuple(
         TokenProbability(
             token=token.token,

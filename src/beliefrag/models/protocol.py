@@ -1,12 +1,28 @@
-"""What every model provider and every layer around one looks like: one request in, one reply out."""
+"""What every model provider and every layer around one looks like: one request in, one reply out.
+
+The rules that all providers keep are here too: where a reply ends, and when two replies are the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["ChatModel", "ChatReply", "ChatRequest", "Message", "TokenProbability"]
+__all__ = [
+    "PROBABILITY_TOLERANCE",
+    "ChatModel",
+    "ChatReply",
+    "ChatRequest",
+    "Message",
+    "ModelLayer",
+    "TokenProbability",
+    "count_pieces",
+    "cut_at_stop",
+    "have_same_probabilities",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +38,7 @@ class ChatRequest:
     """Everything that shapes a reply, apart from the model itself. Always at temperature 0, never streamed."""
 
     purpose: str
-    """What the call is for (verifier, query_writer, ...): for metering and scripted replies; never sent."""
+    """What the call is for (verifier, query_writer, ...). Used for metering and by scripted models; never sent."""
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
     """JSON schema that the reply must satisfy, where the provider can enforce one."""
@@ -30,15 +46,15 @@ class ChatRequest:
     top_logprobs: int = 0
     """How many alternatives to report for each reply token; 0 asks for no probabilities."""
     sample: int = 0
-    """Tells apart repeats of the same request, so that each has its own place in the cache."""
+    """The number of a repeat of the same request, so that each repeat has its own place in the cache."""
     stop: tuple[str, ...] = ()
-    """Texts that end the reply where the first of them begins; at most four, as servers take no more. The stop text is
-    not in the reply. Only for texts that a model has no reason to write in its thinking: there they end it too."""
+    """Texts that end the reply where the first of them begins; at most four, because servers take no more. The stop text
+    is not in the reply. Use only texts that a model has no reason to write while it thinks: they end the thinking too."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenProbability:
-    """A reply token with its natural-log probability and the alternatives weighed against it."""
+    """A token of a reply with its natural-log probability and the most likely alternatives."""
 
     token: str
     logprob: float
@@ -54,7 +70,7 @@ class ChatReply:
     tokens_out: int
     seconds: float
     counted_by: str = "server"
-    """Who counted the tokens: "server", or the name of the local tokenizer that stood in."""
+    """Who counted the tokens: "server", or the name of the local rule that was used instead."""
     tokens: tuple[TokenProbability, ...] | None = None
     truncated: bool = False
     """The model ran into its token limit: the text may stop in the middle."""
@@ -83,5 +99,86 @@ class ChatModel(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Lets go of connections and memory. Calling it twice is harmless."""
+        """Closes connections and frees memory. Calling it twice is harmless."""
         ...
+
+
+class ModelLayer:
+    """What all layers around a model share: they have the identity of the model inside, and close it.
+
+    Args:
+        model: The model inside.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    @property
+    def identity(self) -> str:
+        """The identity of the model inside."""
+        return self._model.identity
+
+    async def aclose(self) -> None:
+        """Closes the model inside."""
+        await self._model.aclose()
+
+
+def cut_at_stop(text: str, stop: Iterable[str]) -> str:
+    """The text before its first stop text, or all of it where there is none.
+
+    Every reply may go through here: a server that ignores `stop`, or leaves the stop text in the reply, then gives the
+    same text as one that obeys.
+    """
+    return text[: min((at for each in stop if (at := text.find(each)) >= 0), default=len(text))]
+
+
+def count_pieces(pieces: Sequence[str] | Sequence[bytes], length: int) -> int:
+    """How many of the first pieces are needed to spell a text of this length.
+
+    Servers also report probabilities for the tokens of the stop text. A token that begins before the stop text and ends
+    in it is counted.
+    """
+    starts = accumulate((len(piece) for piece in pieces[:-1]), initial=0)
+    return sum(start < length for start in starts) if pieces else 0
+
+
+PROBABILITY_TOLERANCE = 0.001
+"""How far a token's probability may move and still count as the same.
+
+It is a tenth of the last digit of the thresholds that probabilities are compared with (0.8, 0.5, 0.1). A server that
+prints four digits, and the last bits of its arithmetic, stay below it. Probabilities are compared, not their
+logarithms, because probabilities are what is read: nobody reads the sixth digit of one in a million.
+"""
+
+
+def have_same_probabilities(one: ChatReply, other: ChatReply) -> bool:
+    """Whether all tokens of two replies, and the alternatives to each, have the same probabilities.
+
+    Two replies without probabilities are the same; one with and one without are not.
+    """
+    if one.tokens is None or other.tokens is None:
+        return one.tokens is other.tokens
+    if [token.token for token in one.tokens] != [token.token for token in other.tokens]:
+        return False
+    return all(_is_same_token(mine, theirs) for mine, theirs in zip(one.tokens, other.tokens, strict=True))
+
+
+def _is_same_token(one: TokenProbability, other: TokenProbability) -> bool:
+    if not _is_near(one.logprob, other.logprob):
+        return False
+    return _agrees_with(one.top, other.top) and _agrees_with(other.top, one.top)
+
+
+def _agrees_with(listed: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]]) -> bool:
+    """Whether each alternative of the first list is as likely in the second one, as far as the second one tells."""
+    known = dict(reversed(other))
+    # A list ends at some rank. What is not in it is at most as likely as its last entry.
+    last = min(known.values(), default=-math.inf)
+    return all(
+        _is_near(logprob, known[token]) if token in known else logprob <= last or _is_near(logprob, last)
+        for token, logprob in listed
+    )
+
+
+def _is_near(one: float, other: float) -> bool:
+    return abs(math.exp(min(0.0, one)) - math.exp(min(0.0, other))) <= PROBABILITY_TOLERANCE

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.models.counting import STAND_IN, count_prompt, count_tokens
+from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
-from beliefrag.models.stop_sequences import before_stop, spelling
+from beliefrag.models.protocol import cut_at_stop, count_pieces
 
 __all__ = ["Scripted"]
 
@@ -137,7 +137,7 @@ class Scripted:
         if line.error is not None:
             error = line.error
             raise from_status(error.status, server="The script", detail=error.message, retry_after=error.retry_after)
-        text = before_stop(line.text, request.stop)
+        text = cut_at_stop(line.text, request.stop)
         tokens_in, tokens_out = count_prompt(request.messages), count_tokens(text)
         if not text.strip():
             raise EmptyReplyError(
@@ -147,8 +147,8 @@ class Scripted:
             )
         tokens = line.tokens(request.top_logprobs)
         if tokens is not None:
-            tokens = tokens[: spelling([token.token for token in tokens], len(text))]
-        return ChatReply(text, tokens_in, tokens_out, seconds=0.0, counted_by=STAND_IN, tokens=tokens)
+            tokens = tokens[: count_pieces([token.token for token in tokens], len(text))]
+        return ChatReply(text, tokens_in, tokens_out, seconds=0.0, counted_by=LOCAL_COUNT, tokens=tokens)
 
     async def aclose(self) -> None:
         """Does nothing: the file was read and closed long ago."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from beliefrag.bench.money import in_dollars
 from beliefrag.methods import METHODS
-from beliefrag.models.prices import price_of
+from beliefrag.models.cost import price_of
 from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.page import Block, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_tables

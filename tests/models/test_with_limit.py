@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beliefrag.errors import ReplyError, SettingsError, TransportError
-from beliefrag.models.limit import Limit, Permits, Sign
+from beliefrag.models.with_limit import LimitedModel, Permits, CallOutcome
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.models.retry import Retry, RetryPolicy
+from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from tests.support.chat import Gated, ask
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 
-async def window(permits: Permits, *signs: Sign) -> int:
+async def window(permits: Permits, *signs: CallOutcome) -> int:
     """Uses as many permits at a time as there are signs, gives them back, and tells the new limit."""
     held = [await permits.acquire() for _ in signs]
     for number, sign in zip(held, signs, strict=True):
@@ -30,7 +30,7 @@ async def window(permits: Permits, *signs: Sign) -> int:
 async def grown(to: int, cap: int = 16) -> Permits:
     permits = Permits(1, cap)
     while permits.limit < to:
-        await window(permits, *[Sign.FINE] * permits.limit)
+        await window(permits, *[CallOutcome.ANSWERED] * permits.limit)
     return permits
 
 
@@ -46,7 +46,7 @@ async def crowded(permits: Permits, windows: int) -> list[int]:
     limits = []
     for _ in range(windows):
         for _ in range(permits.held):
-            permits.release(await waiting.popleft(), Sign.FINE)
+            permits.release(await waiting.popleft(), CallOutcome.ANSWERED)
         await asyncio.sleep(0)
         limits.append(permits.limit)
     for task in waiting:
@@ -58,8 +58,8 @@ async def test_good_replies_double_the_limit_until_the_server_first_objects() ->
     assert await crowded(Permits(1, 32), 6) == [2, 4, 8, 16, 32, 32]
 
 
-@pytest.mark.parametrize("objection", [Sign.BUSY, Sign.TROUBLED])
-async def test_after_that_full_windows_of_good_replies_add_about_one_each_up_to_the_cap(objection: Sign) -> None:
+@pytest.mark.parametrize("objection", [CallOutcome.BUSY, CallOutcome.FAILED])
+async def test_after_that_full_windows_of_good_replies_add_about_one_each_up_to_the_cap(objection: CallOutcome) -> None:
     permits = Permits(1, 6)
     permits.release(await permits.acquire(), objection)
     limits = await crowded(permits, 12)
@@ -71,27 +71,27 @@ async def test_after_that_full_windows_of_good_replies_add_about_one_each_up_to_
 async def test_a_server_that_is_hardly_used_says_nothing_about_a_higher_limit() -> None:
     permits = await grown(to=4)
     for _ in range(100):
-        await window(permits, Sign.FINE)
+        await window(permits, CallOutcome.ANSWERED)
     assert permits.limit == 4
 
 
 async def test_a_429_halves_the_limit_but_never_below_the_floor() -> None:
     permits = await grown(to=8)
-    assert [await window(permits, Sign.BUSY) for _ in range(5)] == [4, 2, 1, 1, 1]
+    assert [await window(permits, CallOutcome.BUSY) for _ in range(5)] == [4, 2, 1, 1, 1]
 
 
 async def test_many_429s_of_the_same_window_halve_it_once() -> None:
     permits = await grown(to=8)
-    assert await window(permits, *[Sign.BUSY] * 8) == 4
+    assert await window(permits, *[CallOutcome.BUSY] * 8) == 4
 
 
 async def test_a_failure_holds_growth_for_one_window() -> None:
     permits = await grown(to=2)
-    assert await window(permits, Sign.TROUBLED) == 2
+    assert await window(permits, CallOutcome.FAILED) == 2
     size = permits._size
-    await window(permits, Sign.FINE, Sign.FINE)
+    await window(permits, CallOutcome.ANSWERED, CallOutcome.ANSWERED)
     assert permits._size == size
-    await window(permits, Sign.FINE, Sign.FINE)
+    await window(permits, CallOutcome.ANSWERED, CallOutcome.ANSWERED)
     assert permits._size > size
 
 
@@ -103,7 +103,7 @@ async def test_permits_are_given_in_the_order_of_asking() -> None:
         held = await permits.acquire()
         order.append(number)
         await asyncio.sleep(0)
-        permits.release(held, Sign.FINE)
+        permits.release(held, CallOutcome.ANSWERED)
 
     await asyncio.gather(*(one(number) for number in range(20)))
     assert order == list(range(20))
@@ -114,7 +114,7 @@ async def test_a_permit_given_to_somebody_who_was_just_cancelled_is_not_lost() -
     held = await permits.acquire()
     unlucky, next_one = (asyncio.create_task(permits.acquire()) for _ in range(2))
     await asyncio.sleep(0)
-    permits.release(held, Sign.FINE)
+    permits.release(held, CallOutcome.ANSWERED)
     unlucky.cancel()
     assert await asyncio.wait_for(next_one, 1) == 0
     assert unlucky.cancelled()
@@ -140,16 +140,16 @@ class Watched(Permits):
 @given(
     st.integers(1, 3),
     st.integers(0, 6),
-    st.lists(st.tuples(st.sampled_from(list(Sign)), st.booleans()), min_size=1, max_size=60),
+    st.lists(st.tuples(st.sampled_from(list(CallOutcome)), st.booleans()), min_size=1, max_size=60),
     st.integers(0, 2**32 - 1),
 )
 def test_whatever_happens_the_limit_holds_and_no_permit_is_lost(
-    floor: int, above: int, calls: list[tuple[Sign, bool]], seed: int
+    floor: int, above: int, calls: list[tuple[CallOutcome, bool]], seed: int
 ) -> None:
     dice = random.Random(seed)
     inside = 0
 
-    async def call(permits: Permits, sign: Sign) -> None:
+    async def call(permits: Permits, sign: CallOutcome) -> None:
         nonlocal inside
         number = await permits.acquire()
         inside += 1
@@ -159,7 +159,7 @@ def test_whatever_happens_the_limit_holds_and_no_permit_is_lost(
             for _ in range(dice.randrange(4)):
                 await asyncio.sleep(0)
         except asyncio.CancelledError:
-            sign = Sign.NONE
+            sign = CallOutcome.UNKNOWN
             raise
         finally:
             inside -= 1
@@ -213,7 +213,7 @@ class Failing:
     ],
 )
 async def test_each_failure_is_read_as_the_right_sign(error: Exception, limit: int, holds: bool) -> None:
-    layer = Limit(Failing(error))
+    layer = LimitedModel(Failing(error))
     layer.permits = await grown(to=8)
     with pytest.raises(type(error)):
         await layer.chat(ask())
@@ -224,7 +224,7 @@ async def test_each_failure_is_read_as_the_right_sign(error: Exception, limit: i
 
 async def test_calls_beyond_the_limit_wait_and_cancelled_ones_leave_no_trace() -> None:
     gated = Gated()
-    layer = Limit(gated, floor=2, cap=2)
+    layer = LimitedModel(gated, floor=2, cap=2)
     calls = [asyncio.create_task(layer.chat(ask(str(n)))) for n in range(6)]
     await asyncio.sleep(0.01)
     assert (gated.inside, layer.permits.held) == (2, 2)
@@ -246,8 +246,8 @@ async def test_a_server_that_takes_three_at_a_time_is_found_out_and_all_calls_ge
         return failure(429, "too many at once", retry_after="0.01") if busy else completion("ok", delay=0.01)
 
     chat_server.play(answer)
-    limited = Limit(OpenAICompatible("m", chat_server.url), cap=64)
-    model = Retry(limited, RetryPolicy(attempts=50, wait_initial=0, wait_max=0.05, wait_jitter=0.01))
+    limited = LimitedModel(OpenAICompatible("m", chat_server.url), cap=64)
+    model = RetryingModel(limited, RetryPolicy(attempts=50, wait_initial=0, wait_max=0.05, wait_jitter=0.01))
     replies: list[Any] = await asyncio.gather(*(model.chat(ask(str(n))) for n in range(80)))
     await model.aclose()
     assert [reply.text for reply in replies] == ["ok"] * 80

@@ -1,4 +1,4 @@
-"""Finds out how many calls a server takes at a time, instead of asking the user."""
+"""Limits how many calls run at a time, and finds the limit that the server takes."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections import deque
 from enum import Enum
 
 from beliefrag.errors import SettingsError, TransportError
-from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 
-__all__ = ["Limit", "Permits", "Sign"]
+__all__ = ["CallOutcome", "LimitedModel", "Permits"]
 
 
-class Sign(Enum):
+class CallOutcome(Enum):
     """What the end of a call says about the server's load."""
 
-    FINE = "it answered"
-    BUSY = "it answered 429"
-    TROUBLED = "it failed, timed out or broke off"
-    NONE = "nothing: cancelled, or refused for what was asked"
+    ANSWERED = "the server answered"
+    BUSY = "the server answered 429"
+    FAILED = "the server failed, timed out or broke the connection"
+    UNKNOWN = "the call was cancelled, or refused for its content: this says nothing about the load"
 
 
 class Permits:
-    """As many permits at a time as the server has shown it can take, given out in the order of asking.
+    """As many permits at a time as the server has shown that it takes, given out in the order of the requests.
 
     Additive increase, multiplicative decrease: while all permits are in use, each window of good replies adds one; a
-    429 halves them; a failure holds growth for one window. Only the first 429 of a window halves, since the others
-    were sent before anybody could know. Until the first 429 or failure a window of good replies doubles them, as TCP's
-    slow start does: 32 at a time are reached in 5 windows instead of 31. There is no clock in it: the same signs give
-    the same limit.
+    429 halves them; a failure stops the growth for one window. Only the first 429 of a window halves, because the other
+    calls of the window were sent before it was known. Until the first 429 or failure, a window of good replies doubles
+    the permits, as TCP's slow start does: 32 at a time are reached in 5 windows instead of 31. No clock is used: the
+    same outcomes give the same limit.
 
     Args:
-        floor: Permits at the start, and never fewer.
-        cap: Never more.
+        floor: Permits at the start, and the least number at any time.
+        cap: The largest number at any time.
     """
 
     def __init__(self, floor: int = 1, cap: int = 16) -> None:
@@ -61,7 +61,7 @@ class Permits:
         return self._held
 
     async def acquire(self) -> int:
-        """Waits for a permit and gives the window it belongs to."""
+        """Waits for a permit and returns the window that it belongs to."""
         if not self._waiting and self._held < self.limit:
             self._held += 1
             return self._window
@@ -71,25 +71,25 @@ class Permits:
             return await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                # Cancelled after the permit was handed over but before it arrived: nobody else would give it back.
-                self.release(turn.result(), Sign.NONE)
+                # Cancelled after the permit was given but before it arrived: nobody else would give it back.
+                self.release(turn.result(), CallOutcome.UNKNOWN)
             raise
 
-    def release(self, window: int, sign: Sign) -> None:
-        """Gives a permit back, with what became of the call it was for."""
+    def release(self, window: int, outcome: CallOutcome) -> None:
+        """Gives a permit back, with the outcome of its call."""
         used_up = self._held >= self.limit
         self._held -= 1
-        if sign in (Sign.BUSY, Sign.TROUBLED):
+        if outcome in (CallOutcome.BUSY, CallOutcome.FAILED):
             self._never_refused = False
-        if sign is Sign.BUSY and window == self._window:
+        if outcome is CallOutcome.BUSY and window == self._window:
             self._size = max(float(self._floor), self._size / 2)
             self._window += 1
-        elif sign is Sign.TROUBLED:
+        elif outcome is CallOutcome.FAILED:
             self._good_before_growth = self.limit
-        elif sign is Sign.FINE and self._good_before_growth:
+        elif outcome is CallOutcome.ANSWERED and self._good_before_growth:
             self._good_before_growth -= 1
-        elif sign is Sign.FINE and used_up:
-            # An idle server says nothing about a busy one, so only a full window grows.
+        elif outcome is CallOutcome.ANSWERED and used_up:
+            # An idle server says nothing about a busy one, so only a full window adds permits.
             step = 1.0 if self._never_refused else 1 / self._size
             self._size = min(float(self._cap), self._size + step)
         self._hand_out()
@@ -102,41 +102,32 @@ class Permits:
                 turn.set_result(self._window)
 
 
-class Limit:
-    """Keeps the calls to one server within what it takes. One of these is shared by all episodes of a run.
+class LimitedModel(ModelLayer):
+    """Keeps the number of calls at a time within what the server takes. All episodes of a run share one.
 
     Args:
-        model: Whom to ask.
-        cap: The most calls at a time.
-        floor: The calls at a time to start with, and never fewer.
+        model: The model to call.
+        cap: The largest number of calls at a time.
+        floor: The number of calls at a time to start with, and the least one.
     """
 
     def __init__(self, model: ChatModel, *, cap: int = 16, floor: int = 1) -> None:
-        self._model = model
+        super().__init__(model)
         self.permits = Permits(floor, cap)
 
-    @property
-    def identity(self) -> str:
-        """That of the model inside."""
-        return self._model.identity
-
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Asks when it is this request's turn."""
+        """Calls the model when it is this request's turn."""
         window = await self.permits.acquire()
-        sign = Sign.NONE
+        outcome = CallOutcome.UNKNOWN
         try:
             reply = await self._model.chat(request)
-            sign = Sign.FINE
+            outcome = CallOutcome.ANSWERED
         except TransportError as error:
             if error.status == 429:
-                sign = Sign.BUSY
+                outcome = CallOutcome.BUSY
             elif error.retryable:
-                sign = Sign.TROUBLED
+                outcome = CallOutcome.FAILED
             raise
         finally:
-            self.permits.release(window, sign)
+            self.permits.release(window, outcome)
         return reply
-
-    async def aclose(self) -> None:
-        """Closes the model inside."""
-        await self._model.aclose()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError, ReplayMiss, SettingsError, TransportError
-from beliefrag.models.cache import Cache, reply_key
+from beliefrag.models.with_cache import CachedModel, reply_key
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.models.reply_store import ReplyStore
@@ -38,13 +38,13 @@ async def gated() -> Gated:
 
 
 @pytest.fixture
-async def cache(gated: Gated, path: Path) -> AsyncIterator[Cache]:
-    cache = Cache(gated, path)
+async def cache(gated: Gated, path: Path) -> AsyncIterator[CachedModel]:
+    cache = CachedModel(gated, path)
     yield cache
     await cache.aclose()
 
 
-async def test_the_same_request_is_paid_for_once_and_costs_the_same_again(cache: Cache, gated: Gated) -> None:
+async def test_the_same_request_is_paid_for_once_and_costs_the_same_again(cache: CachedModel, gated: Gated) -> None:
     first = await cache.chat(ask())
     again = await cache.chat(ask())
     assert gated.asked == 1
@@ -53,9 +53,9 @@ async def test_the_same_request_is_paid_for_once_and_costs_the_same_again(cache:
     assert (again.tokens_in, again.tokens_out, again.seconds) == (7, 2, 0.5)
 
 
-async def test_replies_outlive_the_run(cache: Cache, gated: Gated, path: Path) -> None:
+async def test_replies_outlive_the_run(cache: CachedModel, gated: Gated, path: Path) -> None:
     await cache.chat(ask())
-    later = Cache(gated, path)
+    later = CachedModel(gated, path)
     assert (await later.chat(ask())).cached
     await later.aclose()
     assert gated.asked == 1
@@ -73,13 +73,13 @@ async def test_replies_outlive_the_run(cache: Cache, gated: Gated, path: Path) -
         dataclasses.replace(ask(), messages=(Message("user", "Answer."), ask().messages[1])),
     ],
 )
-async def test_whatever_shapes_a_reply_is_part_of_its_key(cache: Cache, gated: Gated, other: Any) -> None:
+async def test_whatever_shapes_a_reply_is_part_of_its_key(cache: CachedModel, gated: Gated, other: Any) -> None:
     await cache.chat(ask())
     assert not (await cache.chat(other)).cached
     assert gated.asked == 2
 
 
-async def test_the_purpose_is_not_part_of_the_key(cache: Cache, gated: Gated) -> None:
+async def test_the_purpose_is_not_part_of_the_key(cache: CachedModel, gated: Gated) -> None:
     await cache.chat(ask(purpose="answer"))
     assert (await cache.chat(ask(purpose="draft"))).cached
     assert gated.asked == 1
@@ -113,7 +113,7 @@ def test_stop_texts_and_their_order_are_part_of_the_key() -> None:
     assert len(keys) == 4
 
 
-async def test_a_failure_is_never_stored(cache: Cache, gated: Gated) -> None:
+async def test_a_failure_is_never_stored(cache: CachedModel, gated: Gated) -> None:
     gated.failing = TransportError("busy", status=429, retryable=True)
     for _ in range(2):
         with pytest.raises(TransportError):
@@ -123,7 +123,7 @@ async def test_a_failure_is_never_stored(cache: Cache, gated: Gated) -> None:
     assert gated.asked == 3
 
 
-async def test_requests_at_the_same_time_are_asked_once(cache: Cache, gated: Gated) -> None:
+async def test_requests_at_the_same_time_are_asked_once(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     calls = [asyncio.create_task(cache.chat(ask())) for _ in range(5)]
     await asyncio.sleep(0.05)
@@ -134,7 +134,7 @@ async def test_requests_at_the_same_time_are_asked_once(cache: Cache, gated: Gat
     assert {reply.text for reply in replies} == {replies[0].text}
 
 
-async def test_requests_at_the_same_time_share_a_failure_too(cache: Cache, gated: Gated) -> None:
+async def test_requests_at_the_same_time_share_a_failure_too(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     gated.failing = ModelError("broken")
     calls = [asyncio.create_task(cache.chat(ask())) for _ in range(3)]
@@ -145,7 +145,7 @@ async def test_requests_at_the_same_time_share_a_failure_too(cache: Cache, gated
     assert [str(outcome) for outcome in outcomes] == ["broken"] * 3
 
 
-async def test_the_others_get_their_reply_when_the_first_to_ask_is_cancelled(cache: Cache, gated: Gated) -> None:
+async def test_the_others_get_their_reply_when_the_first_to_ask_is_cancelled(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     first, second, third = (asyncio.create_task(cache.chat(ask())) for _ in range(3))
     await asyncio.sleep(0.05)
@@ -159,7 +159,7 @@ async def test_the_others_get_their_reply_when_the_first_to_ask_is_cancelled(cac
     assert (await cache.chat(ask())).cached
 
 
-async def test_a_question_that_nobody_waits_for_any_more_is_dropped(cache: Cache, gated: Gated) -> None:
+async def test_a_question_that_nobody_waits_for_any_more_is_dropped(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     calls = [asyncio.create_task(cache.chat(ask())) for _ in range(2)]
     await asyncio.sleep(0.05)
@@ -174,7 +174,7 @@ async def test_a_question_that_nobody_waits_for_any_more_is_dropped(cache: Cache
     assert gated.asked == 2
 
 
-async def test_a_reply_paid_for_is_stored_although_nobody_waits_for_it_any_more(cache: Cache, gated: Gated) -> None:
+async def test_a_reply_paid_for_is_stored_although_nobody_waits_for_it_any_more(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     call = asyncio.create_task(cache.chat(ask()))
     await asyncio.sleep(0.05)
@@ -190,9 +190,9 @@ async def test_a_reply_paid_for_is_stored_although_nobody_waits_for_it_any_more(
     assert (await cache.chat(ask())).cached
 
 
-async def test_a_replay_answers_from_the_cache_alone(cache: Cache, gated: Gated, path: Path) -> None:
+async def test_a_replay_answers_from_the_cache_alone(cache: CachedModel, gated: Gated, path: Path) -> None:
     stored = await cache.chat(ask())
-    replay = Cache(gated, path, replay=True)
+    replay = CachedModel(gated, path, replay=True)
     assert (await replay.chat(ask())).text == stored.text
     missing = ask("Something new?", purpose="verifier")
     for _ in range(2):
@@ -208,12 +208,12 @@ async def test_a_replay_answers_from_the_cache_alone(cache: Cache, gated: Gated,
 
 def test_a_replay_without_a_cache_file_is_refused(path: Path) -> None:
     with pytest.raises(SettingsError, match="no reply cache at"):
-        Cache(Gated(), path, replay=True)
+        CachedModel(Gated(), path, replay=True)
     assert not path.exists()
 
 
 async def test_a_reply_that_cannot_be_stored_is_returned_with_one_warning(
-    cache: Cache, gated: Gated, caplog: pytest.LogCaptureFixture
+    cache: CachedModel, gated: Gated, caplog: pytest.LogCaptureFixture
 ) -> None:
     await cache.chat(ask("stored"))
     pages = cache._store._db.execute("PRAGMA page_count").fetchone()[0]
@@ -227,7 +227,7 @@ async def test_a_reply_that_cannot_be_stored_is_returned_with_one_warning(
     assert (await cache.chat(ask("stored"))).cached
 
 
-async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(cache: Cache, gated: Gated) -> None:
+async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(cache: CachedModel, gated: Gated) -> None:
     cache._store._db.execute("DROP TABLE replies")
     with pytest.raises(ModelError, match="cannot be read: no such table"):
         await cache.chat(ask())
@@ -235,7 +235,7 @@ async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(
 
 
 async def test_a_file_that_another_process_is_writing_to_does_not_stop_the_event_loop(
-    cache: Cache, gated: Gated, path: Path
+    cache: CachedModel, gated: Gated, path: Path
 ) -> None:
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
@@ -252,7 +252,7 @@ async def test_a_file_that_another_process_is_writing_to_does_not_stop_the_event
     assert turns > 20
 
 
-async def test_when_another_run_stored_a_reply_first_that_one_counts(cache: Cache, gated: Gated, path: Path) -> None:
+async def test_when_another_run_stored_a_reply_first_that_one_counts(cache: CachedModel, gated: Gated, path: Path) -> None:
     gated.gate.clear()
     call = asyncio.create_task(cache.chat(ask()))
     await asyncio.sleep(0.05)
@@ -264,7 +264,7 @@ async def test_when_another_run_stored_a_reply_first_that_one_counts(cache: Cach
 
 async def test_probabilities_are_stored_too(tmp_path: Path, path: Path) -> None:
     line = {"purpose": "verifier", "reply": "yes", "logprobs": {"yes": 0.9, "no": 0.1}}
-    cache = Cache(Scripted(script(tmp_path, line)), path)
+    cache = CachedModel(Scripted(script(tmp_path, line)), path)
     request = ask(purpose="verifier", top_logprobs=2)
     first, again = await cache.chat(request), await cache.chat(request)
     await cache.aclose()
@@ -279,7 +279,7 @@ def everything_in(folder: Path) -> bytes:
 async def test_neither_keys_nor_passwords_reach_the_file(chat_server: ChatServer, path: Path) -> None:
     chat_server.play(completion("a reply to be found"))
     url = f"http://me:hunter2@{chat_server.host}/v1?sig=abcdefgh"
-    cache = Cache(OpenAICompatible("m", url, KEY), path)
+    cache = CachedModel(OpenAICompatible("m", url, KEY), path)
     await cache.chat(ask())
     on_disk = everything_in(path.parent)
     await cache.aclose()
@@ -290,7 +290,7 @@ async def test_neither_keys_nor_passwords_reach_the_file(chat_server: ChatServer
 
 
 async def test_closing_twice_is_harmless(gated: Gated, path: Path) -> None:
-    cache = Cache(gated, path)
+    cache = CachedModel(gated, path)
     await cache.chat(ask())
     await cache.aclose()
     await cache.aclose()

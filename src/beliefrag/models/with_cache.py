@@ -1,4 +1,4 @@
-"""Never pays twice for the same question to the same model."""
+"""Answers a request from the cache where the same model was sent the same request before."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from beliefrag.errors import ModelError, ReplayMiss
-from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 from beliefrag.models.reply_store import ReplyStore
 
-__all__ = ["Cache", "reply_key"]
+__all__ = ["CachedModel", "reply_key"]
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
 def reply_key(identity: str, request: ChatRequest) -> str:
-    """Names a reply by the model's identity and the whole request, apart from its purpose.
+    """The key of a reply: a hash of the model's identity and of the whole request except its purpose.
 
-    The order of a schema's fields counts: it is the order in which a model fills them in. Stop texts are in the name
-    only of a request that has some: replies that were paid for before there were any keep theirs.
+    The order of a schema's fields counts, because a model fills them in that order. Stop texts are part of the key only
+    for a request that has some: replies that were stored before stop texts existed keep their keys.
     """
-    shape: list[Any] = [
+    parts: list[Any] = [
         1,  # the version of this list
         identity,
         [[message.role, message.content] for message in request.messages],
@@ -40,50 +40,45 @@ def reply_key(identity: str, request: ChatRequest) -> str:
         0,  # the temperature; a provider that uses another says so in its identity
     ]
     if request.stop:
-        shape.append(request.stop)
-    return hashlib.sha256(json.dumps(shape, separators=(",", ":"), default=dict).encode()).hexdigest()
+        parts.append(request.stop)
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":"), default=dict).encode()).hexdigest()
 
 
 @dataclass(slots=True)
-class _Flight:
-    """A question under way, and how many are waiting for its reply."""
+class _PendingCall:
+    """A request that is being answered, and how many callers wait for its reply."""
 
     task: asyncio.Task[ChatReply]
     waiting: int = 0
 
 
-class Cache:
-    """Answers from the store what was asked before, and stores what is new.
+class CachedModel(ModelLayer):
+    """Answers from the store where it holds the reply; otherwise calls the model and stores its reply.
 
-    The file is opened at once, so that an unusable one is reported before anything is paid for. The same request made
-    twice at the same time is asked once. A reply that cannot be stored is returned all the same, with one warning in
-    the log: it has been paid for.
+    The file is opened at once, so that an unusable one is reported before anything is paid for. Two equal requests at
+    the same time make one call. A reply that cannot be stored is still returned, because it has been paid for; the first
+    such reply puts a warning in the log.
 
     Args:
-        model: Whom to ask what is not in the store.
+        model: The model that answers what the store does not hold.
         path: The store's file.
-        replay: Use the store alone, and raise `ReplayMiss` for what it does not hold.
+        replay: Use the store alone, and raise `ReplayMiss` for requests that it does not hold.
 
     Raises:
         SettingsError: The file cannot be used.
     """
 
     def __init__(self, model: ChatModel, path: Path | str, *, replay: bool = False) -> None:
-        self._model = model
+        super().__init__(model)
         self._replay = replay
         self._store = ReplyStore(path, read_only=replay)
-        # Another process may hold the file's write lock for a while, and a commit waits for the disk: off the event
-        # loop. One thread, because the connection is used by one at a time.
+        # Another process may hold the file's write lock for a while, and a commit waits for the disk: not on the event
+        # loop. One thread, because only one thread at a time may use the connection.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reply-cache")
-        self._flights: dict[str, _Flight] = {}
+        self._pending: dict[str, _PendingCall] = {}
         self._closed = False
         self._missing: set[str] = set()
         self._unsaved = 0
-
-    @property
-    def identity(self) -> str:
-        """That of the model inside."""
-        return self._model.identity
 
     @property
     def missing(self) -> int:
@@ -96,26 +91,25 @@ class Cache:
         return self._unsaved
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Gives the stored reply, or asks for one and stores it."""
+        """Returns the stored reply, or calls the model and stores its reply."""
         key = reply_key(self.identity, request)
         if self._replay:
-            # A reader waits neither for another process nor for the disk, and handing over to the thread and back
-            # takes longer than reading.
-            return self._replayed(key, request)
-        flight = self._flights.get(key)
-        joined = flight is not None
-        if flight is None:
-            flight = self._flights[key] = _Flight(asyncio.create_task(self._find_or_ask(key, request)))
-        flight.waiting += 1
+            # Reading waits for no other process, and handing the work to the thread would take longer than the work.
+            return self._replay_reply(key, request)
+        call = self._pending.get(key)
+        joined = call is not None
+        if call is None:
+            call = self._pending[key] = _PendingCall(asyncio.create_task(self._find_or_call(key, request)))
+        call.waiting += 1
         try:
-            # The question belongs to all who wait: one of them giving up must not take it from the others.
-            reply = await asyncio.shield(flight.task)
+            # All waiting callers share the call: when one of them is cancelled, the others still get the reply.
+            reply = await asyncio.shield(call.task)
         finally:
-            flight.waiting -= 1
-            if not flight.waiting:
-                flight.task.cancel()
-                if self._flights.get(key) is flight:
-                    del self._flights[key]
+            call.waiting -= 1
+            if not call.waiting:
+                call.task.cancel()
+                if self._pending.get(key) is call:
+                    del self._pending[key]
         return replace(reply, cached=True) if joined else reply
 
     async def aclose(self) -> None:
@@ -126,8 +120,8 @@ class Cache:
             self._thread.shutdown(wait=False)
         await self._model.aclose()
 
-    def _replayed(self, key: str, request: ChatRequest) -> ChatReply:
-        found = self._found(key)
+    def _replay_reply(self, key: str, request: ChatRequest) -> ChatReply:
+        found = self._find(key)
         if found is None:
             self._missing.add(key)
             raise ReplayMiss(
@@ -136,7 +130,7 @@ class Cache:
             )
         return found
 
-    def _found(self, key: str) -> ChatReply | None:
+    def _find(self, key: str) -> ChatReply | None:
         try:
             return self._store.get(key)
         except sqlite3.Error as error:
@@ -145,8 +139,8 @@ class Cache:
                 remedy="Move the file away, or name another one.",
             ) from error
 
-    async def _find_or_ask(self, key: str, request: ChatRequest) -> ChatReply:
-        found = await self._in_thread(lambda: self._found(key))
+    async def _find_or_call(self, key: str, request: ChatRequest) -> ChatReply:
+        found = await self._in_thread(lambda: self._find(key))
         if found is not None:
             return found
         reply = await self._model.chat(request)
@@ -154,10 +148,10 @@ class Cache:
             return await self._in_thread(lambda: self._store.put(key, self.identity, reply))
         except sqlite3.Error as error:
             if not self._unsaved:
-                _log.warning("The reply cache %s cannot be written: %s. Going on without.", self._store.path, error)
+                _log.warning("The reply cache %s cannot be written: %s. The run continues without storing replies.", self._store.path, error)
             self._unsaved += 1
             return reply
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        # Shielded, because work that still waits for the thread would be dropped: a reply paid for, and not stored.
+        # Shielded, because a cancellation would drop work that waits for the thread: a reply paid for, and not stored.
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))

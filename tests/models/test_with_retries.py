@@ -12,7 +12,7 @@ from beliefrag.errors import ModelError, ReplyError, SettingsError, TransportErr
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.models.retry import Retry, RetryPolicy
+from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from beliefrag.models.scripted import Scripted
 from tests.support.chat import Gated, ask, script
 from tests.support.http_server import ChatServer, Response, completion, failure
@@ -27,8 +27,8 @@ def line(reply: str | None = None, status: int | None = None, **error: Any) -> d
     return {"purpose": "answer", "error": {"status": status, **error}}
 
 
-def retrying(folder: Path, *lines: dict[str, Any], policy: RetryPolicy = AT_ONCE) -> Retry:
-    return Retry(Scripted(script(folder, *lines)), policy)
+def retrying(folder: Path, *lines: dict[str, Any], policy: RetryPolicy = AT_ONCE) -> RetryingModel:
+    return RetryingModel(Scripted(script(folder, *lines)), policy)
 
 
 async def test_a_good_reply_passes_untouched(tmp_path: Path) -> None:
@@ -69,13 +69,13 @@ async def test_a_provider_that_returns_an_empty_text_is_treated_the_same() -> No
 
     mute = Mute()
     with pytest.raises(EmptyReplyError) as caught:
-        await Retry(mute, AT_ONCE).chat(ask())
+        await RetryingModel(mute, AT_ONCE).chat(ask())
     assert (mute.asked, caught.value.wasted_tokens) == (2, 12)
 
 
 async def test_after_the_last_attempt_the_error_says_how_often_it_was_asked(tmp_path: Path) -> None:
     model = retrying(tmp_path, *[line(status=500)] * 4, line("too late"))
-    with pytest.raises(TransportError, match=r"HTTP 500\) \(asked 4 times\)") as caught:
+    with pytest.raises(TransportError, match=r"HTTP 500\) \(called 4 times\)") as caught:
         await model.chat(ask())
     assert caught.value.status == 500
 
@@ -97,7 +97,7 @@ async def test_a_script_without_a_line_is_not_asked_again(tmp_path: Path) -> Non
 
 async def test_a_refusal_is_not_asked_again(chat_server: ChatServer) -> None:
     chat_server.play(completion(None, message={"refusal": "no"}))
-    model = Retry(OpenAICompatible("m", chat_server.url), AT_ONCE)
+    model = RetryingModel(OpenAICompatible("m", chat_server.url), AT_ONCE)
     with pytest.raises(ReplyError, match="refused"):
         await model.chat(ask())
     await model.aclose()
@@ -130,7 +130,7 @@ async def test_patience_ends_although_attempts_are_left(tmp_path: Path) -> None:
 async def test_patience_does_not_run_while_a_call_waits_for_its_first_turn() -> None:
     gated = Gated()
     gated.failing = TransportError("busy", retryable=True)
-    call = asyncio.create_task(Retry(gated, RetryPolicy(2, seconds=0.05, wait_initial=0, wait_jitter=0)).chat(ask()))
+    call = asyncio.create_task(RetryingModel(gated, RetryPolicy(2, seconds=0.05, wait_initial=0, wait_jitter=0)).chat(ask()))
     await asyncio.sleep(0.1)
     gated.gate.set()
     with pytest.raises(TransportError):
@@ -149,7 +149,7 @@ async def test_cancelling_during_a_wait_ends_it_at_once(tmp_path: Path) -> None:
 
 async def test_cancelling_during_a_call_is_not_taken_for_a_failure() -> None:
     gated = Gated()
-    call = asyncio.create_task(Retry(gated, AT_ONCE).chat(ask()))
+    call = asyncio.create_task(RetryingModel(gated, AT_ONCE).chat(ask()))
     await asyncio.sleep(0.01)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -171,7 +171,7 @@ async def test_cancelling_during_a_call_is_not_taken_for_a_failure() -> None:
 )
 async def test_one_fault_of_a_real_server_is_got_over(chat_server: ChatServer, first: Response) -> None:
     chat_server.play(first, completion("Paris"))
-    model = Retry(OpenAICompatible("m", chat_server.url), AT_ONCE)
+    model = RetryingModel(OpenAICompatible("m", chat_server.url), AT_ONCE)
     reply = await model.chat(ask())
     await model.aclose()
     assert (reply.text, reply.retries, len(chat_server.requests)) == ("Paris", 1, 2)
