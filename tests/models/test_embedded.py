@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError
+from beliefrag.hub import DownloadError
 from beliefrag.models import embedded as embedded_module
 from beliefrag.models.embedded import Embedded
 from beliefrag.models.llama_engine import Engine, GenerationStoppedError
 from beliefrag.models.protocol import ChatModel, ChatRequest, Message
 from beliefrag.models.weights.download import pull
-from beliefrag.models.weights.sources import SourceError
 
 pytestmark = pytest.mark.weights
 
@@ -42,7 +42,7 @@ def smollm2() -> Path:
     """The weights, pulled on first use."""
     try:
         return pull("smollm2-135m")
-    except SourceError as error:
+    except DownloadError as error:
         pytest.skip(f"the weights smollm2-135m cannot be had: {error.message}")
 
 
@@ -165,11 +165,11 @@ async def test_a_text_that_only_begins_like_a_stop_text_stays_in_the_reply(model
 
 
 async def test_the_beginning_of_a_prompt_is_not_read_twice(model: Embedded) -> None:
-    before = model.work
+    before = model.statistics
     first = await model.chat(ask(PASSAGES + "Where does it rise?"))
-    middle = model.work
+    middle = model.statistics
     await model.chat(ask(PASSAGES + "What does it join?"))
-    after = model.work
+    after = model.statistics
     assert middle.tokens_read - before.tokens_read > first.tokens_in / 2
     assert after.tokens_read - middle.tokens_read < first.tokens_in / 10
     assert after.tokens_reused - middle.tokens_reused > 0.9 * first.tokens_in
@@ -179,9 +179,9 @@ async def test_a_prompt_is_still_in_memory_after_another_one(model: Embedded) ->
     one, other = PASSAGES, PASSAGES.replace("river", "stream").replace("Alps", "hills")
     await model.chat(ask(one + "Where?", system="You answer."))
     await model.chat(ask(other + "Where?", system="You verify."))
-    before = model.work
+    before = model.statistics
     again = await model.chat(ask(one + "Which way?", system="You answer."))
-    assert model.work.tokens_reused - before.tokens_reused > 0.9 * again.tokens_in
+    assert model.statistics.tokens_reused - before.tokens_reused > 0.9 * again.tokens_in
 
 
 async def test_a_prompt_that_does_not_fit_says_how_long_it_is_and_what_to_set(model: Embedded) -> None:
@@ -235,7 +235,7 @@ async def test_first_calls_at_once_load_once_and_each_gets_its_own_reply(smollm2
 
 
 async def test_a_call_cancelled_while_it_waits_is_never_run(model: Embedded) -> None:
-    calls = model.work.calls
+    calls = model.statistics.calls
     running = asyncio.create_task(model.chat(ask("Tell me a story.", max_tokens=40)))
     waiting = asyncio.create_task(model.chat(ask("Never asked.")))
     last = asyncio.create_task(model.chat(ask("Say hello.")))
@@ -244,7 +244,7 @@ async def test_a_call_cancelled_while_it_waits_is_never_run(model: Embedded) -> 
     assert (await running).text
     assert (await last).text
     assert waiting.cancelled()
-    assert model.work.calls == calls + 2
+    assert model.statistics.calls == calls + 2
 
 
 async def test_a_call_cancelled_while_it_runs_is_broken_off(smollm2: Path, generations: list[str]) -> None:
@@ -288,7 +288,7 @@ async def test_the_same_prompt_gives_the_same_probabilities_when_nothing_is_reus
         first, _, again = [await model.chat(ask(text, top_logprobs=3)) for text in texts]
     finally:
         await model.aclose()
-    assert model.work.tokens_reused == 0
+    assert model.statistics.tokens_reused == 0
     assert first.text == again.text
     assert first.tokens == again.tokens
 

@@ -9,7 +9,7 @@ import pytest
 
 from beliefrag.errors import ModelError, ReplyError, SettingsError
 from beliefrag.models.embedded import Embedded
-from beliefrag.models.llama_engine import PromptTooLongError, join
+from beliefrag.models.llama_engine import PromptTooLongError, join_chunks
 from beliefrag.models.protocol import ChatRequest, Message
 from beliefrag.models.weights.catalogue import find
 from beliefrag.models.weights.store import path_of
@@ -91,16 +91,16 @@ def test_importing_the_package_does_not_import_the_runtime() -> None:
 
 def test_a_stream_without_an_end_is_not_taken_for_a_reply() -> None:
     chunk = {"choices": [{"delta": {"content": "half an ans"}, "finish_reason": None}]}
-    with pytest.raises(ReplyError, match="broke off"):
-        join([chunk])
-    with pytest.raises(ReplyError, match="broke off"):
-        join([])
+    with pytest.raises(ReplyError, match="too early"):
+        join_chunks([chunk])
+    with pytest.raises(ReplyError, match="too early"):
+        join_chunks([])
 
 
 def test_errors_in_a_stream_are_told_apart() -> None:
     too_long = {"type": "exceed_context_size_error", "message": "too long", "n_prompt_tokens": 900, "n_ctx": 512}
     with pytest.raises(PromptTooLongError) as caught:
-        join([{"error": too_long}])
+        join_chunks([{"error": too_long}])
     assert (caught.value.tokens, caught.value.context) == (900, 512)
     with pytest.raises(ModelError, match="refused the request: no such role"):
-        join([{"error": {"type": "invalid_request_error", "message": "no such\nrole"}}])
+        join_chunks([{"error": {"type": "invalid_request_error", "message": "no such\nrole"}}])

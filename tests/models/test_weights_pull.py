@@ -16,12 +16,11 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.models.weights.sources import Aside
+from beliefrag.hub import DownloadError
 from beliefrag.models.weights.catalogue import Weights
-from beliefrag.models.weights.sources import Hub
-from beliefrag.models.weights.download import Watcher, obtain, pull
-from beliefrag.models.weights.sources import SourceError, SourceName
-from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, hasty, serve
+from beliefrag.models.weights.download import DownloadProgress, download, pull
+from beliefrag.models.weights.sources import HubSource, PartialFile, SourceName
+from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, quick_hub, serve
 
 
 @pytest.fixture
@@ -51,20 +50,20 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "models" / "tiny.gguf"
 
 
-class Recorder(Watcher):
+class Recorder(DownloadProgress):
     def __init__(self) -> None:
         self.starts: list[tuple[str, int]] = []
         self.sizes: list[int] = []
         self.notes: list[str] = []
 
-    def starting(self, weights: Weights, source: str, done: int) -> None:
+    def on_start(self, weights: Weights, source: str, done: int) -> None:
         self.starts.append((source, done))
 
-    def progress(self, done: int, total: int) -> None:
+    def on_bytes(self, done: int, total: int) -> None:
         assert total == WEIGHTS.size
         self.sizes.append(done)
 
-    def note(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         self.notes.append(text)
 
 
@@ -85,16 +84,16 @@ class Memory:
     def describe(self, weights: Weights) -> str:
         return "memory"
 
-    def scratch(self, weights: Weights) -> int:
+    def scratch_bytes(self, weights: Weights) -> int:
         return self.room
 
     def check(self, weights: Weights) -> None:
         if self.problem:
             raise self.problem
 
-    def fetch(self, weights: Weights, aside: Aside) -> None:
+    def fetch(self, weights: Weights, partial: PartialFile) -> None:
         self.fetches += 1
-        aside.append([self.content[aside.size :]])
+        partial.append([self.content[partial.size :]])
 
 
 def files(target: Path) -> Sequence[str]:
@@ -102,34 +101,34 @@ def files(target: Path) -> Sequence[str]:
 
 
 def test_a_pull_gives_the_exact_file_and_leaves_nothing_half_done(hub: Behaviour, target: Path) -> None:
-    watcher = Recorder()
-    assert obtain(WEIGHTS, target, [hasty()], watcher) == target
+    progress = Recorder()
+    assert download(WEIGHTS, target, [quick_hub()], progress) == target
     assert target.read_bytes() == CONTENT
     assert files(target) == ["tiny.gguf", "tiny.gguf.lock"]
-    assert watcher.starts == [("127.0.0.1, owner/model", 0)]
-    assert watcher.sizes == sorted(watcher.sizes)
-    assert watcher.sizes[-1] == WEIGHTS.size
+    assert progress.starts == [("127.0.0.1, owner/model", 0)]
+    assert progress.sizes == sorted(progress.sizes)
+    assert progress.sizes[-1] == WEIGHTS.size
 
 
 def test_weights_that_are_here_are_not_fetched_again(hub: Behaviour, target: Path) -> None:
-    obtain(WEIGHTS, target, [hasty()], Watcher())
+    download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     before = len(hub.requests)
-    watcher = Recorder()
-    obtain(WEIGHTS, target, [hasty()], watcher)
+    progress = Recorder()
+    download(WEIGHTS, target, [quick_hub()], progress)
     assert len(hub.requests) == before
-    assert watcher.notes == ["tiny is already here."]
+    assert progress.notes == ["tiny is already here."]
 
 
 def test_damaged_weights_are_replaced(hub: Behaviour, target: Path) -> None:
     target.parent.mkdir(parents=True)
     target.write_bytes(b"x" * WEIGHTS.size)
-    obtain(WEIGHTS, target, [hasty()], Watcher())
+    download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert target.read_bytes() == CONTENT
 
 
 def test_a_broken_connection_is_continued_where_it_broke(hub: Behaviour, target: Path) -> None:
     hub.break_after = [1_000_000, 500_000]
-    obtain(WEIGHTS, target, [hasty()], Watcher())
+    download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert target.read_bytes() == CONTENT
     assert [request.start for request in hub.downloads] == [0, 1_000_000, 1_500_000]
 
@@ -137,32 +136,32 @@ def test_a_broken_connection_is_continued_where_it_broke(hub: Behaviour, target:
 def test_a_server_without_ranges_is_read_from_the_beginning(hub: Behaviour, target: Path) -> None:
     hub.ranges = False
     hub.break_after = [1_000_000]
-    obtain(WEIGHTS, target, [hasty()], Watcher())
+    download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert target.read_bytes() == CONTENT
 
 
 def test_a_connection_that_keeps_breaking_says_so_and_keeps_what_came(hub: Behaviour, target: Path) -> None:
     hub.break_after = [300_000, 200_000, 0, 0, 0]
-    with pytest.raises(SourceError, match="broke the connection") as caught:
-        obtain(WEIGHTS, target, [hasty()], Watcher())
-    assert "Pull again to go on" in caught.value.remedy
+    with pytest.raises(DownloadError, match="broke the connection") as caught:
+        download(WEIGHTS, target, [quick_hub()], DownloadProgress())
+    assert "continues where it stopped" in caught.value.remedy
     assert "--source registry" in caught.value.remedy
-    obtain(WEIGHTS, target, [hasty()], Watcher())
+    download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert target.read_bytes() == CONTENT
     assert hub.downloads[-1].start == 500_000
 
 
 def test_wrong_bytes_are_deleted_and_called_wrong(hub: Behaviour, target: Path) -> None:
     hub.content = CONTENT[:-1] + b"!"
-    with pytest.raises(ModelError, match=r"What came is not tiny: .* It was deleted"):
-        obtain(WEIGHTS, target, [hasty()], Watcher())
+    with pytest.raises(ModelError, match=r"is not tiny: .* It was deleted"):
+        download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert files(target) == ["tiny.gguf.lock"]
 
 
 def test_more_bytes_than_there_should_be_are_not_written(hub: Behaviour, target: Path) -> None:
     hub.content = CONTENT * 2
     with pytest.raises(ModelError, match="More data came"):
-        obtain(WEIGHTS, target, [hasty()], Watcher())
+        download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert not target.exists()
     assert target.with_name("tiny.gguf.part").stat().st_size == 0
 
@@ -172,8 +171,8 @@ def test_more_bytes_than_there_should_be_are_not_written(hub: Behaviour, target:
 )
 def test_a_hub_that_refuses_is_quoted_with_the_way_out(hub: Behaviour, target: Path, status: int, words: str) -> None:
     hub.status = status
-    with pytest.raises(SourceError, match=words) as caught:
-        obtain(WEIGHTS, target, [hasty()], Watcher())
+    with pytest.raises(DownloadError, match=words) as caught:
+        download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert caught.value.status == status
     assert "local:/path/to/file.gguf" in caught.value.remedy
     assert hub.downloads == []
@@ -190,7 +189,7 @@ def test_the_token_reaches_the_hub_and_nobody_else(
     storage = Behaviour()
     hub.redirect = serve(servers, storage) + PATH
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    obtain(WEIGHTS, target, [hasty()], Watcher())
+    download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert {request.token for request in hub.requests} == {"Bearer hf_secret"}
     assert [request.token for request in storage.requests] == [None]
     assert "hf_secret" not in caplog.text
@@ -200,37 +199,39 @@ def test_the_signature_of_a_redirect_stays_out_of_errors(
     hub: Behaviour, servers: list[ThreadingHTTPServer], target: Path
 ) -> None:
     hub.redirect = serve(servers, Behaviour(status=403)) + PATH
-    with pytest.raises(SourceError) as caught:
-        obtain(WEIGHTS, target, [hasty()], Watcher())
+    with pytest.raises(DownloadError) as caught:
+        download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert "very-secret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_endpoint_that_is_no_address_is_a_settings_error(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "ftp://mirror")
     with pytest.raises(SettingsError, match="HF_ENDPOINT"):
-        obtain(WEIGHTS, target, [hasty()], Watcher())
+        download(WEIGHTS, target, [quick_hub()], DownloadProgress())
 
 
 def test_an_unreachable_hub_gives_way_to_the_next_source(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    watcher = Recorder()
-    obtain(WEIGHTS, target, [hasty(), Memory()], watcher)
+    progress = Recorder()
+    download(WEIGHTS, target, [quick_hub(), Memory()], progress)
     assert target.read_bytes() == CONTENT
-    assert watcher.starts == [("memory", 0)]
-    assert "127.0.0.1 cannot be reached" in watcher.notes[0]
+    assert progress.starts == [("memory", 0)]
+    assert "127.0.0.1 cannot be reached" in progress.notes[0]
 
 
 def test_when_no_source_delivers_each_says_why(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(SourceError, match=r"127\.0\.0\.1 cannot be reached.* The attic is locked\.") as caught:
-        obtain(WEIGHTS, target, [hasty(), Memory(problem=SourceError("The attic is locked."))], Watcher())
-    assert caught.value.remedy == "Or name a file of your own: --model local:/path/to/file.gguf"
+    with pytest.raises(DownloadError, match=r"127\.0\.0\.1 cannot be reached.* The cellar is closed\.") as caught:
+        download(
+            WEIGHTS, target, [quick_hub(), Memory(problem=DownloadError("The cellar is closed."))], DownloadProgress()
+        )
+    assert caught.value.remedy == "Or name your own file: --model local:/path/to/file.gguf"
 
 
 def test_a_store_that_cannot_be_written_to_is_a_model_error(target: Path) -> None:
     target.with_name("tiny.gguf.lock").mkdir(parents=True)
     with pytest.raises(ModelError, match="cannot be written"):
-        obtain(WEIGHTS, target, [Memory()], Watcher())
+        download(WEIGHTS, target, [Memory()], DownloadProgress())
 
 
 def test_a_hub_that_does_not_answer_is_given_up_after_a_short_time(
@@ -239,15 +240,15 @@ def test_a_hub_that_does_not_answer_is_given_up_after_a_short_time(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         started = time.monotonic()
-        obtain(WEIGHTS, target, [Hub(patience=0.3), Memory()], Watcher())
+        download(WEIGHTS, target, [HubSource(check_seconds=0.3), Memory()], DownloadProgress())
         assert time.monotonic() - started < 5
 
 
 def test_what_one_source_began_another_finishes(hub: Behaviour, target: Path) -> None:
     hub.break_after = [500_000, 0, 0, 0]
-    watcher = Recorder()
-    obtain(WEIGHTS, target, [hasty(), Memory()], watcher)
-    assert watcher.starts == [("127.0.0.1, owner/model", 0), ("memory", 500_000)]
+    progress = Recorder()
+    download(WEIGHTS, target, [quick_hub(), Memory()], progress)
+    assert progress.starts == [("127.0.0.1, owner/model", 0), ("memory", 500_000)]
     assert target.read_bytes() == CONTENT
 
 
@@ -256,33 +257,33 @@ def test_a_full_disk_is_noticed_before_anything_is_fetched(target: Path, monkeyp
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     source = Memory(scratch=100)
     with pytest.raises(ModelError, match=r"needs 0\.00 GB more") as caught:
-        obtain(WEIGHTS, target, [source], Watcher())
+        download(WEIGHTS, target, [source], DownloadProgress())
     assert "BELIEFRAG_CACHE_DIR" in caught.value.remedy
     assert source.fetches == 0
-    obtain(WEIGHTS, target, [Memory(scratch=99)], Watcher())
+    download(WEIGHTS, target, [Memory(scratch=99)], DownloadProgress())
     assert target.exists()
 
 
 def test_weights_that_a_source_does_not_have_are_refused_at_once() -> None:
-    with pytest.raises(SettingsError, match="smollm2-135m cannot be had from hub"):
+    with pytest.raises(SettingsError, match=r"smollm2-135m .* hub"):
         pull("smollm2-135m", source=SourceName.HUB)
 
 
 def test_a_folder_that_cannot_be_made_is_a_model_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ModelError, match="cannot be made"):
-        obtain(WEIGHTS, tmp_path / "file" / "models" / "tiny.gguf", [Memory()], Watcher())
+    with pytest.raises(ModelError, match="cannot be created"):
+        download(WEIGHTS, tmp_path / "file" / "models" / "tiny.gguf", [Memory()], DownloadProgress())
 
 
 PULLER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[2])
-from beliefrag.models.weights.download import Watcher, obtain
-from tests.support.weights_hub import WEIGHTS, hasty
-class Loud(Watcher):
-    def progress(self, done, total):
+from beliefrag.models.weights.download import DownloadProgress, download
+from tests.support.weights_hub import WEIGHTS, quick_hub
+class Loud(DownloadProgress):
+    def on_bytes(self, done, total):
         print(done, flush=True)
-obtain(WEIGHTS, pathlib.Path(sys.argv[1]), [hasty()], Loud())
+download(WEIGHTS, pathlib.Path(sys.argv[1]), [quick_hub()], Loud())
 """
 
 
@@ -303,7 +304,7 @@ def test_a_pull_killed_in_the_middle_is_continued_by_the_next(hub: Behaviour, ta
     assert 1_000_000 <= left < WEIGHTS.size
     assert not target.exists()
     hub.pause = 0.0
-    obtain(WEIGHTS, target, [hasty()], Watcher())
+    download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert target.read_bytes() == CONTENT
     assert [request.start for request in hub.downloads] == [0, left]
 
@@ -313,10 +314,10 @@ def test_two_pulls_at_once_download_once(hub: Behaviour, target: Path) -> None:
     with start_pull(target) as first:
         assert first.stdout is not None
         first.stdout.readline()
-        watcher = Recorder()
-        obtain(WEIGHTS, target, [hasty()], watcher)
+        progress = Recorder()
+        download(WEIGHTS, target, [quick_hub()], progress)
         first.stdout.read()
     assert first.returncode == 0
     assert len(hub.downloads) == 1
-    assert watcher.notes == ["Another pull of these weights is under way.", "tiny is already here."]
+    assert progress.notes == ["Waiting for another download of these weights.", "tiny is already here."]
     assert target.read_bytes() == CONTENT

@@ -9,8 +9,7 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.models.weights import store
 from beliefrag.models.weights.catalogue import find
-from beliefrag.models.weights.store import fingerprint
-from beliefrag.models.weights.store import is_present, kept_at, partial_path, path_of, remove, resolve
+from beliefrag.models.weights.store import file_hash, is_present, partial_path, path_of, remove, resolve, weights_at
 from beliefrag.paths import cache_dir
 
 NAME = "smollm2-135m"
@@ -101,14 +100,14 @@ def test_only_a_file_of_the_right_size_counts_as_present() -> None:
 
 
 def test_the_store_knows_its_own_files_from_a_users() -> None:
-    assert kept_at(path_of(find(NAME))) is find(NAME)
-    assert kept_at(Path(f"{NAME}.gguf")) is None
+    assert weights_at(path_of(find(NAME))) is find(NAME)
+    assert weights_at(Path(f"{NAME}.gguf")) is None
 
 
 def test_remove_deletes_whole_and_half_pulled_weights_and_says_how_much() -> None:
     path = place(content=b"12345")
     partial_path(path).write_bytes(b"123")
-    fingerprint(path)
+    file_hash(path)
     assert remove(NAME) == 8
     left = [each.name for each in path.parent.rglob("*") if each.is_file()]
     assert left == [f"{NAME}.gguf.lock"]
@@ -126,21 +125,21 @@ def test_weights_that_are_being_pulled_are_not_removed() -> None:
 def test_a_hash_is_computed_once_until_the_file_changes(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"first")
-    first = fingerprint(path)
+    first = file_hash(path)
     assert first == hashlib.sha256(b"first").hexdigest()
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
     path.write_bytes(b"other")
     os.utime(path, ns=times)
-    assert fingerprint(path) == first, "same size and time: not read again"
+    assert file_hash(path) == first, "same size and time: not read again"
     os.utime(path, ns=(times[0], times[1] + 1))
-    assert fingerprint(path) == hashlib.sha256(b"other").hexdigest()
+    assert file_hash(path) == hashlib.sha256(b"other").hexdigest()
 
 
 def test_hashes_are_remembered_in_the_cache_and_not_beside_a_users_file(tmp_path: Path, cache: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "model.gguf").write_bytes(b"mine")
-    fingerprint(own / "model.gguf")
+    file_hash(own / "model.gguf")
     assert [path.name for path in own.iterdir()] == ["model.gguf"]
     assert len(list((cache / "models" / "hashes").iterdir())) == 1
 
@@ -150,15 +149,15 @@ def test_a_damaged_note_or_an_unwritable_cache_only_costs_time(
 ) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"mine")
-    expected = fingerprint(path)
+    expected = file_hash(path)
     (note,) = (cache / "models" / "hashes").iterdir()
     note.write_text("[]")
-    assert fingerprint(path) == expected
+    assert file_hash(path) == expected
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "file" / "below"))
-    assert fingerprint(path) == expected
+    assert file_hash(path) == expected
 
 
 def test_a_file_that_cannot_be_read_is_a_model_error(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"nowhere\.gguf"):
-        fingerprint(tmp_path / "nowhere.gguf")
+        file_hash(tmp_path / "nowhere.gguf")

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError, ReplayMiss, SettingsError, TransportError
-from beliefrag.models.with_cache import CachedModel, reply_key
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.models.reply_store import ReplyStore
 from beliefrag.models.scripted import Scripted
+from beliefrag.models.with_cache import CachedModel, reply_key
 from tests.support.chat import Gated, ask, script
 from tests.support.http_server import ChatServer, completion
 
@@ -174,7 +174,9 @@ async def test_a_question_that_nobody_waits_for_any_more_is_dropped(cache: Cache
     assert gated.asked == 2
 
 
-async def test_a_reply_paid_for_is_stored_although_nobody_waits_for_it_any_more(cache: CachedModel, gated: Gated) -> None:
+async def test_a_reply_paid_for_is_stored_although_nobody_waits_for_it_any_more(
+    cache: CachedModel, gated: Gated
+) -> None:
     gated.gate.clear()
     call = asyncio.create_task(cache.chat(ask()))
     await asyncio.sleep(0.05)
@@ -227,7 +229,9 @@ async def test_a_reply_that_cannot_be_stored_is_returned_with_one_warning(
     assert (await cache.chat(ask("stored"))).cached
 
 
-async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(cache: CachedModel, gated: Gated) -> None:
+async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(
+    cache: CachedModel, gated: Gated
+) -> None:
     cache._store._db.execute("DROP TABLE replies")
     with pytest.raises(ModelError, match="cannot be read: no such table"):
         await cache.chat(ask())
@@ -252,7 +256,9 @@ async def test_a_file_that_another_process_is_writing_to_does_not_stop_the_event
     assert turns > 20
 
 
-async def test_when_another_run_stored_a_reply_first_that_one_counts(cache: CachedModel, gated: Gated, path: Path) -> None:
+async def test_when_another_run_stored_a_reply_first_that_one_counts(
+    cache: CachedModel, gated: Gated, path: Path
+) -> None:
     gated.gate.clear()
     call = asyncio.create_task(cache.chat(ask()))
     await asyncio.sleep(0.05)

@@ -12,8 +12,8 @@ from beliefrag.errors import ModelError, ReplyError, SettingsError, TransportErr
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from beliefrag.models.scripted import Scripted
+from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from tests.support.chat import Gated, ask, script
 from tests.support.http_server import ChatServer, Response, completion, failure
 
@@ -123,14 +123,16 @@ async def test_a_wait_longer_than_our_patience_is_refused_at_once(tmp_path: Path
 async def test_patience_ends_although_attempts_are_left(tmp_path: Path) -> None:
     policy = RetryPolicy(attempts=1000, seconds=0.15, wait_initial=0.05, wait_max=0.05, wait_jitter=0)
     model = retrying(tmp_path, line(status=500) | {"repeat": True}, policy=policy)
-    with pytest.raises(TransportError, match=r"asked [2-5] times"):
+    with pytest.raises(TransportError, match=r"called [2-5] times"):
         await model.chat(ask())
 
 
 async def test_patience_does_not_run_while_a_call_waits_for_its_first_turn() -> None:
     gated = Gated()
     gated.failing = TransportError("busy", retryable=True)
-    call = asyncio.create_task(RetryingModel(gated, RetryPolicy(2, seconds=0.05, wait_initial=0, wait_jitter=0)).chat(ask()))
+    call = asyncio.create_task(
+        RetryingModel(gated, RetryPolicy(2, seconds=0.05, wait_initial=0, wait_jitter=0)).chat(ask())
+    )
     await asyncio.sleep(0.1)
     gated.gate.set()
     with pytest.raises(TransportError):

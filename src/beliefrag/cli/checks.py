@@ -23,8 +23,7 @@ from beliefrag.calibration import RunConditions, find_calibration_warnings, sele
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
 from beliefrag.models.reply_store import ReplyStore
-from beliefrag.models.weights.store import fingerprint
-from beliefrag.models.weights.store import kept_at, resolve
+from beliefrag.models.weights.store import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index, docs_index_path
@@ -214,10 +213,10 @@ def _load_prompts(settings: Settings) -> Prompts | Finding:
 
 def _check_weights(model: str) -> Finding:
     path = resolve(model)
-    weights = kept_at(path)
+    weights = weights_at(path)
     if weights is None:
         return _ok("weights", f"{path}, a file of your own")
-    if fingerprint(path) != weights.sha256:
+    if file_hash(path) != weights.sha256:
         remedy = f"Run 'beliefrag model remove {weights.name}' and 'beliefrag model pull {weights.name}'."
         return Finding(CheckState.PROBLEM, "weights", f"{path} is damaged: its hash is wrong", remedy)
     return _ok("weights", f"{path}, hash {weights.sha256[:16]} is right")

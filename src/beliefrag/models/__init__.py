@@ -2,8 +2,8 @@
 
 from beliefrag.models.compose import compose
 from beliefrag.models.cost import Meter
-from beliefrag.models.providers import default_verifier, open_provider
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message, TokenProbability
+from beliefrag.models.providers import default_verifier, open_provider
 
 __all__ = [
     "ChatModel",

@@ -199,9 +199,7 @@ class Embedded:
         with contextlib.suppress(OSError), self._path.open("rb", buffering=0) as file:
             while file.read(_READ_BYTES):
                 pass
-        engine = Engine(
-            self._path, head, context=self._context, threads=self._threads, prompt_memory_mib=self._memory
-        )
+        engine = Engine(self._path, head, context=self._context, threads=self._threads, prompt_memory_mib=self._memory)
         self._trained_context = head.context
         self._statistics = replace(self._statistics, seconds_loading=time.perf_counter() - started)
         return engine

@@ -34,8 +34,8 @@ _COMPACT_JSON = {
     "lenient": True,
     "coerce_one_of": True,
 }
-"""How the grammar writes JSON. Free white space lets a small model write newlines without end. Without the last two, one
-keyword that the grammar does not know (`format`, `uniqueItems`, ...) would silently switch the whole schema off."""
+"""How the grammar writes JSON. Free white space lets a small model write newlines without end. Without the last two,
+one keyword that the grammar does not know (`format`, `uniqueItems`, ...) would silently switch the whole schema off."""
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)

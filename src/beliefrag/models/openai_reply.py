@@ -15,8 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status, one_line
-from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
-from beliefrag.models.protocol import cut_at_stop, count_pieces
+from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
 
 __all__ = ["StoppedThinkingError", "read_reply"]
 

@@ -48,8 +48,8 @@ class ChatRequest:
     sample: int = 0
     """The number of a repeat of the same request, so that each repeat has its own place in the cache."""
     stop: tuple[str, ...] = ()
-    """Texts that end the reply where the first of them begins; at most four, because servers take no more. The stop text
-    is not in the reply. Use only texts that a model has no reason to write while it thinks: they end the thinking too."""
+    """Texts that end the reply where the first of them begins; at most four, because servers take no more. The reply
+    does not contain the stop text. Use only texts that a model does not write while it thinks: they end that too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, from_status
-from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
-from beliefrag.models.protocol import cut_at_stop, count_pieces
+from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
 
 __all__ = ["Scripted"]
 

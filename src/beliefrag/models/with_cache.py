@@ -56,8 +56,8 @@ class CachedModel(ModelLayer):
     """Answers from the store where it holds the reply; otherwise calls the model and stores its reply.
 
     The file is opened at once, so that an unusable one is reported before anything is paid for. Two equal requests at
-    the same time make one call. A reply that cannot be stored is still returned, because it has been paid for; the first
-    such reply puts a warning in the log.
+    the same time make one call. A reply that cannot be stored is still returned, because it has been paid for; the
+    first such reply puts a warning in the log.
 
     Args:
         model: The model that answers what the store does not hold.
@@ -148,7 +148,11 @@ class CachedModel(ModelLayer):
             return await self._in_thread(lambda: self._store.put(key, self.identity, reply))
         except sqlite3.Error as error:
             if not self._unsaved:
-                _log.warning("The reply cache %s cannot be written: %s. The run continues without storing replies.", self._store.path, error)
+                _log.warning(
+                    "The reply cache %s cannot be written: %s. The run continues without storing replies.",
+                    self._store.path,
+                    error,
+                )
             self._unsaved += 1
             return reply
 

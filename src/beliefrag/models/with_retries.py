@@ -29,14 +29,16 @@ class RetryPolicy:
     attempts: int = 6
     """How many calls to make in all; 1 never repeats."""
     seconds: float = 300.0
-    """How long after the first failure to repeat the call. If a server asks for a longer wait, the call fails at once."""
+    """How long after the first failure to repeat the call. If a server asks for a longer wait, the call fails."""
     wait_initial: float = 0.5
     wait_max: float = 30.0
     wait_jitter: float = 1.0
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise SettingsError(f"attempts is {self.attempts}.", remedy="Give 1 to call once, or more to repeat failed calls.")
+            raise SettingsError(
+                f"attempts is {self.attempts}.", remedy="Give 1 to call once, or more to repeat failed calls."
+            )
         if min(self.seconds, self.wait_initial, self.wait_max, self.wait_jitter) < 0:
             raise SettingsError("A time to wait is negative.", remedy="Give seconds, 0 or more.")
 
@@ -64,7 +66,7 @@ class RetryingModel(ModelLayer):
             async for attempt in stamina.retry_context(
                 on=call.next_wait,
                 attempts=self._policy.attempts,
-                timeout=None,  # `next_wait` keeps the time: stamina's clock would also run while waiting for a first permit
+                timeout=None,  # `next_wait` keeps the time: stamina's clock would also run while waiting for a permit
                 wait_initial=self._policy.wait_initial,
                 wait_max=self._policy.wait_max,
                 wait_jitter=self._policy.wait_jitter,
@@ -112,7 +114,7 @@ class _CallHistory:
         return wait if wait <= left else False
 
     def accept(self, reply: ChatReply) -> ChatReply:
-        """The reply with the counts of the calls before it. An empty one is a failure, however a provider reports it."""
+        """The reply with the counts of the calls before it. An empty one is a failure however it is reported."""
         if not reply.text.strip():
             raise EmptyReplyError(
                 "The model gave an empty message.",

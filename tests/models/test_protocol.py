@@ -1,11 +1,28 @@
-"""When two replies in the same words also weigh them alike."""
-
 from __future__ import annotations
 
 import math
 
-from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.models.protocol import have_same_probabilities
+import pytest
+
+from beliefrag.models.protocol import ChatReply, TokenProbability, count_pieces, cut_at_stop, have_same_probabilities
+
+
+@pytest.mark.parametrize(
+    ("stop", "text"),
+    [((), "a b c b"), (("b",), "a "), (("c", "b"), "a "), (("c", "d"), "a b "), (("a",), ""), (("d",), "a b c b")],
+)
+def test_a_text_ends_at_the_first_of_its_stop_texts(stop: tuple[str, ...], text: str) -> None:
+    assert cut_at_stop("a b c b", stop) == text
+
+
+@pytest.mark.parametrize(("length", "count"), [(0, 0), (1, 1), (2, 1), (3, 2), (5, 3), (99, 3)])
+def test_a_piece_that_reaches_across_the_end_is_counted(length: int, count: int) -> None:
+    assert count_pieces(["ab", "cd", "e"], length) == count
+    assert count_pieces([b"ab", b"cd", b"e"], length) == count
+
+
+def test_nothing_is_spelt_by_no_pieces() -> None:
+    assert count_pieces([], 3) == 0
 
 
 def reply(*tokens: tuple[str, float], **top: float) -> ChatReply:

