@@ -25,8 +25,8 @@ from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
-from beliefrag.models.with_retries import RetryPolicy
 from beliefrag.models.weights import missing_identity
+from beliefrag.models.with_retries import RetryPolicy
 from beliefrag.paths import cache_dir
 from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
