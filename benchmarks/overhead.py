@@ -57,6 +57,8 @@ class TimedRetriever:
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
+        self.identity = retriever.identity
+        self.score_scale = retriever.score_scale
         self.seconds = 0.0
 
     def search(self, query: str, k: int) -> Sequence[Hit]:

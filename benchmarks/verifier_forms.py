@@ -30,7 +30,6 @@ from beliefrag.models.protocol import ChatModel
 from beliefrag.policy import novelty, relevance
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
-from beliefrag.retrieval.scale import score_scale
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Passage, Question
 from beliefrag.verifiers import VERIFIERS, build_verifier
@@ -49,7 +48,7 @@ def load(name: str, benchmark: str = "hotpotqa") -> list[Row]:
 async def collect(model_name: str, split: str, n: int, forms: Sequence[str], out: Path, seed: int) -> None:
     """Observes n states with each form and appends one row per state."""
     index = Bm25Index.in_memory(Passage(row["id"], row["title"], row["text"]) for row in load("corpus"))
-    scale = score_scale(index)
+    scale = index.score_scale
     questions = sorted((row for row in load("questions") if row["split"] == split), key=lambda row: str(row["id"]))
     random.Random(seed).shuffle(questions)
     done = {row["id"] for row in rows_of(out)}

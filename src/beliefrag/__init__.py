@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from beliefrag.errors import BeliefRAGError
     from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
     from beliefrag.result import Result
+    from beliefrag.retrieval.indexing import index_paths as index
     from beliefrag.retrieval.protocol import Retriever
     from beliefrag.settings import Settings
     from beliefrag.types import Belief, Budget, Hit, Passage, Question
@@ -36,6 +37,7 @@ __all__ = [
     "Settings",
     "Stopped",
     "__version__",
+    "index",
 ]
 
 _HOMES = {
@@ -43,14 +45,17 @@ _HOMES = {
     "errors": ["BeliefRAGError"],
     "outcome": ["Abstained", "Answered", "Failed", "Outcome", "Stopped"],
     "result": ["Result"],
+    "retrieval.indexing": ["index"],
     "retrieval.protocol": ["Retriever"],
     "settings": ["Settings"],
     "types": ["Belief", "Budget", "Hit", "Passage", "Question"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
+_OTHER_NAMES = {"index": "index_paths"}
+"""What a name is called in its module, where that is another name."""
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'beliefrag' has no attribute {name!r}")
-    return getattr(import_module(f"beliefrag.{_HOME[name]}"), name)
+    return getattr(import_module(f"beliefrag.{_HOME[name]}"), _OTHER_NAMES.get(name, name))

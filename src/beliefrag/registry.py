@@ -23,7 +23,7 @@ or a function that builds it, from its options and from what the program gives t
 Whoever uses a registry writes:
 
     RETRIEVERS: Registry[Retriever, RetrieverInputs] = Registry(
-        "retriever", "beliefrag.retrievers", {"bm25": "beliefrag.retrieval.engine", "linked": "..."}
+        "retriever", "beliefrag.retrievers", {"bm25": "beliefrag.retrieval.bm25", "linked": "..."}
     )
     chosen = RETRIEVERS.choose("linked:steps=3", settings.retrievers)   # options: typed text over the settings file
     retriever = chosen.build(RetrieverInputs(...))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag import Answered, BeliefRAG, Failed, Passage, Retriever, Settings
+from beliefrag import Answered, BeliefRAG, Failed, Hit, Passage, Retriever, Settings
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.events import Decided, Finished, Started
@@ -112,6 +112,19 @@ def test_search_finds_passages_without_asking_a_model(tmp_path: Path) -> None:
         assert [hit.passage.id for hit in rag.search("Where was Archer born?")] == ["archer", "fram"]
         assert [hit.passage.id for hit in rag.search("Where was Archer born?", 1)] == ["archer"]
         assert isinstance(rag, Retriever)
+
+
+def test_a_retriever_that_does_not_say_how_to_read_its_scores_is_refused_in_one_line(tmp_path: Path) -> None:
+    class Silent:
+        identity = "cosine"
+
+        def search(self, query: str, k: int) -> list[Hit]:
+            return hits("a", score=0.7)
+
+    with pytest.raises(SettingsError, match=r"Silent") as refused:
+        BeliefRAG(retriever=Silent(), **given(tmp_path))  # type: ignore[arg-type]
+    assert "score_scale" in refused.value.remedy
+    assert "IGNORE_SCORES" in refused.value.remedy
 
 
 def test_a_retriever_may_say_where_its_scores_lie(tmp_path: Path) -> None:

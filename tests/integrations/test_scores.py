@@ -3,8 +3,9 @@ import math
 import pytest
 
 from beliefrag.errors import RetrievalError, SettingsError
-from beliefrag.integrations.foreign import UNKNOWN_SCALE, foreign_passage, measured_scale, to_hits
+from beliefrag.integrations.foreign import foreign_passage, measured_scale, to_hits
 from beliefrag.policy.diagnostics import relevance
+from beliefrag.retrieval import IGNORE_SCORES
 from beliefrag.types import Passage
 from tests.support.episodes import PlannedRetriever, hits
 
@@ -42,7 +43,7 @@ def test_asking_for_nothing_finds_nothing() -> None:
 
 @pytest.mark.parametrize("scores", [(1.0, 0.5), (0.99, 0.01), (-30.0,), (250.0, 3.0)])
 def test_without_a_scale_relevance_is_one_half_whatever_the_scores(scores: tuple[float, ...]) -> None:
-    assert relevance(scores, UNKNOWN_SCALE, 5) == pytest.approx(0.5, abs=1e-6)
+    assert relevance(scores, IGNORE_SCORES, 5) == pytest.approx(0.5, abs=1e-6)
 
 
 def test_a_measured_scale_is_mean_and_spread_of_the_scores_of_the_queries() -> None:

@@ -56,7 +56,7 @@ def test_it_waits_for_another_process_that_refreshes_the_same_documents(docs: Pa
 
 
 def test_it_does_not_wait_for_ever(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.docs_cache._PATIENCE", 0.2)
+    monkeypatch.setattr("beliefrag.retrieval.passage_source._WAIT_SECONDS", 0.2)
     with IndexWriter(docs_index_path([docs], tmp_path / "cache")), pytest.raises(IndexBusy):
         docs_index([docs], tmp_path / "cache")
 

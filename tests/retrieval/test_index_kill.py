@@ -17,14 +17,14 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index, index_paths
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import LEDGER
-from beliefrag.retrieval.schema import to_passage
+from beliefrag.retrieval.store import to_passage
 
 CHILD = """
 import os, signal, sys
-from beliefrag.retrieval import index_paths, ledger, refresh, session, writer
+from beliefrag.retrieval import index_paths, indexing, ledger, session, writer
 
 docs, out, moment, nth = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-refresh._COMMIT_PASSAGES = 150
+indexing._COMMIT_PASSAGES = 150
 writer._BATCH = 400
 calls = 0
 

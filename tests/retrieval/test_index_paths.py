@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import Bm25Index, EmptyCorpus, IndexProgress, IndexReport, index_paths, refresh
+from beliefrag.retrieval import Bm25Index, EmptyCorpus, IndexProgress, IndexReport, index_paths, indexing
 from beliefrag.retrieval.readers import FORMATS
 from beliefrag.retrieval.text import decode
 
@@ -122,7 +122,7 @@ def test_content_decides_and_not_the_time_stamp(docs: Path, out: Path, monkeypat
 
 
 def test_files_with_a_settled_stamp_are_not_even_opened(docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresh, "_SETTLED_NS", 1000)
+    monkeypatch.setattr(indexing, "_SETTLED_NS", 1000)
     time.sleep(0.01)
     index_paths([docs], out)
     monkeypatch.setattr(hashlib, "file_digest", None)
@@ -342,7 +342,7 @@ def test_a_parser_that_fails_in_a_way_nobody_foresaw_costs_one_file(
     def explode(*arguments: object) -> str:
         raise ZeroDivisionError("deep inside a library")
 
-    monkeypatch.setattr("beliefrag.retrieval.readers.markdown.decode", explode)
+    monkeypatch.setattr("beliefrag.retrieval.readers.text_files._first_heading", explode)
     report = index_paths([docs], out)
     assert report.files_read == 2
     assert reasons(report, docs) == {"sub/tower.md": "cannot be read (ZeroDivisionError: deep inside a library)"}
@@ -355,7 +355,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_next_time(
         (docs / "harbour.txt").write_text("Written while it was being read, and longer.")
         return decode(data)
 
-    monkeypatch.setattr("beliefrag.retrieval.readers.plain_text.decode", slow_decode)
+    monkeypatch.setattr("beliefrag.retrieval.readers.text_files.decode", slow_decode)
     report = index_paths([docs], out)
     assert reasons(report, docs) == {"harbour.txt": "changed while it was read; run again to take in the change"}
     monkeypatch.undo()

@@ -10,6 +10,7 @@ from beliefrag.errors import RetrievalError, SettingsError
 from beliefrag.retrieval import Bm25Index, Retriever
 from beliefrag.retrieval.injection import InjectedRetriever, content_words
 from beliefrag.types import Hit, Passage
+from tests.support.episodes import PlannedRetriever
 
 SHIPS = [Passage(f"ship{k}", "", f"the ship Fram{k} sailed with its crew") for k in range(8)]
 OTHERS = [Passage(f"other{k}", "", f"a recipe for bread number {k}, baked slowly") for k in range(300)]
@@ -33,7 +34,8 @@ def test_it_is_a_retriever_that_says_what_it_is() -> None:
     found = injected(noise=0.4)
     assert isinstance(found, Retriever)
     assert found.identity == f"{INDEX.identity}, with 40 % irrelevant passages"
-    assert InjectedRetriever(lambda query, k: []).identity is None  # type: ignore[arg-type]
+    assert found.score_scale == INDEX.score_scale
+    assert InjectedRetriever(PlannedRetriever()).identity is None
 
 
 def test_with_nothing_to_inject_the_hits_are_those_that_were_found() -> None:

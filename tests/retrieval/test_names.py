@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.names import printable
+from beliefrag.retrieval.text import printable
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beliefrag.retrieval import Bm25Index
-from beliefrag.retrieval.query import MOST_WORDS, query_terms
+from beliefrag.retrieval.bm25 import MOST_WORDS, query_terms
 from beliefrag.types import Passage
 
 

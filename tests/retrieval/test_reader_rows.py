@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.retrieval.document import Document, Unreadable
-from beliefrag.retrieval.readers import jsonl as jsonl_reader
+from beliefrag.retrieval.readers import rows as rows_reader
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
 
@@ -79,7 +79,7 @@ def test_gzipped_lines_are_read_and_a_cut_file_gives_what_it_has(tmp_path: Path,
 def test_a_line_without_end_stops_the_file_before_it_fills_the_memory(
     tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl_reader, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(rows_reader, "_LONGEST_LINE", 1 << 20)
     with gzip.open(tmp_path / "bomb.jsonl.gz", "wb") as bomb:
         bomb.write(b'{"id": "a", "text": "one"}\n')
         for _ in range(8):
@@ -132,7 +132,7 @@ def test_a_character_across_the_border_of_the_sample_does_not_change_the_encodin
 
 
 def test_a_quote_that_is_never_closed_is_reported(tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.readers.table._LONGEST_CELL", 200_000)
+    monkeypatch.setattr("beliefrag.retrieval.readers.rows._LONGEST_CELL", 200_000)
     csv.field_size_limit(200_000)
     (tmp_path / "a.csv").write_text('name,city\nAda,London\n"Bo,Paris\n' + "Cy,Rome\n" * 60_000)
     documents, [complaint] = read(tmp_path / "a.csv")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.sentences import sentences
+from beliefrag.retrieval.chunk import sentences
 
 
 @pytest.mark.parametrize(

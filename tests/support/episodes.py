@@ -25,6 +25,9 @@ from beliefrag.verifiers import build_verifier
 class PlannedRetriever:
     """Returns the planned hits, search by search, and remembers the queries."""
 
+    identity: str | None = None
+    score_scale = ScoreScale(location=20.0, scale=8.0)
+
     def __init__(self, *searches: Sequence[Hit]) -> None:
         self.searches = list(searches)
         self.queries: list[str] = []

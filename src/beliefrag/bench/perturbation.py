@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from beliefrag.bench.counterfactuals import FalseAnswers, Falsehood, own_false_ids
 from beliefrag.bench.metrics import covers
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
-from beliefrag.retrieval.injection import InjectedRetriever, check_shares, injected_words
+from beliefrag.retrieval.injection import InjectedRetriever, check_shares, describe_shares
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.runs.episode import Episode, Injected
 from beliefrag.types import Passage
@@ -36,7 +36,7 @@ class Injection:
         return bool(self.noise or self.counterfactual)
 
     def __str__(self) -> str:
-        words = injected_words(self.noise, self.counterfactual)
+        words = describe_shares(self.noise, self.counterfactual)
         return f"{words}, drawn by seed {self.seed}" if self else words
 
 

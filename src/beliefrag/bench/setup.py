@@ -27,7 +27,6 @@ from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
-from beliefrag.retrieval.scale import score_scale
 from beliefrag.runs.cells import MEAN
 from beliefrag.runs.errors import DataError
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
@@ -179,7 +178,7 @@ def set_up(
                 remedy="Import it again with --corpus, or run no_rag alone.",
             )
         index = Bm25Index.in_memory(searched_passages(dataset))
-        scale = score_scale(index)
+        scale = index.score_scale
         questions = _chosen(dataset, wanted)
         courses[dataset.name] = DatasetSetup(
             name=dataset.name,

@@ -30,8 +30,17 @@ from beliefrag.models.with_retries import RetryPolicy
 from beliefrag.paths import cache_dir
 from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
-from beliefrag.retrieval import Bm25Index, IndexReport, OnProgress, Retriever, docs_index
-from beliefrag.retrieval.scale import score_scale
+from beliefrag.retrieval import (
+    RETRIEVERS,
+    Bm25Index,
+    IndexReport,
+    OnProgress,
+    PassageSource,
+    Retriever,
+    check_retriever,
+    known_identity,
+    open_retriever,
+)
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import VerifierForm, build_verifier
@@ -225,40 +234,37 @@ def assemble(
         docs: Files and folders; their index is kept in the cache and refreshed.
         passages: Passages to hold in memory.
         index: An index made by `beliefrag index`.
-        retriever: Anything that can search.
+        retriever: A retriever of your own, in place of the one that the settings choose.
         progress: Told how far the reading of documents has come.
 
     Raises:
-        SettingsError: A setting cannot be used, or not exactly one source of passages was given.
+        SettingsError: A setting cannot be used, or the retriever has not the passages that it needs.
         CalibrationError: There is no calibration for the model, verifier form, prompts and retriever.
         CorpusError: The documents or the index cannot be used.
         ModelError: The model cannot be used.
     """
-    given = [source for source in (docs, passages, index, retriever) if source is not None]
-    if len(given) != 1:
+    source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
+    if retriever is not None and source.is_given:
         raise SettingsError(
-            f"Needs one source of passages, and {len(given) or 'none'} were given.",
-            remedy="Name documents, or an index made with 'beliefrag index'.",
+            f"Needs one source of passages, and 2 were given: a retriever and {source}.",
+            remedy="Leave one of them out.",
         )
-    engine = open_engine(settings, retriever=_identity(retriever))
-    report: IndexReport | None = None
-    found: Retriever
-    if retriever is not None:
-        found = retriever
-    elif passages is not None:
-        found = Bm25Index.in_memory(passages)
-    elif index is not None:
-        found = Bm25Index.open(index)
-    else:
-        paths = [docs] if isinstance(docs, str | Path) else list(docs or ())
-        found, report = docs_index(paths, cache_dir(), progress=progress)
-    scale = _score_scale(found, engine.artifact)
+    choice = RETRIEVERS.choose(settings.retriever, settings.retrievers)
+    identity = known_identity(choice)
+    found = check_retriever(retriever) if retriever is not None else None
+    if found is None and (identity is None or not source.is_given):
+        found = open_retriever(choice, source)
+    engine = open_engine(settings, retriever=identity if found is None else found.identity)
+    if found is None:
+        found = open_retriever(choice, source)
+    corpus = found.fingerprint if isinstance(found, Bm25Index) else source.fingerprint
+    scale = found.score_scale
     assembly = Assembly(
         engine,
-        engine.build_harness(found, _made_with(engine, found, scale)),
+        engine.build_harness(found, _made_with(engine, corpus, scale)),
         engine.build_method(settings.method, scale),
         scale,
-        report,
+        source.report,
     )
     return change_policy(assembly, settings)
 
@@ -315,7 +321,7 @@ def guarantee_from_settings(
     )
 
 
-def _made_with(engine: Engine, retriever: Retriever, scale: ScoreScale | None) -> dict[str, str]:
+def _made_with(engine: Engine, corpus: str | None, scale: ScoreScale | None) -> dict[str, str]:
     """What shaped the episodes and stands in no other field of a trace."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
@@ -327,32 +333,9 @@ def _made_with(engine: Engine, retriever: Retriever, scale: ScoreScale | None) -
             made_with["relevance"] = (
                 f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"
             )
-    if isinstance(retriever, Bm25Index):
-        made_with["corpus"] = retriever.fingerprint
+    if corpus:
+        made_with["corpus"] = corpus
     return made_with
-
-
-def _score_scale(retriever: Retriever, artifact: Artifact | None) -> ScoreScale | None:
-    """Where the retriever's scores lie: measured on an index of ours, stated by any other.
-
-    A retriever that states nothing may be the one of the calibration, which knows its scale; otherwise its scores have
-    no say.
-    """
-    if isinstance(retriever, Bm25Index):
-        return score_scale(retriever)
-    stated = getattr(retriever, "score_scale", None)
-    if isinstance(stated, ScoreScale):
-        return stated
-    same = artifact is not None and _identity(retriever) == artifact.retriever
-    return artifact.score_scale if artifact and same else None
-
-
-def _identity(retriever: Retriever | None) -> str | None:
-    """What a retriever says that it is. Documents, passages and indexes are searched by the engine here."""
-    if retriever is None:
-        return Bm25Index.identity
-    identity = getattr(retriever, "identity", None)
-    return identity if isinstance(identity, str) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.errors import SettingsError
 from beliefrag.events import Event
+from beliefrag.policy import ScoreScale
 from beliefrag.result import Result
 from beliefrag.retrieval import Retriever, Skipped
 from beliefrag.settings import Settings, load_settings
@@ -122,12 +123,22 @@ class BeliefRAG:
     def search(self, query: str, k: int = 5) -> list[Hit]:
         """The passages that one search finds, best first, with no model asked: what an answer could be built on.
 
-        Having it makes this object a retriever itself.
+        With `identity` and `score_scale` it makes this object a retriever itself.
 
         Raises:
             RetrievalError: The search failed.
         """
         return list(self._assembly.harness.retriever.search(query, k))[:k]
+
+    @property
+    def identity(self) -> str | None:
+        """What ranks the passages that `search` finds."""
+        return self._assembly.harness.retriever.identity
+
+    @property
+    def score_scale(self) -> ScoreScale | None:
+        """How the scores of `search` are to be read."""
+        return self._assembly.harness.retriever.score_scale
 
     def close(self) -> None:
         """Lets go of the model and of the worker thread. Calling it twice is harmless."""

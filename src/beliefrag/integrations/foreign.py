@@ -24,7 +24,6 @@ from beliefrag.retrieval.text import clean_line, storable
 from beliefrag.types import Hit, Passage
 
 __all__ = [
-    "UNKNOWN_SCALE",
     "EpisodeFailed",
     "ScoredPassage",
     "best_scores",
@@ -36,9 +35,6 @@ __all__ = [
     "step_summary",
     "to_hits",
 ]
-
-UNKNOWN_SCALE = ScoreScale(location=0.0, scale=1e9)
-"""So wide that every score of any engine lies in its middle, at one half."""
 
 ScoredPassage = tuple[Passage, float | None]
 """A passage with the score that its library gave, if any."""

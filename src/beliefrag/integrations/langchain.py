@@ -16,7 +16,6 @@ from beliefrag.engine.client import BeliefRAG
 from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
 from beliefrag.events import Event
 from beliefrag.integrations.foreign import (
-    UNKNOWN_SCALE,
     EpisodeFailed,
     ScoredPassage,
     best_scores,
@@ -30,7 +29,7 @@ from beliefrag.integrations.foreign import (
 )
 from beliefrag.policy import ScoreScale
 from beliefrag.result import Result
-from beliefrag.retrieval import Retriever
+from beliefrag.retrieval import IGNORE_SCORES, Retriever
 from beliefrag.types import Hit, Passage
 
 try:
@@ -77,8 +76,8 @@ class FromLangChain:
             "rank" (none).
         score_key: For a retriever: the metadata entry that holds a score, such as a reranker's "relevance_score".
             Higher must be better.
-        scale: Where the scores lie, for the relevance diagnostic; see `measured_scale`. Without it relevance is held
-            at one half, whatever the scores.
+        scale: Where the scores lie, for the relevance diagnostic; see `measured_scale`. With `IGNORE_SCORES` relevance
+            is one half, whatever the scores.
         identity: Names the ranking (engine, embedding, settings). With it, a calibration that was fitted with another
             ranking is refused; without it, such a calibration is used with a warning.
 
@@ -92,7 +91,7 @@ class FromLangChain:
         *,
         scores: StoreScores | None = None,
         score_key: str | None = None,
-        scale: ScoreScale | None = None,
+        scale: ScoreScale | None = IGNORE_SCORES,
         identity: str | None = None,
     ) -> None:
         if not isinstance(source, BaseRetriever | VectorStore):
@@ -111,7 +110,7 @@ class FromLangChain:
         self._scores: StoreScores = scores or "relevance"
         self._score_key = score_key
         self._has_scale = scale is not None
-        self.score_scale = scale or UNKNOWN_SCALE
+        self.score_scale = scale
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:

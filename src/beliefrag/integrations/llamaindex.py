@@ -14,7 +14,6 @@ from typing import Any
 from beliefrag.engine.client import BeliefRAG
 from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
 from beliefrag.integrations.foreign import (
-    UNKNOWN_SCALE,
     EpisodeFailed,
     best_scores,
     foreign_passage,
@@ -26,7 +25,7 @@ from beliefrag.integrations.foreign import (
 )
 from beliefrag.policy import ScoreScale
 from beliefrag.result import Result
-from beliefrag.retrieval import Retriever
+from beliefrag.retrieval import IGNORE_SCORES, Retriever
 from beliefrag.types import Hit, Passage
 
 try:
@@ -61,8 +60,8 @@ class FromLlamaIndex:
 
     Args:
         retriever: The retriever.
-        scale: Where its scores lie, for the relevance diagnostic; see `measured_scale`. Without it relevance is held at
-            one half, whatever the scores.
+        scale: Where its scores lie, for the relevance diagnostic; see `measured_scale`. With `IGNORE_SCORES` relevance
+            is one half, whatever the scores.
         identity: Names the ranking (engine, embedding, settings). With it, a calibration that was fitted with another
             ranking is refused; without it, such a calibration is used with a warning.
 
@@ -71,7 +70,7 @@ class FromLlamaIndex:
     """
 
     def __init__(
-        self, retriever: BaseRetriever, *, scale: ScoreScale | None = None, identity: str | None = None
+        self, retriever: BaseRetriever, *, scale: ScoreScale | None = IGNORE_SCORES, identity: str | None = None
     ) -> None:
         if not isinstance(retriever, BaseRetriever):
             raise SettingsError(
@@ -80,7 +79,7 @@ class FromLlamaIndex:
             )
         self._retriever = retriever
         self._has_scale = scale is not None
-        self.score_scale = scale or UNKNOWN_SCALE
+        self.score_scale = scale
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:

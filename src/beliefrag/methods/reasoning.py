@@ -9,7 +9,7 @@ from beliefrag.engine.controller import View
 from beliefrag.engine.replies import one_line
 from beliefrag.errors import ReplyError
 from beliefrag.prompts import escape, evidence_block
-from beliefrag.retrieval.sentences import sentences
+from beliefrag.retrieval.chunk import sentences
 
 __all__ = ["concludes", "fields", "first_sentence", "repeats", "without_lead"]
 

@@ -1,22 +1,31 @@
-"""Finding passages: an embedded BM25 engine, readers for documents, and the protocol that any other engine can meet.
+"""Finding passages: the protocol of a retriever, the embedded BM25 engine, and readers for documents.
 
 `index_paths` turns files into an index, `Bm25Index` searches one, `IndexWriter` changes one passage by passage, and
-`docs_index` gives a ready index for documents that somebody points at. `InjectedRetriever` makes any retriever
-imperfect on purpose.
+`docs_index` gives a ready index for documents. `RETRIEVERS` holds all retrievers that can be chosen by name;
+`open_retriever` opens one over a `PassageSource`. `InjectedRetriever` makes any retriever imperfect on purpose.
 """
 
-from beliefrag.retrieval.docs_cache import docs_index, docs_index_path
-from beliefrag.retrieval.engine import Bm25Index
+from beliefrag.policy import ScoreScale
+from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.files import Skipped
-from beliefrag.retrieval.indexing import EmptyCorpus, index_paths
+from beliefrag.retrieval.indexing import EmptyCorpus, IndexProgress, IndexReport, OnProgress, index_paths
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.retrieval.ledger import IndexUnusable
-from beliefrag.retrieval.protocol import Retriever
-from beliefrag.retrieval.report import IndexProgress, IndexReport, OnProgress
+from beliefrag.retrieval.passage_source import PassageSource, docs_index, docs_index_path
+from beliefrag.retrieval.protocol import (
+    IGNORE_SCORES,
+    RETRIEVERS,
+    Retriever,
+    check_retriever,
+    known_identity,
+    open_retriever,
+)
 from beliefrag.retrieval.session import IndexBusy
 from beliefrag.retrieval.writer import Change, IndexWriter
 
 __all__ = [
+    "IGNORE_SCORES",
+    "RETRIEVERS",
     "Bm25Index",
     "Change",
     "EmptyCorpus",
@@ -27,9 +36,14 @@ __all__ = [
     "IndexWriter",
     "InjectedRetriever",
     "OnProgress",
+    "PassageSource",
     "Retriever",
+    "ScoreScale",
     "Skipped",
+    "check_retriever",
     "docs_index",
     "docs_index_path",
     "index_paths",
+    "known_identity",
+    "open_retriever",
 ]

@@ -11,8 +11,8 @@ from pathlib import Path
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.document import CorpusFile
 from beliefrag.retrieval.ledger import LEDGER
-from beliefrag.retrieval.names import printable
 from beliefrag.retrieval.readers import format_of
+from beliefrag.retrieval.text import printable
 
 __all__ = ["Found", "Skipped", "find_files"]
 

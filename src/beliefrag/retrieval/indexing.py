@@ -2,27 +2,86 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval.files import Skipped, find_files
-from beliefrag.retrieval.names import printable
-from beliefrag.retrieval.readers import FORMATS
-from beliefrag.retrieval.refresh import Refresh
-from beliefrag.retrieval.report import IndexProgress, IndexReport, OnProgress
-from beliefrag.retrieval.writer import IndexWriter
+from beliefrag.retrieval.chunk import passages_of
+from beliefrag.retrieval.document import CorpusFile, Unreadable
+from beliefrag.retrieval.files import Found, Skipped, find_files
+from beliefrag.retrieval.ledger import FileRecord
+from beliefrag.retrieval.readers import FORMATS, reader_for
+from beliefrag.retrieval.text import printable
+from beliefrag.retrieval.writer import Change, IndexWriter
+from beliefrag.types import Passage
 
-__all__ = ["EmptyCorpus", "index_paths"]
+__all__ = [
+    "EmptyCorpus",
+    "IndexProgress",
+    "IndexReport",
+    "OnProgress",
+    "Paths",
+    "index_paths",
+    "list_paths",
+]
+
+_COMMIT_PASSAGES = 20_000
+_COMMIT_SECONDS = 15.0
+_TELL_EVERY = 1000
+_SETTLED_NS = 2_000_000_000
+_MOST_COMPLAINTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProgress:
+    """How far indexing has come."""
+
+    files_done: int
+    files_total: int
+    passages: int
+    """Passages added so far in this run."""
+    path: str
+    """The file in hand, printable."""
+
+
+OnProgress = Callable[[IndexProgress], None]
+"""Called before every file, and now and then within a large one."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What an indexing run did."""
+
+    files_read: int
+    files_unchanged: int
+    files_removed: int
+    skipped: tuple[Skipped, ...]
+    """Files that gave nothing, and parts of files that were left out, with reasons."""
+    passages_added: int
+    passages_removed: int
+    passages_total: int
+    seconds: float
+    fingerprint: str
+
+
+Paths = str | Path | Iterable[str | Path]
+"""One file or folder, or several."""
+
+
+def list_paths(paths: Paths) -> list[Path]:
+    """The paths as a list, also where a single one was given."""
+    return [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
 
 
 class EmptyCorpus(CorpusError):
     """Nothing in the given paths could be read."""
 
 
-def index_paths(paths: Iterable[str | Path], out: str | Path, *, progress: OnProgress | None = None) -> IndexReport:
+def index_paths(paths: Paths, out: str | Path, *, progress: OnProgress | None = None) -> IndexReport:
     """Indexes all documents below some paths, and can be run again at any time to take in what changed.
 
     A file whose content is the same is not read again; the passages of a changed file are exchanged; those of a file
@@ -40,7 +99,7 @@ def index_paths(paths: Iterable[str | Path], out: str | Path, *, progress: OnPro
     """
     began = time.monotonic()
     target = Path(out)
-    given = [Path(path) for path in paths]
+    given = list_paths(paths)
     found = find_files(given, leave_out=target)
     made_here = not target.exists()
     try:
@@ -81,3 +140,155 @@ def _empty(given: list[Path], skipped: list[Skipped]) -> EmptyCorpus:
         f"There is nothing to index in {places}.{detail}",
         remedy=f"Give files or folders with documents in one of these formats: {', '.join(FORMATS)}.",
     )
+
+
+class Refresh:
+    """The work of one run, and the count of it.
+
+    Args:
+        writer: The index to bring up to date.
+        found: The files as they are now.
+        tell: Called as the work goes on.
+    """
+
+    def __init__(self, writer: IndexWriter, found: Found, tell: OnProgress) -> None:
+        self._writer = writer
+        self._found = found
+        self._tell = tell
+        self._done = 0
+        self._committed_at = time.monotonic()
+        self.read = self.unchanged = self.removed = self.passages_added = self.passages_removed = 0
+        self.skipped = list(found.skipped)
+
+    def run(self) -> None:
+        """Removes what came from files that are gone, and takes in what is new or has changed."""
+        for path in [path for path in self._writer.files if self._found.has_lost(path)]:
+            self._remove(path, printable(path))
+            self.removed += 1
+        for path, file in self._found.files.items():
+            self._report(file, 0)
+            try:
+                self._take(path, file)
+            except OSError as problem:
+                # The file is there but its content is unknown, so what the index has of it stays.
+                self._skip(file, f"cannot be read: {problem.strerror or problem}")
+            self._done += 1
+            waited = time.monotonic() - self._committed_at
+            # An index is never committed empty: if that is all there is, the run fails and the old one stays.
+            if len(self._writer) and (self._writer.uncommitted >= _COMMIT_PASSAGES or waited > _COMMIT_SECONDS):
+                self._writer.commit()
+                self._committed_at = time.monotonic()
+
+    def _take(self, path: str, file: CorpusFile) -> None:
+        known = self._writer.files.get(path)
+        now = _stamp(file)
+        if known and known.sha256 and known == FileRecord(known.sha256, *now):
+            self.unchanged += 1
+            return
+        with file.path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        record = FileRecord(digest, *_settled(now))
+        if known and known.sha256 == digest:
+            self.unchanged += 1
+        else:
+            # Recorded without a hash at first: should the work be cut off, the next run knows it to be half done.
+            self._writer.record(path, FileRecord())
+            if not self._exchange(path, file):
+                return
+            if _stamp(file) != now:
+                self._skip(file, "changed while it was read; run again to take in the change")
+                return
+        self._writer.record(path, record)
+
+    def _exchange(self, path: str, file: CorpusFile) -> bool:
+        reading = Reading(file)
+        try:
+            self._count(self._writer.put_source(file.source, self._watched(file, reading)))
+        except Unreadable as problem:
+            self._remove(path, file.source)
+            self._skip(file, problem.message)
+            return False
+        finally:
+            for complaint in reading.complaints():
+                self._skip(file, complaint)
+        if not reading.passages:
+            self._writer.record(path, None)
+            return False
+        self.read += 1
+        return True
+
+    def _watched(self, file: CorpusFile, reading: Reading) -> Iterator[Passage]:
+        for passage in reading:
+            if reading.passages % _TELL_EVERY == 0:
+                self._report(file, reading.passages)
+            yield passage
+
+    def _remove(self, path: str, source: str) -> None:
+        self._count(self._writer.put_source(source, ()))
+        self._writer.record(path, None)
+
+    def _count(self, change: Change) -> None:
+        self.passages_added += change.added
+        self.passages_removed += change.removed
+
+    def _skip(self, file: CorpusFile, reason: str) -> None:
+        self.skipped.append(Skipped(file.source, reason))
+
+    def _report(self, file: CorpusFile, within: int) -> None:
+        self._tell(IndexProgress(self._done, len(self._found.files), self.passages_added + within, file.source))
+
+
+def _stamp(file: CorpusFile) -> tuple[int, int, int]:
+    status = file.path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _settled(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The stamp, unless it is so young that a further change could leave it the same: then one that fits nothing."""
+    return stamp if time.time_ns() - max(stamp[1:]) > _SETTLED_NS else (-1, -1, -1)
+
+
+class Reading:
+    """Reads a file as it is iterated over, and counts.
+
+    Args:
+        file: The file to read.
+
+    Raises:
+        Unreadable: While iterating, when nothing (more) can be had from the file.
+    """
+
+    def __init__(self, file: CorpusFile) -> None:
+        self._file = file
+        self._complaints: list[str] = []
+        self._further = 0
+        self.passages = 0
+
+    def __iter__(self) -> Iterator[Passage]:
+        reader = reader_for(self._file.path.name)
+        if reader is None:
+            raise Unreadable("has a format that is not read")
+        try:
+            for document in reader(self._file, self._complain):
+                for passage in passages_of(document):
+                    self.passages += 1
+                    yield passage
+        except Unreadable:
+            raise
+        except Exception as problem:
+            # Parsers meet files that nobody foresaw. One of them costs that file, by name, and not the whole run.
+            reason = " ".join(str(problem).split())[:200]
+            raise Unreadable(f"cannot be read ({type(problem).__name__}: {reason})") from problem
+        if not self.passages and not self._complaints:
+            raise Unreadable("holds no text")
+
+    def complaints(self) -> list[str]:
+        """What was left out: the first few cases, and how many more there were."""
+        more = [f"{self._further} more problems like these"] if self._further else []
+        return self._complaints + more
+
+    def _complain(self, what: str) -> None:
+        if len(self._complaints) < _MOST_COMPLAINTS:
+            self._complaints.append(what)
+        else:
+            self._further += 1

@@ -16,8 +16,9 @@ import random
 from collections.abc import Callable, Collection, Sequence
 
 from beliefrag.errors import RetrievalError, SettingsError
+from beliefrag.policy import ScoreScale
+from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.retrieval.query import query_terms
 from beliefrag.types import Hit, Passage
 
 __all__ = ["InjectedRetriever", "content_words"]
@@ -88,10 +89,13 @@ class InjectedRetriever:
     @property
     def identity(self) -> str | None:
         """The other retriever's, and what is injected: what is fitted on such hits holds for such hits."""
-        inner = getattr(self._retriever, "identity", None)
-        if not isinstance(inner, str):
-            return None
-        return f"{inner}, with {injected_words(self._noise, self._counterfactual)}"
+        inner = self._retriever.identity
+        return inner and f"{inner}, with {describe_shares(self._noise, self._counterfactual)}"
+
+    @property
+    def score_scale(self) -> ScoreScale | None:
+        """That of the other retriever: an injected passage has the score of the hit whose place it takes."""
+        return self._retriever.score_scale
 
     def search(self, query: str, k: int) -> list[Hit]:
         """The other retriever's hits, best first, some of them exchanged.
@@ -172,7 +176,7 @@ def check_shares(noise: float, counterfactual: float) -> None:
         )
 
 
-def injected_words(noise: float, counterfactual: float) -> str:
+def describe_shares(noise: float, counterfactual: float) -> str:
     """What is injected, as a person says it."""
     parts = [(noise, "irrelevant"), (counterfactual, "counterfactual")]
     return " and ".join(f"{100 * share:g} % {kind} passages" for share, kind in parts if share) or "nothing injected"

@@ -19,8 +19,8 @@ from typing import BinaryIO
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.fingerprint import EMPTY, CorpusState
-from beliefrag.retrieval.names import printable
 from beliefrag.retrieval.store import opstamp, sync_folder
+from beliefrag.retrieval.text import printable
 
 __all__ = [
     "IN_FORCE",

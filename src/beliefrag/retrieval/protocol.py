@@ -1,23 +1,52 @@
-"""What a retriever looks like: one method."""
+"""The protocol of a retriever, and the registry of the retrievers that can be chosen by name.
+
+A new retriever is one file: a class with the three members of `Retriever`, and a function that opens it from its
+options and a `PassageSource`, registered in `RETRIEVERS`. CONTRIBUTING.md shows one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
+from beliefrag.errors import SettingsError
+from beliefrag.policy import ScoreScale
+from beliefrag.registry import Choice, Registry
 from beliefrag.types import Hit
 
-__all__ = ["Retriever"]
+if TYPE_CHECKING:
+    from beliefrag.retrieval.passage_source import PassageSource
+
+__all__ = ["IGNORE_SCORES", "RETRIEVERS", "Retriever", "check_retriever", "known_identity", "open_retriever"]
+
+IGNORE_SCORES = None
+"""The score scale of a retriever whose scores have no say.
+
+Relevance then stays at one half, which moves the belief in reliability neither up nor down.
+"""
 
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Finds passages. Anything with this one method can be searched: an index here, a cluster, a wrapper.
+    """Finds passages: an index here, an engine elsewhere, or a wrapper around another retriever."""
 
-    Two attributes are looked at where a retriever has them. `identity`, a text, names the ranking: a calibration that
-    was fitted with another one is then refused. `score_scale`, a `ScoreScale`, says where its scores lie; without it,
-    they are taken for BM25 scores.
-    """
+    @property
+    def identity(self) -> str | None:
+        """Names the ranking (engine, embedding, settings).
+
+        A calibration that was fitted with another ranking is refused. With None nobody can know whether it fits, and
+        the answer says so.
+        """
+        ...
+
+    @property
+    def score_scale(self) -> ScoreScale | None:
+        """Says which score is a good match: where the scores of unrelated passages lie, and how far they spread.
+
+        A cosine of 0.7 is excellent with one embedding and noise with the next. When nobody has measured it, give
+        `IGNORE_SCORES`.
+        """
+        ...
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
         """Returns at most k hits, best first.
@@ -28,3 +57,61 @@ class Retriever(Protocol):
             RetrievalError: The search failed. Finding nothing is not a failure: return an empty sequence.
         """
         ...
+
+
+RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
+    "retriever", "beliefrag.retrievers", {"bm25": "beliefrag.retrieval.bm25"}
+)
+"""Every retriever that `--retriever NAME` can choose."""
+
+
+def check_retriever(retriever: object) -> Retriever:
+    """Gives the retriever back if it can be used.
+
+    Raises:
+        SettingsError: It has no method `search`, or it does not say how its scores are to be read.
+    """
+    name = type(retriever).__name__
+    if not callable(getattr(retriever, "search", None)):
+        raise SettingsError(
+            f"A {name} is not a retriever: it has no method search(query, k).", remedy="Give one that has."
+        )
+    if not isinstance(getattr(retriever, "score_scale", "nothing is said"), ScoreScale | None):
+        raise SettingsError(
+            f"The retriever {name} does not say how its scores are to be read.",
+            remedy="Give it an attribute score_scale: a beliefrag.retrieval.ScoreScale, or IGNORE_SCORES if its "
+            "scores have no say.",
+        )
+    if not hasattr(retriever, "identity"):
+        raise SettingsError(
+            f"The retriever {name} does not say what ranks its passages.",
+            remedy="Give it an attribute identity: a short text that names the ranking and its settings, or None.",
+        )
+    return cast("Retriever", retriever)
+
+
+def known_identity(choice: Choice[Retriever, PassageSource]) -> str | None:
+    """The identity of a chosen retriever before anything is opened, where its options have an attribute `identity`.
+
+    With it, a calibration that does not fit is refused before documents are read.
+    """
+    identity = getattr(choice.options, "identity", None)
+    return identity if isinstance(identity, str) else None
+
+
+def open_retriever(choice: Choice[Retriever, PassageSource], source: PassageSource) -> Retriever:
+    """Opens the retriever that was chosen.
+
+    Raises:
+        SettingsError: It needs passages and none were given, it does not use those that were given, or it does not
+            say how its scores are to be read.
+        CorpusError: The documents or the index cannot be used.
+        RetrievalError: The engine elsewhere cannot be reached.
+    """
+    retriever = check_retriever(choice.build(source))
+    if source.is_given and not source.is_used:
+        raise SettingsError(
+            f"The retriever {choice.name!r} searches passages of its own and does not use {source}.",
+            remedy="Leave the documents, passages or index out, or choose another retriever.",
+        )
+    return retriever

@@ -25,9 +25,19 @@ from beliefrag.retrieval.ledger import (
     Ledger,
     read_snapshot,
 )
-from beliefrag.retrieval.names import printable
-from beliefrag.retrieval.schema import ID, SOURCE, to_document, to_passage
-from beliefrag.retrieval.store import create_store, engine_errors, is_denied, open_store, opstamp, sync_folder
+from beliefrag.retrieval.store import (
+    ID,
+    SOURCE,
+    create_store,
+    engine_errors,
+    is_denied,
+    open_store,
+    opstamp,
+    sync_folder,
+    to_document,
+    to_passage,
+)
+from beliefrag.retrieval.text import printable
 from beliefrag.types import Passage
 
 __all__ = ["HEAP", "THREADS", "Held", "IndexBusy", "WriteSession"]

@@ -1,16 +1,26 @@
-"""Bytes of unknown origin to text that is safe to store, show and search."""
+"""Turns bytes and file names of unknown origin into text that is safe to store, show and search."""
 
 from __future__ import annotations
 
 import codecs
+import os
 import re
 import unicodedata
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from beliefrag.retrieval.document import Unreadable
 
-__all__ = ["LARGEST_FILE", "clean", "clean_line", "decode", "encoding_of", "read_limited", "storable"]
+__all__ = [
+    "LARGEST_FILE",
+    "clean",
+    "clean_line",
+    "decode",
+    "encoding_of",
+    "printable",
+    "read_limited",
+    "storable",
+]
 
 LARGEST_FILE = 256 * 1024 * 1024
 """Bytes of a file that is read whole. Tables of texts (csv, jsonl) are read row by row and have no limit."""
@@ -107,3 +117,28 @@ def read_limited(path: Path) -> bytes:
     if not data.strip():
         raise Unreadable("is empty")
     return data
+
+
+def printable(path: str | PurePath) -> str:
+    r"""Gives a path as printable text; two different paths never give the same text.
+
+    Bytes that are not UTF-8 and control characters (a newline, a terminal's escape) become `\xNN` or `\uNNNN`. A
+    backslash that stands in a name itself is doubled, which is what keeps the result unambiguous.
+    """
+    text = os.fspath(path)
+    if os.sep == "\\":
+        text = text.replace("\\", "/")
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(_escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character == "\\":
+        return "\\\\"
+    if character.isprintable():
+        return character
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

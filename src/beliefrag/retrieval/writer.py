@@ -12,9 +12,8 @@ from typing import NamedTuple, Self, TypeVar
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.fingerprint import passage_digest
 from beliefrag.retrieval.ledger import FileRecord
-from beliefrag.retrieval.schema import checked
 from beliefrag.retrieval.session import Held, WriteSession
-from beliefrag.retrieval.store import dead_passages
+from beliefrag.retrieval.store import checked, dead_passages
 from beliefrag.types import Passage
 
 __all__ = ["Change", "IndexWriter"]

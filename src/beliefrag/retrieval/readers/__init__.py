@@ -10,33 +10,34 @@ from beliefrag.retrieval.document import Complain, CorpusFile, Document, Reader,
 __all__ = ["FORMATS", "Complain", "CorpusFile", "Document", "Reader", "Unreadable", "format_of", "reader_for"]
 
 FORMATS = {
-    ".txt": "plain_text",
-    ".text": "plain_text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "web_page",
-    ".htm": "web_page",
-    ".xhtml": "web_page",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".csv": "table",
-    ".tsv": "table",
-    ".jsonl": "jsonl",
-    ".jsonl.gz": "jsonl",
+    ".txt": "text_files.read_plain_text",
+    ".text": "text_files.read_plain_text",
+    ".md": "text_files.read_markdown",
+    ".markdown": "text_files.read_markdown",
+    ".html": "web_page.read_web_page",
+    ".htm": "web_page.read_web_page",
+    ".xhtml": "web_page.read_web_page",
+    ".pdf": "pdf.read_pdf",
+    ".docx": "docx.read_docx",
+    ".csv": "rows.read_table",
+    ".tsv": "rows.read_table",
+    ".jsonl": "rows.read_jsonl",
+    ".jsonl.gz": "rows.read_jsonl",
 }
-"""The module here that reads a file, by the ending of the file's name."""
+"""Which function of which module here reads a file, by the ending of the file's name."""
 
 
 def format_of(name: str) -> str | None:
-    """Gives the module that reads a file of this name, or None when its format is not read."""
+    """Gives the entry of `FORMATS` for a file of this name, or None when its format is not read."""
     lowered = name.lower()
-    return next((module for ending, module in FORMATS.items() if lowered.endswith(ending)), None)
+    return next((reader for ending, reader in FORMATS.items() if lowered.endswith(ending)), None)
 
 
 def reader_for(name: str) -> Reader | None:
     """Gives the reader for a file of this name, or None when its format is not read."""
-    module = format_of(name)
-    if module is None:
+    entry = format_of(name)
+    if entry is None:
         return None
-    # Loaded on need: the libraries for pdf and docx take a quarter of a second, which a search should not pay.
-    return cast("Reader", getattr(import_module(f"{__name__}.{module}"), f"read_{module}"))
+    # Imported when needed: the libraries for pdf and docx take a quarter of a second, which a search should not pay.
+    module, _, function = entry.partition(".")
+    return cast("Reader", getattr(import_module(f"{__name__}.{module}"), function))

@@ -1,14 +1,29 @@
-"""What tables of texts have in common: rows that bring a text, and perhaps an id and a title of their own."""
+"""Tables of texts: JSON Lines, plain or gzipped, and CSV and TSV. Every row gives one document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
+from typing import IO, Any
 
-from beliefrag.retrieval.document import CorpusFile, Document
-from beliefrag.retrieval.text import clean_line, storable
+from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
+from beliefrag.retrieval.text import clean_line, encoding_of, storable
 
-__all__ = ["BadRow", "row_document"]
+__all__ = [
+    "BadRow",
+    "read_jsonl",
+    "read_table",
+    "row_document",
+]
+
+_LONGEST_LINE = 64 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_LONGEST_CELL = 16 * 1024 * 1024
+_SAMPLE = 64 * 1024
 
 
 class BadRow(Exception):
@@ -35,3 +50,91 @@ def row_document(file: CorpusFile, row: Mapping[str, Any]) -> Document:
         raise BadRow("has an id that is not printable or too long")
     own_id = bool(identity)
     return Document(identity if own_id else file.name, clean_line(title or ""), text, file.source, own_id)
+
+
+def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+    """Reads a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
+    number = 0
+    with _opened(file) as lines:
+        try:
+            while line := lines.readline(_LONGEST_LINE):
+                number += 1
+                if len(line) == _LONGEST_LINE:
+                    complain(f"line {number} is longer than {_LONGEST_LINE >> 20} MB; reading stopped there")
+                    return
+                if line.strip():
+                    try:
+                        yield _document(file, line.removeprefix(_BOM) if number == 1 else line)
+                    except BadRow as problem:
+                        complain(f"line {number} {problem}")
+        except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
+            if number == 0:
+                raise Unreadable("is a broken gzip file") from problem
+            complain(f"the gzip data ends or breaks after line {number}")
+
+
+def _opened(file: CorpusFile) -> gzip.GzipFile | IO[bytes]:
+    if file.path.name.lower().endswith(".gz"):
+        return gzip.open(file.path, "rb")
+    return file.path.open("rb")
+
+
+def _document(file: CorpusFile, line: bytes) -> Document:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise BadRow("is not valid JSON") from None
+    if not isinstance(row, dict):
+        raise BadRow("is not a JSON object")
+    return row_document(file, row)
+
+
+def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+    """Reads a .csv or .tsv file whose first row names the columns.
+
+    With a column `text` a row is a text, with `id` and `title` where there are such columns. Otherwise the row becomes
+    a text of `column: value` pairs, so that a cell can still be understood when it stands alone.
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    with file.path.open("rb") as raw:
+        sample = raw.read(_SAMPLE)
+        if not sample.strip():
+            raise Unreadable("is empty")
+        encoding = encoding_of(sample, whole=len(sample) < _SAMPLE)
+        raw.seek(0)
+        rows = csv.reader(
+            TextIOWrapper(raw, encoding, "replace", newline=""),
+            delimiter=_delimiter(sample.decode(encoding, "replace")),
+        )
+        try:
+            columns = [clean_line(name) for name in next(rows, [])]
+            texts = {name.lower(): place for place, name in reversed(list(enumerate(columns)))}
+            for row in rows:
+                if any(cell.strip() for cell in row):
+                    try:
+                        yield _text_row(file, texts, row) if "text" in texts else _record(file, columns, row)
+                    except BadRow as problem:
+                        complain(f"line {rows.line_num} {problem}")
+        except csv.Error as problem:
+            complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
+
+
+def _delimiter(sample: str) -> str:
+    header = sample.partition("\n")[0]
+    return max(",\t;|", key=header.count)
+
+
+def _text_row(file: CorpusFile, places: dict[str, int], row: list[str]) -> Document:
+    return row_document(
+        file, {name: row[places[name]] for name in ("id", "title", "text") if places.get(name, len(row)) < len(row)}
+    )
+
+
+def _record(file: CorpusFile, columns: list[str], row: list[str]) -> Document:
+    pairs = []
+    for place, cell in enumerate(row):
+        value = " ".join(cell.split())
+        if value:
+            name = columns[place] if place < len(columns) and columns[place] else f"column {place + 1}"
+            pairs.append(f"{name}: {value}")
+    return Document(file.name, file.stem, "; ".join(pairs), file.source)

@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
+import random
+import statistics
 import time
 from collections.abc import Iterable
-from itertools import pairwise
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import tantivy
 
 from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import REBUILD, IndexUnusable, read_snapshot
-from beliefrag.retrieval.names import printable
-from beliefrag.retrieval.query import bag_of_words
-from beliefrag.retrieval.schema import ANALYSER, ID, ORDER, checked, index_schema, to_document, to_passage
-from beliefrag.retrieval.store import engine_errors, open_searcher
+from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.store import (
+    ANALYSER,
+    CONTENT,
+    ID,
+    ORDER,
+    checked,
+    engine_errors,
+    index_schema,
+    open_searcher,
+    to_document,
+    to_passage,
+)
+from beliefrag.retrieval.text import printable
 from beliefrag.types import Hit, Passage
 
-__all__ = ["Bm25Index"]
+if TYPE_CHECKING:
+    from beliefrag.retrieval.passage_source import PassageSource
+
+__all__ = [
+    "MOST_WORDS",
+    "Bm25Index",
+    "Bm25Options",
+    "query_terms",
+]
 
 _Scored = tuple[float, tantivy.DocAddress]
 
 _ATTEMPTS = 20
 _SMALL_HEAP = 50_000_000
+MOST_WORDS = 1024
+"""How many distinct words of a query count; the rest of a longer text is ignored, so that no query runs for minutes."""
+
+_SPLIT_WORDS = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
+_ENGLISH = (
+    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    .filter(tantivy.Filter.remove_long(40))
+    .filter(tantivy.Filter.lowercase())
+    .filter(tantivy.Filter.stemmer("english"))
+    .build()
+)
+_SAMPLE_PASSAGES = 100
+_SAMPLE_WORDS = 12
+_SAMPLE_HITS = 5
 
 
 class Bm25Index:
@@ -64,7 +102,7 @@ class Bm25Index:
             else:
                 # Equal before and after: no commit came in between, so the view and the ledger speak of the same.
                 if read_snapshot(index) == before:
-                    return cls(searcher, schema, _agreed(index, searcher, before.state))
+                    return cls(searcher, schema, _check_count(index, searcher, before.state))
             time.sleep(0.02 * attempt)
         raise CorpusError(
             f"The index {printable(index)} changed faster than it could be opened.",
@@ -103,6 +141,27 @@ class Bm25Index:
         """Says which (id, title, text) set this is, whatever the order and steps in which it was built."""
         return self._state.fingerprint
 
+    @cached_property
+    def score_scale(self) -> ScoreScale:
+        """Where the scores of this corpus lie (mu_s and tau_s of SPEC 2), measured on the corpus itself.
+
+        Raw scores grow with the corpus and the query, so the same number is a good match in one corpus and a poor one
+        in another. Nobody has labelled questions for their own documents, but there are the passages: twelve words
+        drawn from a passage make a query about as long as a question, and the scores of the other passages for it
+        show how high unrelated text of this corpus scores. docs/architecture.md compares such scales with those of
+        real questions. The same corpus always gives the same scale.
+        """
+        scores: list[float] = []
+        for passage in self.first(_SAMPLE_PASSAGES):
+            words = passage.text.split()
+            # The passage is the seed, so that neither the order of the corpus nor the run plays a part.
+            query = " ".join(random.Random(passage.id).sample(words, min(_SAMPLE_WORDS, len(words))))  # noqa: S311
+            hits = self.search(query, _SAMPLE_HITS + 1)
+            scores += [hit.score for hit in hits if hit.passage.id != passage.id][:_SAMPLE_HITS]
+        if len(scores) < 2:
+            return ScoreScale(location=1.0, scale=1.0)
+        return ScoreScale(statistics.fmean(scores), max(statistics.pstdev(scores), 0.1))
+
     def search(self, query: str, k: int) -> list[Hit]:
         """Returns the k best passages for the words of the query, best first; equal scores by passage id.
 
@@ -114,7 +173,7 @@ class Bm25Index:
         if k < 0:
             raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
         with engine_errors(RetrievalError, "The search failed", remedy="Build the index again."):
-            words = bag_of_words(self._schema, query)
+            words = _words_query(self._schema, query)
             if words is None or k == 0 or not len(self):
                 return []
             hits = [Hit(self._passage(address), score) for score, address in self._best(words, k)]
@@ -180,7 +239,7 @@ class Bm25Index:
         return sorted(near, key=lambda hit: self._passage(hit[1]).id)[:count]
 
 
-def _agreed(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> CorpusState:
+def _check_count(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> CorpusState:
     if searcher.num_docs != state.passages:
         raise IndexUnusable(
             f"The index {printable(index)} is damaged: {searcher.num_docs} passages, but its ledger says "
@@ -188,3 +247,40 @@ def _agreed(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> Corp
             remedy=REBUILD,
         )
     return state
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25Options:
+    """The options of the embedded BM25 engine: none, since its ranking is fixed."""
+
+    identity: ClassVar[str] = Bm25Index.identity
+
+
+@RETRIEVERS.register(
+    "bm25", title="BM25", summary="Searches the words of documents with the embedded engine.", options=Bm25Options
+)
+def _open_bm25(options: Bm25Options, source: PassageSource) -> Bm25Index:
+    return source.open_index()
+
+
+def query_terms(text: str) -> list[str]:
+    """Gives the terms that a query searches for, analysed exactly as passages are.
+
+    A word that stands in the query twice in the same spelling counts once, as in tantivy's parser.
+    """
+    # Half of a surrogate pair cannot cross into tantivy; as a question mark it is no word and does no harm.
+    words = dict.fromkeys(_SPLIT_WORDS.analyze(text.encode("utf-8", "replace").decode()))
+    return _ENGLISH.analyze(" ".join(islice(words, MOST_WORDS)))
+
+
+def _words_query(schema: tantivy.Schema, text: str) -> tantivy.Query | None:
+    """Gives the search for the words of a text, or None when it has no word at all.
+
+    A query is data. Questions and model replies hold colons, quotes, brackets and words like AND, which tantivy's query
+    parser would obey. Here the text is only cut into words, and every word is one optional term.
+    """
+    terms = query_terms(text)
+    if not terms:
+        return None
+    should = tantivy.Occur.Should
+    return tantivy.Query.boolean_query([(should, tantivy.Query.term_query(schema, CONTENT, term)) for term in terms])

@@ -1,4 +1,4 @@
-"""Markdown: kept as it is written, which people and models read well; the first heading is the title."""
+"""Plain text and Markdown, which is kept as it is written: people and models read it well."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from collections.abc import Iterator
 from beliefrag.retrieval.document import Complain, CorpusFile, Document
 from beliefrag.retrieval.text import clean_line, decode, read_limited
 
-__all__ = ["read_markdown"]
+__all__ = [
+    "read_markdown",
+    "read_plain_text",
+]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.+)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
+
+
+def read_plain_text(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+    """Reads a text file in UTF-8, in any encoding with a byte-order mark, or in Windows-1252."""
+    yield Document(file.name, file.stem, decode(read_limited(file.path)), file.source)
 
 
 def read_markdown(file: CorpusFile, complain: Complain) -> Iterator[Document]:
