@@ -140,7 +140,7 @@ class Engine:
 
         Args:
             settings: With the policy; a model, verifier form or calibration in them is passed over.
-            further_doubts: Why there can be no guarantee here, beside what speaks against the calibration.
+            further_warnings: Why there can be no guarantee here, beside what speaks against the calibration.
 
         Raises:
             CalibrationError: There is no such guarantee for this policy.
@@ -169,7 +169,7 @@ def open_engine(
         methods: The methods that will be built, as `NAME` or `NAME:key=value,...`; by default that of the settings.
         retriever: The identity of what is searched; None where it does not say what it is.
         model: A model that is open already, in place of the one that the settings name.
-        further_doubts: Why there can be no guarantee here, beside what speaks against the calibration.
+        further_warnings: Why there can be no guarantee here, beside what speaks against the calibration.
 
     Raises:
         SettingsError: A setting cannot be used.
