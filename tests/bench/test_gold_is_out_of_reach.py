@@ -28,7 +28,7 @@ from beliefrag.engine.controller import Controller, Measurement, Method, View, u
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.outcome import Answered
-from beliefrag.policy.budget import Spent
+from beliefrag.policy.decide import Spent
 from beliefrag.prompts import Prompts
 from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever

@@ -12,7 +12,7 @@ from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.fits import AnswerabilityFit, IsotonicFit, Kind, LogisticFit, PlattFit, RawFit
 from beliefrag.calibration.logistic import coefficients, fit_logistic
 from beliefrag.calibration.quality import Floats, auc, brier
-from beliefrag.policy.answerability import log_odds
+from beliefrag.policy.calibration import log_odds
 from beliefrag.runs.statistics import Estimate
 from beliefrag.types import Diagnostics
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.policy.budget import Spent
+from beliefrag.policy.decide import Spent
 from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
 
 __all__ = ["Controller", "Measurement", "Method", "View", "unlabelled"]

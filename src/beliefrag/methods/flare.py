@@ -11,8 +11,8 @@ from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost, reasoning
-from beliefrag.methods.confidence import Word, words
 from beliefrag.methods.decisions import answer, can_search, search, stop
+from beliefrag.methods.reasoning import Word, words
 from beliefrag.models.protocol import ChatReply
 from beliefrag.types import Comparison, Decision
 

@@ -1,17 +1,24 @@
-"""A chain of reasoning, written one sentence at a time: what IRCoT and FLARE share."""
+"""Reads what a model writes on the way to an answer: its sentences, and how sure it was of its words.
+
+IRCoT and FLARE share the chain of reasoning, written one sentence at a time. FLARE and the uncertainty gate share the
+probabilities of tokens.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from beliefrag.engine.controller import View
 from beliefrag.engine.replies import one_line
-from beliefrag.errors import ReplyError
+from beliefrag.errors import ModelError, ReplyError
+from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.retrieval.chunk import sentences
 
-__all__ = ["concludes", "fields", "first_sentence", "repeats", "without_lead"]
+__all__ = ["Word", "concludes", "fields", "first_sentence", "repeats", "reply_probability", "without_lead", "words"]
 
 _LABEL = re.compile(r"\A(?:the\s+)?next\s+sentence\s*:\s*", re.IGNORECASE)
 _CONCLUSION = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
@@ -55,3 +62,50 @@ def without_lead(sentence: str) -> str:
 def repeats(sentence: str, written: Sequence[str]) -> bool:
     """Whether the sentence says what an earlier one said: a chain that turns in a circle is at its end."""
     return sentence.casefold().split() in [earlier.casefold().split() for earlier in written]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word with the probability of its least likely token."""
+
+    text: str
+    probability: float
+
+
+def reply_probability(reply: ChatReply, method: str) -> float:
+    """The probability of the whole reply: the product over its tokens.
+
+    Raises:
+        ModelError: The model reports no token probabilities.
+    """
+    return math.exp(sum(min(0.0, token.logprob) for token in _tokens(reply, method)))
+
+
+def words(reply: ChatReply, method: str) -> tuple[Word, ...]:
+    """The reply's words in their order.
+
+    Raises:
+        ModelError: The model reports no token probabilities.
+    """
+    found: list[Word] = []
+    within = False
+    for token in _tokens(reply, method):
+        probability = math.exp(min(0.0, token.logprob))
+        for piece in re.findall(r"\s+|\S+", token.token):
+            if piece.isspace():
+                within = False
+            elif within:
+                found[-1] = Word(found[-1].text + piece, min(found[-1].probability, probability))
+            else:
+                found.append(Word(piece, probability))
+                within = True
+    return tuple(found)
+
+
+def _tokens(reply: ChatReply, method: str) -> tuple[TokenProbability, ...]:
+    if not reply.tokens:
+        raise ModelError(
+            f"This model reports no token probabilities, which the method {method!r} needs.",
+            remedy="Use a model or server that gives logprobs, or leave this method out.",
+        )
+    return reply.tokens

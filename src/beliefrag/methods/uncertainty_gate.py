@@ -10,8 +10,8 @@ from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs, bare_answer
 from beliefrag.errors import UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
-from beliefrag.methods.confidence import reply_probability
 from beliefrag.methods.decisions import answer, can_search, search, stop
+from beliefrag.methods.reasoning import reply_probability
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Comparison, Decision

@@ -1,20 +1,23 @@
 """The method of the paper, pure: no I/O, no clock, no model, no async.
 
-One file per idea, in the order in which a step uses them: evidence, diagnostics, belief, answerability, value, budget,
-policy. The loop and the BeliefRAG method call these; nothing here calls back.
+One file per idea, in the order in which a step uses them: evidence, diagnostics, belief, calibration (the two fitted
+probabilities), decide. The loop and the BeliefRAG method call these; nothing here calls back.
 """
 
-from beliefrag.policy.answerability import (
+from beliefrag.policy.belief import PRIOR, update
+from beliefrag.policy.calibration import (
+    FALLBACK_SCHEDULE,
     Answerability,
+    Calibration,
+    FittedValue,
     IsotonicAnswerability,
     LogisticAnswerability,
     PlattAnswerability,
     RawAnswerability,
+    RetrievalValue,
+    ScheduledValue,
 )
-from beliefrag.policy.belief import PRIOR, update
-from beliefrag.policy.budget import Spent, correction_fits, legal_actions
-from beliefrag.policy.calibration import Calibration
-from beliefrag.policy.decide import UNSURE, Situation, Thresholds, decide
+from beliefrag.policy.decide import UNSURE, Situation, Spent, Thresholds, correction_fits, decide, legal_actions
 from beliefrag.policy.diagnostics import (
     NEUTRAL_RELEVANCE,
     NOTHING_OBSERVED,
@@ -25,7 +28,6 @@ from beliefrag.policy.diagnostics import (
     relevance,
 )
 from beliefrag.policy.evidence import Change, Evidence, Mutation
-from beliefrag.policy.value import FALLBACK_SCHEDULE, FittedValue, RetrievalValue, ScheduledValue
 
 __all__ = [
     "FALLBACK_SCHEDULE",

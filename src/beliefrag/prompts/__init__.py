@@ -1,6 +1,146 @@
-"""The prompts: one text file each, versioned with the code, replaceable by a folder of the user's own."""
+"""The prompts: one text file each, versioned with the code, replaceable by a folder of the user's own.
 
-from beliefrag.prompts.escaping import escape, evidence_block, unescape
-from beliefrag.prompts.library import NAMES, Prompts
+Untrusted text is escaped before it is filled in, so that it cannot pass for anything else (SPEC 6). Three things must
+not happen: a passage ends its own delimiter, a passage imitates another one, or its text becomes a control token of the
+model's chat template (such as an end-of-turn mark). They need an angle bracket, a word in capitals between square
+brackets, or a line of their own: angle brackets are replaced by look-alikes, marks like [INST] are spaced out, and each
+piece of text is folded to a single line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from beliefrag.errors import SettingsError
+from beliefrag.types import Passage
 
 __all__ = ["NAMES", "Prompts", "escape", "evidence_block", "unescape"]
+
+FIELDS: Mapping[str, frozenset[str]] = {
+    "system": frozenset(),
+    "verifier": frozenset({"question", "evidence", "draft"}),
+    "verifier_graded": frozenset({"question", "evidence", "draft"}),
+    "verifier_support": frozenset({"question", "evidence", "draft"}),
+    "verifier_complete": frozenset({"question", "evidence"}),
+    "verifier_agree": frozenset({"question", "evidence"}),
+    "verifier_helps": frozenset({"question", "evidence"}),
+    "query_writer": frozenset({"question", "evidence", "prior_queries"}),
+    "rewriter": frozenset({"question", "query", "reason"}),
+    "answer": frozenset({"question", "evidence"}),
+    "trigger": frozenset({"question", "evidence"}),
+    "router": frozenset({"question"}),
+    "reasoner": frozenset({"question", "evidence", "reasoning"}),
+    "search_dialogue": frozenset({"question"}),
+    "judge": frozenset({"question", "golds", "prediction"}),
+}
+"""Each prompt and the fields that it may use."""
+
+NAMES = tuple(FIELDS)
+
+# Only these names in braces are fields; a JSON example in a template keeps its braces.
+_FIELD = re.compile(r"\{(" + "|".join(sorted(frozenset().union(*FIELDS.values()))) + r")\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """A set of templates.
+
+    Point `folder` at files named like ours (`verifier.txt`, `answer.txt`, ...) to replace some or all of them; that
+    is how somebody runs the paper's own wording.
+    """
+
+    templates: Mapping[str, str]
+    _hashes: Mapping[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Every episode names them: they are made once.
+        hashes = {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
+        object.__setattr__(self, "_hashes", hashes)
+
+    @classmethod
+    def load(cls, folder: Path | None = None) -> Prompts:
+        """Reads the shipped prompts, and those in `folder` over them.
+
+        Raises:
+            SettingsError: The folder is missing, holds a file that is no prompt of ours, or a template uses an
+                unknown field or lacks the question.
+        """
+        shipped = resources.files(__package__)
+        templates = {name: (shipped / f"{name}.txt").read_text(encoding="utf-8").strip() for name in NAMES}
+        if folder is not None:
+            templates |= _replacements(folder)
+        return cls(templates)
+
+    def fill(self, prompt: str, **values: str) -> str:
+        """The template with its fields replaced, in one pass: text that was filled in is never looked at again."""
+        return _FIELD.sub(lambda match: values[match.group(1)], self.templates[prompt])
+
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of each template, shortened: what a run records and an artifact is checked against."""
+        return dict(self._hashes)
+
+
+def _replacements(folder: Path) -> dict[str, str]:
+    try:
+        files = sorted(folder.glob("*.txt"))
+        found = {file.stem: file.read_text(encoding="utf-8").strip() for file in files}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"Cannot read the prompts in {folder}: {error}.") from error
+    if not found:
+        raise SettingsError(
+            f"No prompt files in {folder}.", remedy=f"Put files there named {', '.join(f'{n}.txt' for n in NAMES)}."
+        )
+    for name, text in found.items():
+        if name not in FIELDS:
+            raise SettingsError(f"{name}.txt in {folder} is not a prompt.", remedy=f"Known: {', '.join(NAMES)}.")
+        used = set(_FIELD.findall(text))
+        if stray := used - FIELDS[name]:
+            raise SettingsError(
+                f"The prompt {name}.txt uses {{{min(stray)}}}, which it is not given.",
+                remedy=f"It may use {', '.join(sorted(FIELDS[name])) or 'no fields'}.",
+            )
+        if FIELDS[name] and "question" not in used:
+            raise SettingsError(f"The prompt {name}.txt never mentions {{question}}.", remedy="Add the field.")
+    return found
+
+
+# Control characters, directional overrides and invisible tag characters can hide text from the person who checks a
+# trace while a model still reads it.
+_MARK = re.compile(r"\[(/?[A-Z_]{2,})\]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad\u034f\u115f\u1160\u180e\ufe00-\ufe0f\U000e0000-\U000e01ef]"
+)
+
+
+def escape(text: str) -> str:
+    """The text on one line, without angle brackets and invisible characters, safe between our delimiters."""
+    text = _INVISIBLE.sub("", text.encode("utf-8", "replace").decode("utf-8"))
+    # Two replacements, not one translation: that looks up every character of a text that is not all ASCII.
+    return " ".join(_MARK.sub(r"[ \1 ]", text.replace("<", "‹").replace(">", "›")).split())
+
+
+def unescape(text: str) -> str:
+    """A reply with the brackets of the original passages put back, for people to read."""
+    return text.replace("‹", "<").replace("›", ">")
+
+
+def evidence_block(passages: Sequence[Passage]) -> str:
+    """The passages, numbered from 1 in their order, each on one delimited line.
+
+    Numbers stand for ids: they are short, a small model copies them without slips, and an id that came from a file
+    name never reaches a prompt.
+    """
+    if not passages:
+        return "(no passages)"
+    return "\n".join(_line(number, passage) for number, passage in enumerate(passages, start=1))
+
+
+def _line(number: int, passage: Passage) -> str:
+    title = escape(passage.title).replace('"', "'")
+    heading = f' title="{title}"' if title else ""
+    return f'<passage id="{number}"{heading}>{escape(passage.text)}</passage>'

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from beliefrag.prompts.escaping import escape
+from beliefrag.prompts import escape
 from beliefrag.result import Result
 from beliefrag.types import Hit
 from beliefrag.web.answers import SourceBody, StepBody, UsageBody, answer_body, remove_folders
