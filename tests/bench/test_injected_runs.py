@@ -12,7 +12,7 @@ import pytest
 
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.perturbation import Injection, misled
-from beliefrag.bench.questions import Gold
+from beliefrag.bench.questions import Gold, gold_hash
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import conditions_of_run, find_calibration_warnings, load_artifact
 from beliefrag.cli import bench_run
@@ -20,7 +20,7 @@ from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import Frozen, MatchedState, Permuted
 from beliefrag.report.run_report import provenance
 from beliefrag.runs.errors import RunChanged
-from beliefrag.runs.record import RunRecord, gold_hash
+from beliefrag.runs.record import RunRecord
 from beliefrag.runs.store import comparable
 from beliefrag.runs.summary import summarise
 from beliefrag.settings import Settings

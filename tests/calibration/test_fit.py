@@ -247,7 +247,7 @@ def test_only_searches_that_were_really_made_from_a_wrong_state_make_a_pair(tmp_
         ({"model": "local:other:1"}, "has the model local:made-up:0123456789abcdef, and .* has local:other:1"),
         ({"verifier": "graded"}, "the verifier structured, and .* has graded"),
         ({"retriever": "other"}, "the retriever bm25 .* has other"),
-        ({"budget": {"rounds": 3, "top_k": 9}}, "the budget of top_k 5, and .* has 9"),
+        ({"budget": {"rounds": 3, "top_k": 9}}, "the budget top_k 5, and .* has 9"),
         ({"prompts": {"system": "0"}}, "the prompt system .* has 0"),
     ],
 )

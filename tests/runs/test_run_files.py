@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from beliefrag.runs.compatibility import budget_of, settings_of, thresholds_of
+from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeKey
 from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.errors import RunChanged, RunError
-from beliefrag.runs.record import DatasetRecord, RunRecord, merged
+from beliefrag.runs.record import DatasetRecord, RunRecord, budget_of, settings_of, thresholds_of
 from beliefrag.runs.store import EpisodeLog, comparable, read_summaries
 
 
@@ -240,18 +240,18 @@ def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_is_new_does_not_stop_an_old_run() -> None:
-    grown = merged(run_record(), run_record(prompts={"answer": "a1", "poem": "p1"}))
+    grown = resume_record(run_record(), run_record(prompts={"answer": "a1", "poem": "p1"}))
     assert grown.prompts == {"answer": "a1"}
-    with pytest.raises(RunChanged, match="prompt answer a1, and is asked to go on with None"):
-        merged(run_record(), run_record(prompts={"poem": "p1"}))
+    with pytest.raises(RunChanged, match="prompt answer a1, and is asked to go on with none"):
+        resume_record(run_record(), run_record(prompts={"poem": "p1"}))
 
 
 def test_a_threshold_that_did_not_exist_when_a_run_began_stood_at_its_default() -> None:
     own = {"methods": ("beliefrag",)}
     old = run_record(thresholds={"answer": 0.5}, **own)
-    assert merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": None}, **own)) == old
-    with pytest.raises(RunChanged, match=r"least_answerability None, and is asked to go on with 0.6"):
-        merged(old, run_record(thresholds={"answer": 0.5, "least_answerability": 0.6}, **own))
+    assert resume_record(old, run_record(thresholds={"answer": 0.5, "least_answerability": None}, **own)) == old
+    with pytest.raises(RunChanged, match=r"least_answerability none, and is asked to go on with 0.6"):
+        resume_record(old, run_record(thresholds={"answer": 0.5, "least_answerability": 0.6}, **own))
 
 
 @pytest.mark.parametrize("began", [None, 0.7])
@@ -259,20 +259,20 @@ def test_what_only_a_calibrated_method_keeps_to_is_as_the_first_of_them_has_it(b
     static = run_record(thresholds={"answer": 0.5, "least_answerability": began})
     settings = {"borrow": "published", "max_error": 0.1, "concurrency": 8}
     held = {"methods": ("static", "beliefrag"), "thresholds": {"answer": 0.5, "least_answerability": 0.6}}
-    grown = merged(static, run_record(**held, settings=settings))
+    grown = resume_record(static, run_record(**held, settings=settings))
     assert grown.thresholds == {"answer": 0.5, "least_answerability": 0.6}
     assert grown.settings == {"borrow": "published", "max_error": 0.1}
     # A method that cannot keep to it may join later, and changes nothing about it.
-    assert merged(grown, static) == grown
-    with pytest.raises(RunChanged, match=r"least_answerability 0.6, and is asked to go on with None"):
-        merged(grown, run_record(methods=("beliefrag",)))
+    assert resume_record(grown, static) == grown
+    with pytest.raises(RunChanged, match=r"least_answerability 0.6, and is asked to go on with none"):
+        resume_record(grown, run_record(methods=("beliefrag",)))
 
 
 def test_a_run_keeps_all_versions_that_it_was_made_with_each_once() -> None:
     first, second, third = ({"beliefrag": "1.0", "xllamacpp": build} for build in ("1", "2", "3"))
     run = run_record(versions=first)
     for versions in (first, second, first, third, second):
-        run = merged(run, run_record(versions=versions))
+        run = resume_record(run, run_record(versions=versions))
     assert run.versions == first
     assert run.later_versions == (second, third)
 
@@ -285,10 +285,10 @@ def test_the_record_of_a_run_from_before_later_versions_were_kept_is_read(tmp_pa
 
 
 def test_a_judge_may_come_later_but_not_change() -> None:
-    assert merged(run_record(), run_record(judge="j")).judge == "j"
-    assert merged(run_record(judge="j"), run_record()).judge == "j"
+    assert resume_record(run_record(), run_record(judge="j")).judge == "j"
+    assert resume_record(run_record(judge="j"), run_record()).judge == "j"
     with pytest.raises(RunChanged, match="the judge j, and is asked to go on with k"):
-        merged(run_record(judge="j"), run_record(judge="k"))
+        resume_record(run_record(judge="j"), run_record(judge="k"))
 
 
 OTHER = r"made by another version of beliefrag \(run.json names 9.9, this is "

@@ -123,7 +123,7 @@ def test_runs_on_other_passages_or_questions_of_the_same_name_are_told_apart() -
     one = run_record({"d": ["q"]})
     for change in ("fingerprint", "gold"):
         other = one.model_copy(update={"datasets": {"d": one.datasets["d"].model_copy(update={change: "another"})}})
-        assert "dataset d" in unlike(one, other)
+        assert unlike(one, other).endswith(" of d")
 
 
 def test_a_full_run_that_is_not_full_is_refused() -> None:

@@ -21,8 +21,9 @@ from beliefrag.engine import loop
 from beliefrag.errors import ModelError, ReplayMiss
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, have_same_probabilities
 from beliefrag.models.with_cache import reply_key
+from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.errors import RunChanged, RunError
-from beliefrag.runs.record import RunRecord, merged
+from beliefrag.runs.record import RunRecord
 from beliefrag.runs.store import read_summaries
 from beliefrag.settings import Settings
 
@@ -83,7 +84,7 @@ async def audit_run(
     injection = run.injection or Injection()
     wanted = RunSpec(data, run.methods, own=own, seed=run.seed, judge=False, injection=injection, replay=True)
     setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
-    merged(run, setup.record)
+    resume_record(run, setup.record)
     finished = [key for key, episode in sorted(read_summaries(folder).items()) if episode.finished]
     try:
         if not any(key.dataset in setup.courses for key in finished):

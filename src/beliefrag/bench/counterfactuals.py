@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from beliefrag.bench.datasets.entry import passage_id
 from beliefrag.bench.normalise import normalise
-from beliefrag.bench.questions import Gold, LabelledQuestion
+from beliefrag.bench.questions import LabelledQuestion, wrong_ids
 from beliefrag.types import Passage
 
-__all__ = ["FalseAnswers", "Falsehood", "kind_of", "own_false_ids", "wrong_ids"]
+__all__ = ["FalseAnswers", "Falsehood", "kind_of", "own_false_ids"]
 
 _CLOSED = frozenset({"yes", "no", "true", "false", "noanswer"})
 _MONTH = r"(january|february|march|april|may|june|july|august|september|october|november|december)"
@@ -122,12 +122,6 @@ def _size(answer: str) -> int:
     """Answers of about the same length: one word, two, three, some, a sentence."""
     words = len(answer.split())
     return words if words <= 3 else 4 if words <= 6 else 5
-
-
-def wrong_ids(gold: Gold) -> Sequence[str]:
-    """The ids of the false passages that a dataset brings for a question."""
-    found = gold.labels.get("positive_wrong_ids")
-    return [str(each) for each in found] if isinstance(found, list | tuple) else ()
 
 
 def _alike(other: str, right: Sequence[str]) -> bool:

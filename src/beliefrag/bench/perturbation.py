@@ -6,38 +6,18 @@ handed a retriever, and a controller only ever sees hits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from beliefrag.bench.counterfactuals import FalseAnswers, Falsehood, own_false_ids
 from beliefrag.bench.metrics import covers
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
-from beliefrag.retrieval.injection import InjectedRetriever, check_shares, describe_shares
+from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.runs.episode import Episode, Injected
+from beliefrag.runs.record import Injection
 from beliefrag.types import Passage
 
 __all__ = ["Injection", "Injector", "misled", "searched_passages"]
-
-
-@dataclass(frozen=True, slots=True)
-class Injection:
-    """How much of what searches return is replaced."""
-
-    noise: float = 0.0
-    """The share of hits that irrelevant passages take the place of."""
-    counterfactual: float = 0.0
-    """The share of hits, as far as there are false passages, that say something false about the question."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_shares(self.noise, self.counterfactual)
-
-    def __bool__(self) -> bool:
-        return bool(self.noise or self.counterfactual)
-
-    def __str__(self) -> str:
-        words = describe_shares(self.noise, self.counterfactual)
-        return f"{words}, drawn by seed {self.seed}" if self else words
 
 
 def searched_passages(dataset: Dataset) -> tuple[Passage, ...]:

@@ -7,8 +7,10 @@ desk or the prompts mentions (SPEC 9).
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +19,7 @@ from beliefrag.bench.card import Card
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage, Question
 
-__all__ = ["Dataset", "Gold", "LabelledQuestion"]
+__all__ = ["Dataset", "Gold", "LabelledQuestion", "gold_hash", "wrong_ids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +105,21 @@ class Dataset:
                 known = ", ".join(name or "(unnamed)" for name in present) or "none"
                 raise DataError(f"{self.name} has no split {split!r}.", remedy=f"It has: {known}.")
         return replace(self, questions=tuple(question for question in self.questions if question.split in splits))
+
+
+def wrong_ids(gold: Gold) -> Sequence[str]:
+    """The ids of the false passages that a dataset brings for a question."""
+    found = gold.labels.get("positive_wrong_ids")
+    return [str(each) for each in found] if isinstance(found, list | tuple) else ()
+
+
+def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
+    """A hash of questions with what is right and what is false about them, whatever their order in the file."""
+    rows = [
+        [
+            *(q.id, q.question.text, q.gold.answers, q.gold.supporting, q.gold.answer_groups, q.gold.is_set),
+            *((q.gold.fake_answer, *wrong_ids(q.gold)) if q.gold.fake_answer else ()),
+        ]
+        for q in sorted(questions, key=lambda question: question.id)
+    ]
+    return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:32]

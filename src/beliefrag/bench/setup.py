@@ -11,7 +11,7 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.money import judge_price, model_price
 from beliefrag.bench.perturbation import Injection, Injector, searched_passages
-from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.calibration import Artifact, RunConditions, apply_guarantee, find_calibration_warnings, select_artifact
 from beliefrag.engine.assembly import guarantee_from_settings
 from beliefrag.engine.controller import Method
@@ -29,7 +29,7 @@ from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
 from beliefrag.runs.cells import MEAN
 from beliefrag.runs.errors import DataError
-from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, gold_hash, now, versions
+from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, now, versions
 from beliefrag.runs.samples import Partition, partition, sample
 from beliefrag.settings import Settings
 from beliefrag.verifiers import build_verifier

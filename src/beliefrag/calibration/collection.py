@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.calibration.match import RunConditions, backbone
 from beliefrag.calibration.report import Corpus
 from beliefrag.errors import CalibrationError, SettingsError
+from beliefrag.runs.comparability import Aspect, RunDifference, differences
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import LABELS, Label, Trajectory, read_trajectories
 from beliefrag.verifiers import build_verifier
@@ -87,9 +88,10 @@ def collect(folders: Sequence[Path]) -> Collection:
     read = [read_trajectories(folder) for folder in folders]
     first = read[0][0]
     for folder, (run, _) in zip(folders[1:], read[1:], strict=True):
-        for what, one, other in _differences(first, run):
+        for difference in _differences(first, run):
             raise CalibrationError(
-                f"{folders[0]} has the {what} {one}, and {folder} has {other}: their states do not mean the same.",
+                f"{folders[0]} has the {difference.what} {difference.first}, and {folder} has {difference.second}: "
+                "their states do not mean the same.",
                 remedy="Fit runs of one kind together.",
             )
     trajectories = tuple(trajectory for _, found in read for trajectory in found)
@@ -114,24 +116,16 @@ def _shaping(run: RunRecord) -> tuple[str, ...]:
     return tuple(dict.fromkeys(("system", "answer", *build_verifier(run.verifier).prompts)))
 
 
-def _differences(one: RunRecord, other: RunRecord) -> Iterator[tuple[str, object, object]]:
-    if backbone(one.model) != backbone(other.model):
-        yield "model", one.model, other.model
-    for name in ("verifier", "searched_with"):
-        if getattr(one, name) != getattr(other, name):
-            yield name.replace("searched_with", "retriever"), getattr(one, name), getattr(other, name)
-    yield from _unequal("budget of", one.budget, other.budget)
-    shaping = (*_shaping(one), *_ALSO)
-    yield from _unequal("prompt", *({name: run.prompts.get(name) for name in shaping} for run in (one, other)))
-    if one.judge and other.judge and (one.judge, one.prompts.get("judge")) != (other.judge, other.prompts.get("judge")):
-        yield "judge", one.judge, other.judge
-    shared = one.datasets.keys() & other.datasets.keys()
-    yield from _unequal(
-        "corpus of", *({name: run.datasets[name].fingerprint for name in sorted(shared)} for run in (one, other))
+def _differences(one: RunRecord, other: RunRecord) -> Iterator[RunDifference]:
+    aspects = [Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.INJECTION, Aspect.BUDGET, Aspect.PROMPTS]
+    prompts = [*_shaping(one), *_ALSO]
+    if one.judge and other.judge:
+        aspects.append(Aspect.JUDGE)
+        prompts.append("judge")
+    return differences(
+        one,
+        other,
+        (*aspects, Aspect.CORPUS),
+        is_same_model=lambda first, second: backbone(first) == backbone(second),
+        prompts=prompts,
     )
-
-
-def _unequal(what: str, one: Mapping[str, object], other: Mapping[str, object]) -> Iterator[tuple[str, object, object]]:
-    for name, value in one.items():
-        if value != other.get(name):
-            yield f"{what} {name}", value, other.get(name)

@@ -17,8 +17,7 @@ from beliefrag.calibration.risk import METHOD, choose_threshold
 from beliefrag.calibration.risk_points import RiskPoints
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Thresholds
-from beliefrag.runs.compatibility import budget_of
-from beliefrag.runs.record import RunRecord, now
+from beliefrag.runs.record import RunRecord, budget_of, now
 from beliefrag.runs.states import Label
 from beliefrag.verifiers import build_verifier
 

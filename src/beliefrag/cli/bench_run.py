@@ -21,8 +21,9 @@ from beliefrag.cli.bench_progress import watching
 from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK
 from beliefrag.cli.output import print_notice, show_status
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
+from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.errors import RunError
-from beliefrag.runs.record import RUN_FILE, RunRecord, merged
+from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_summaries
 from beliefrag.settings import Settings
 from beliefrag.types import Usage
@@ -146,7 +147,7 @@ def _gone_on(before: RunRecord | None, now: RunRecord, plan: Plan) -> RunRecord:
     if before is None:
         return now
     # With nothing left to do, nothing is made with the versions of today.
-    return merged(before, now if plan.left else now.model_copy(update={"versions": before.versions}))
+    return resume_record(before, now if plan.left else now.model_copy(update={"versions": before.versions}))
 
 
 def tell(prepared: Prepared) -> None:

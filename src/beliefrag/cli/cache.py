@@ -79,8 +79,7 @@ def audit(
     from beliefrag.cli.output import print_table, show_status
     from beliefrag.models import compose, open_provider
     from beliefrag.models.with_retries import RetryPolicy
-    from beliefrag.runs.compatibility import settings_of
-    from beliefrag.runs.record import RunRecord
+    from beliefrag.runs.record import RunRecord, settings_of
 
     folders, own = labelled_questions(data, questions, docs, None)
     typed = {"model": model, "base_url": base_url, "prompts": prompts}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,26 +16,49 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from beliefrag._version import __version__
-from beliefrag.bench.counterfactuals import wrong_ids
-from beliefrag.bench.perturbation import Injection
-from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import needs_calibration
 from beliefrag.models.cost import Price
 from beliefrag.policy import ScoreScale, Thresholds
-from beliefrag.runs.compatibility import made_by_another_version
-from beliefrag.runs.errors import RunChanged, RunError
+from beliefrag.retrieval.injection import check_shares, describe_shares
+from beliefrag.runs.errors import RunError
+from beliefrag.settings import Settings
 from beliefrag.types import Budget
 
-__all__ = ["RUN_FILE", "CalibrationRecord", "DatasetRecord", "RunRecord", "gold_hash", "merged", "now", "versions"]
+__all__ = [
+    "RUN_FILE",
+    "CalibrationRecord",
+    "DatasetRecord",
+    "Injection",
+    "RunRecord",
+    "budget_of",
+    "now",
+    "settings_of",
+    "thresholds_of",
+    "versions",
+]
 
 RUN_FILE = "run.json"
-_FIXED = ("model", "verifier", "retriever", "budget", "thresholds", "seed", "injection")
-_DEFAULTS = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
-"""A limit or threshold that did not exist when a run began stood where its default stands."""
-_HOLDS_BACK = "least_answerability"
-"""The threshold that only a method with a calibration can keep to: it shapes the numbers of no other one."""
-_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
-"""What a run's first calibrated method decides with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """How much of what searches return is replaced."""
+
+    noise: float = 0.0
+    """The share of hits that irrelevant passages take the place of."""
+    counterfactual: float = 0.0
+    """The share of hits, as far as there are false passages, that say something false about the question."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_shares(self.noise, self.counterfactual)
+
+    def __bool__(self) -> bool:
+        return bool(self.noise or self.counterfactual)
+
+    def __str__(self) -> str:
+        words = describe_shares(self.noise, self.counterfactual)
+        return f"{words}, drawn by seed {self.seed}" if self else words
 
 
 class _Strict(BaseModel):
@@ -133,8 +155,8 @@ class RunRecord(_Strict):
             raise RunError(f"{path} cannot be read: {error.strerror}.") from error
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            if (told := _of_another_version(path, first)) is not None:
-                raise told from None
+            if (newer := _unknown_format(path, first)) is not None:
+                raise newer from None
             where = ".".join(str(part) for part in first["loc"]) or "the file"
             raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.") from None
 
@@ -154,110 +176,73 @@ class RunRecord(_Strict):
             ) from error
 
 
-def _of_another_version(path: Path, found: ErrorDetails) -> RunError | None:
-    """What to say where the file is whole, and has another format or a field that is not known here."""
+def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
+    """The error where the file is whole, and has another format or a field that is not known here."""
     if found["type"] != "extra_forbidden" and found["loc"] != ("format",):
         return None
     versions = json.loads(path.read_bytes()).get("versions")
     where = ".".join(str(part) for part in found["loc"])
     what = f"the format {found['input']!r:.40}" if where == "format" else f"{where:.60}, which is not known here"
-    return made_by_another_version(versions, what)
+    return _other_version(versions, what)
 
 
-def merged(before: RunRecord, now: RunRecord) -> RunRecord:
-    """The record of a run that goes on: what may grow (methods, datasets, questions) grown, all else as it began.
-
-    Other versions of the software are no reason to refuse, since most change no number; they are all kept.
+def budget_of(run: RunRecord) -> Budget:
+    """What each of the run's episodes could spend.
 
     Raises:
-        RunChanged: Something that shapes the numbers is not what it was.
+        RunError: Another version wrote it, with a limit that is not known here, or it is no budget.
     """
-    for what, old, new in _differences(before, now):
-        raise RunChanged(
-            f"This run began with the {what} {old}, and is asked to go on with {new}.",
-            remedy="Go on with what it began with, or name another folder with --out.",
-        )
-    datasets = dict(before.datasets)
-    for name, dataset in now.datasets.items():
-        known = datasets.get(name, dataset)
-        grown = {
-            "question_ids": _joined(known.question_ids, dataset.question_ids),
-            "seen_by_calibration": _joined(known.seen_by_calibration, dataset.seen_by_calibration),
-        }
-        datasets[name] = dataset.model_copy(update=grown)
-    methods = (*before.methods, *(method for method in now.methods if method not in before.methods))
-    others = [now.versions] if now.versions not in (before.versions, *before.later_versions) else []
-    return before.model_copy(
-        update={
-            "later_versions": (*before.later_versions, *others),
-            "datasets": datasets,
-            "interventions": {**before.interventions, **now.interventions},
-            "methods": methods,
-            "calibration": before.calibration or now.calibration,
-            "judge": before.judge or now.judge,
-            # The newest word on prices counts: they shape no number, and a mended one should be taken.
-            "price": now.price or before.price,
-            "judge_price": now.judge_price or before.judge_price,
-            **(_first_calibrated(before, now) if now.calibrated and not before.calibrated else {}),
-        }
+    try:
+        return Budget(**_known_values("budget", run.budget, Budget(), run))
+    except ValueError as error:
+        raise RunError(f"The run's budget cannot be used: {error}.") from None
+
+
+def thresholds_of(run: RunRecord) -> Thresholds:
+    """The thresholds that the run decided with.
+
+    Raises:
+        RunError: Another version wrote it, with a threshold that is not known here, or they are none.
+    """
+    try:
+        return Thresholds(**_known_values("thresholds", run.thresholds, Thresholds(), run))
+    except ValueError as error:
+        raise RunError(f"The run's thresholds cannot be used: {error}.") from None
+
+
+def settings_of(run: RunRecord) -> Settings:
+    """The settings as they were resolved when the run began.
+
+    Raises:
+        RunError: Another version wrote them, with a setting that is not known here.
+    """
+    try:
+        return Settings.model_validate(dict(run.settings))
+    except ValidationError as error:
+        name = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
+        raise _other_version(run.versions, f"the setting {name!r:.60}, which cannot be used here") from None
+
+
+def _known_values(what: str, values: Mapping[str, Any], ours: object, run: RunRecord) -> dict[str, Any]:
+    for name in values:
+        if not hasattr(ours, name):
+            raise _other_version(run.versions, f"{what}.{name:.40}, which is not known here")
+    return dict(values)
+
+
+def _other_version(versions: object, what: str) -> RunError:
+    """The error for a run that has something that this version does not know.
+
+    Args:
+        versions: Those in `run.json`, if it has them.
+        what: What this version does not know.
+    """
+    named = versions.get("beliefrag", "none") if isinstance(versions, Mapping) else "none"
+    return RunError(
+        f"The run was made by another version of beliefrag (run.json names {named!s:.40}, this is {__version__}): "
+        f"it has {what}.",
+        remedy="Read it with that version, or make the run again with this one.",
     )
-
-
-def _first_calibrated(before: RunRecord, now: RunRecord) -> dict[str, Any]:
-    """What a run without a calibrated method left open, as its first one has it."""
-    thresholds = {name: value for name, value in now.thresholds.items() if name == _HOLDS_BACK}
-    settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
-    return {"thresholds": {**before.thresholds, **thresholds}, "settings": {**before.settings, **settings}}
-
-
-def _joined(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
-    return (*known, *(each for each in more if each not in set(known)))
-
-
-def _or_none(value: Any) -> Any:
-    return "none" if value is None or value == "" else value
-
-
-def _differences(before: RunRecord, now: RunRecord) -> Iterator[tuple[str, Any, Any]]:
-    for name in _FIXED:
-        old, new = getattr(before, name), getattr(now, name)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            then, today = ({**_DEFAULTS[name], **values} for values in (old, new))
-            if not (before.calibrated and now.calibrated):
-                then.pop(_HOLDS_BACK, None)
-            yield from ((f"{name} {key}", then[key], today.get(key)) for key in then if then[key] != today.get(key))
-        elif old != new:
-            yield name, _or_none(old), _or_none(new)
-    for name, digest in before.prompts.items():
-        # A prompt that did not exist when the run began shaped nothing in it.
-        if now.prompts.get(name) != digest:
-            yield f"prompt {name}", digest, now.prompts.get(name)
-    if before.calibration and now.calibration and before.calibration != now.calibration:
-        named = [f"{each.name} ({each.sha256[:12]})" for each in (before.calibration, now.calibration)]
-        yield "calibration", named[0], named[1]
-    if before.judge and now.judge and before.judge != now.judge:
-        yield "judge", before.judge, now.judge
-    for name in before.datasets.keys() & now.datasets.keys():
-        old, new = before.datasets[name], now.datasets[name]
-        if old.fingerprint != new.fingerprint:
-            yield f"corpus of {name}", old.fingerprint, new.fingerprint
-        if old.gold != new.gold:
-            yield f"questions of {name}", old.gold, new.gold
-        what = [run.interventions.get(name, "its own") for run in (before, now)]
-        if what[0] != what[1]:
-            yield f"answerability on {name}", what[0], what[1]
-
-
-def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
-    """A hash of questions with what is right and what is false about them, whatever their order in the file."""
-    rows = [
-        [
-            *(q.id, q.question.text, q.gold.answers, q.gold.supporting, q.gold.answer_groups, q.gold.is_set),
-            *((q.gold.fake_answer, *wrong_ids(q.gold)) if q.gold.fake_answer else ()),
-        ]
-        for q in sorted(questions, key=lambda question: question.id)
-    ]
-    return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:32]
 
 
 def versions() -> dict[str, str]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from beliefrag.bench.perturbation import Injection
 from beliefrag.methods.intervention import Intervention
-from beliefrag.runs.record import RunRecord
+from beliefrag.runs.comparability import unmet_settings
+from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.settings import Settings
 from beliefrag.studies.errors import StudyError
 from beliefrag.studies.kinds import SHORT_ANSWERS, Kind
@@ -31,7 +31,7 @@ class RequiredRun:
     """Which of the given datasets it is made on."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings by their dotted names, such as `thresholds.answer`, in place of those in force."""
-    injection: Injection = Injection()
+    injection: Injection = field(default_factory=Injection)
     """What takes the place of what searches find."""
     splits: tuple[str, ...] | None = None
     """In place of those asked for, where the study is about certain splits."""
@@ -95,15 +95,7 @@ def _objections(need: RequiredRun, run: RunRecord) -> Iterator[str]:
         yield "its episodes rest on those of another run"
     if run.interventions:
         yield "its episodes do not decide with their own answerability"
-    had = run.injection or Injection()
-    if (had.noise, had.counterfactual) != (need.injection.noise, need.injection.counterfactual):
-        yield f"its searches had {had}"
-    for name, value in need.changes.items():
-        group, _, last = name.partition(".")
-        held = {"thresholds": run.thresholds, "budget": run.budget}.get(group, {})
-        there = held.get(last, run.settings.get(name))
-        if there != value:
-            yield f"its {name} is {there}, not {value}"
+    yield from unmet_settings(run, need.changes, need.injection)
 
 
 def stand_ins(needs: Iterable[RequiredRun], runs: Mapping[str, RunRecord]) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from beliefrag.policy import Thresholds
 from beliefrag.runs.cells import MEAN
+from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Estimate, PairedComparison, compare_over_datasets, mean_over_datasets
@@ -18,6 +18,10 @@ ACCURACY = "accuracy"
 MEASURES = (ACCURACY, "f1", "rounds", "tokens")
 _LEAST = 2
 """Questions of a dataset: one says nothing about others."""
+_COMPARED = (
+    *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
+    *(Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
+)
 
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By dataset, measure and question."""
@@ -101,19 +105,8 @@ def unlike(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozen
         other: Another.
         studied: Thresholds in which they are meant to differ.
     """
-    for name in ("model", "verifier", "retriever", "seed", "budget", "calibration"):
-        if getattr(one, name) != getattr(other, name):
-            return name
-    # A prompt that one of them did not have yet shaped nothing in it; a threshold stood at its default.
-    for name in sorted(one.prompts.keys() & other.prompts.keys()):
-        if one.prompts[name] != other.prompts[name]:
-            return f"prompt {name}"
-    for name in sorted(one.datasets.keys() & other.datasets.keys()):
-        mine, theirs = one.datasets[name], other.datasets[name]
-        if mine.fingerprint != theirs.fingerprint or mine.gold != theirs.gold:
-            return f"dataset {name}, which has other passages or questions,"
-    first, second = ({**asdict(Thresholds()), **run.thresholds} for run in (one, other))
-    return next((f"threshold {n}" for n in sorted(first.keys() - studied) if first[n] != second.get(n)), "")
+    found = differences(one, other, _COMPARED, free_thresholds=studied)
+    return next((difference.what for difference in found), "")
 
 
 def _values(recording: Recording, method: str, dataset: str, label: Label) -> dict[str, dict[str, float]]:

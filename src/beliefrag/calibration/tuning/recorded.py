@@ -10,8 +10,7 @@ from pathlib import Path
 from beliefrag.calibration.tuning.errors import TuningError
 from beliefrag.policy import Thresholds
 from beliefrag.runs.cells import MEASURES
-from beliefrag.runs.compatibility import thresholds_of
-from beliefrag.runs.record import RunRecord
+from beliefrag.runs.record import RunRecord, thresholds_of
 from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory, read_trajectories
 

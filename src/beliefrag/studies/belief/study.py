@@ -7,7 +7,7 @@ from functools import partial
 
 from beliefrag.calibration.examples import Examples, LeftOut, answerable_states
 from beliefrag.report.table import format_cell, format_number
-from beliefrag.runs.compatibility import thresholds_of
+from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.belief.figure import draw_belief
 from beliefrag.studies.belief.found import ANSWERABILITY, JOINT, LEAST_JOINT, Found, find

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from beliefrag.report.table import format_cell
-from beliefrag.runs.compatibility import thresholds_of
+from beliefrag.runs.record import thresholds_of
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.result import Result, beside

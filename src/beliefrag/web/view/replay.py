@@ -25,9 +25,10 @@ from beliefrag.bench.setup import DatasetSetup, RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
 from beliefrag.result import Result
+from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import EpisodeKey
 from beliefrag.runs.episode_format import episode_record
-from beliefrag.runs.record import RunRecord, merged
+from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings
 from beliefrag.web.view.errors import NotHere
 from beliefrag.web.view.lines import mended
@@ -121,7 +122,7 @@ class Replayer:
                 injection=self._run.injection or Injection(),
             )
             setup = set_up(settings, wanted, self._run)
-            merged(self._run, setup.record)
+            resume_record(self._run, setup.record)
         except ValidationError:
             raise NotHere(f"{why}: its settings are those of another version.") from None
         except BeliefRAGError as error:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from beliefrag.bench.datasets import is_dataset, load_dataset
 from beliefrag.bench.perturbation import searched_passages
-from beliefrag.bench.questions import Gold, LabelledQuestion
+from beliefrag.bench.questions import Gold, LabelledQuestion, gold_hash
 from beliefrag.errors import BeliefRAGError
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.runs.record import DatasetRecord, gold_hash
+from beliefrag.runs.record import DatasetRecord
 from beliefrag.types import Passage
 from beliefrag.web.view.errors import NotHere
 

@@ -1,0 +1,212 @@
+"""May these two runs be compared, or one go on as the other? Answered here, by what they were made with.
+
+Each caller says which aspects count for it, and what may differ within them. `differences` names what differs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from beliefrag.policy import Thresholds
+from beliefrag.runs.errors import RunChanged
+from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord
+from beliefrag.types import Budget
+
+__all__ = ["Aspect", "RunDifference", "differences", "resume_record", "unmet_settings"]
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
+"""A limit or threshold that did not exist when a run was made stood where its default stands."""
+_HOLDS_BACK = "least_answerability"
+"""The threshold that only a method with a calibration can keep to: it shapes the numbers of no other one."""
+_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
+"""What a run's first calibrated method decides with."""
+
+
+class Aspect(StrEnum):
+    """Something that shapes the numbers of a run."""
+
+    MODEL = "model"
+    VERIFIER = "verifier"
+    RETRIEVER = "retriever"
+    """Without what is injected into its hits."""
+    BUDGET = "budget"
+    THRESHOLDS = "threshold"
+    SEED = "seed"
+    INJECTION = "injection"
+    PROMPTS = "prompt"
+    CALIBRATION = "calibration"
+    JUDGE = "judge"
+    CORPUS = "corpus"
+    """The passages of the datasets that both runs have."""
+    QUESTIONS = "questions"
+    """The questions and gold answers of the datasets that both runs have."""
+    ANSWERABILITY = "answerability"
+    """What the calibrated methods decide with, on the datasets that both runs have."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """Something in which two runs differ."""
+
+    aspect: Aspect
+    what: str
+    """The aspect in words, with the name of what differs within it: `budget top_k`, `corpus of hotpotqa`."""
+    first: object
+    second: object
+
+
+def differences(
+    first: RunRecord,
+    second: RunRecord,
+    aspects: Iterable[Aspect],
+    *,
+    is_same_model: Callable[[str, str], bool] = operator.eq,
+    prompts: Collection[str] | None = None,
+    free_thresholds: Collection[str] = (),
+) -> Iterator[RunDifference]:
+    """What two runs were made with that is not the same, aspect by aspect.
+
+    Args:
+        first: A run.
+        second: Another one.
+        aspects: What counts, in the order in which it is told.
+        is_same_model: Whether two identities of models stand for one model.
+        prompts: The names of the prompts that count; by default those that both runs have, for a prompt that a run did
+            not have yet shaped nothing in it.
+        free_thresholds: Thresholds that may differ.
+    """
+    if prompts is None:
+        prompts = sorted(first.prompts.keys() & second.prompts.keys())
+    for aspect in aspects:
+        for name, one, other in _values(aspect, first, second, prompts):
+            same = is_same_model(one, other) if aspect is Aspect.MODEL else one == other
+            if not same and not (aspect is Aspect.THRESHOLDS and name in free_thresholds):
+                yield RunDifference(aspect, _words(aspect, name), _show(one), _show(other))
+
+
+def _values(
+    aspect: Aspect, first: RunRecord, second: RunRecord, prompts: Collection[str]
+) -> Iterator[tuple[str, Any, Any]]:
+    """The two values of each thing that an aspect is made of, by name."""
+    if aspect in (Aspect.BUDGET, Aspect.THRESHOLDS):
+        field = "budget" if aspect is Aspect.BUDGET else "thresholds"
+        one, other = ({**_DEFAULTS[field], **getattr(run, field)} for run in (first, second))
+        yield from ((name, one.get(name), other.get(name)) for name in {**one, **other})
+    elif aspect is Aspect.PROMPTS:
+        yield from ((name, first.prompts.get(name), second.prompts.get(name)) for name in prompts)
+    elif aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY):
+        for name in sorted(first.datasets.keys() & second.datasets.keys()):
+            yield name, _of_dataset(aspect, first, name), _of_dataset(aspect, second, name)
+    else:
+        yield "", getattr(first, aspect), getattr(second, aspect)
+
+
+def _of_dataset(aspect: Aspect, run: RunRecord, name: str) -> str:
+    if aspect is Aspect.CORPUS:
+        return run.datasets[name].fingerprint
+    if aspect is Aspect.QUESTIONS:
+        return run.datasets[name].gold
+    return run.interventions.get(name, "its own")
+
+
+def _words(aspect: Aspect, name: str) -> str:
+    if aspect is Aspect.ANSWERABILITY:
+        return f"answerability on {name}"
+    between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS) else " "
+    return f"{aspect}{between}{name}" if name else str(aspect)
+
+
+def _show(value: Any) -> Any:
+    if isinstance(value, CalibrationRecord):
+        return f"{value.name} ({value.sha256[:12]})"
+    return "none" if value is None or value == "" else value
+
+
+def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injection) -> Iterator[str]:
+    """Why a run was not made as it is required to be, in words.
+
+    Args:
+        run: The run.
+        required: Settings by their dotted names, such as `thresholds.answer`, with the values that they must have.
+        injection: What must have taken the place of what searches find. With which seed it was drawn does not matter.
+    """
+    had = run.injection or Injection()
+    if (had.noise, had.counterfactual) != (injection.noise, injection.counterfactual):
+        yield f"its searches had {had}"
+    for name, value in required.items():
+        group, _, last = name.partition(".")
+        held = {"thresholds": run.thresholds, "budget": run.budget}.get(group, {})
+        found = held.get(last, run.settings.get(name))
+        if found != value:
+            yield f"its {name} is {found}, not {value}"
+
+
+def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
+    """The record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
+
+    Other versions of the software are no reason to refuse, since most change no number; they are all kept.
+
+    Raises:
+        RunChanged: Something that shapes the numbers is not what it was.
+    """
+    for difference in _resume_differences(before, now):
+        raise RunChanged(
+            f"This run began with the {difference.what} {difference.first}, and is asked to go on with "
+            f"{difference.second}.",
+            remedy="Go on with what it began with, or name another folder with --out.",
+        )
+    datasets = dict(before.datasets)
+    for name, dataset in now.datasets.items():
+        known = datasets.get(name, dataset)
+        grown = {
+            "question_ids": _join(known.question_ids, dataset.question_ids),
+            "seen_by_calibration": _join(known.seen_by_calibration, dataset.seen_by_calibration),
+        }
+        datasets[name] = dataset.model_copy(update=grown)
+    others = [now.versions] if now.versions not in (before.versions, *before.later_versions) else []
+    return before.model_copy(
+        update={
+            "later_versions": (*before.later_versions, *others),
+            "datasets": datasets,
+            "interventions": {**before.interventions, **now.interventions},
+            "methods": _join(before.methods, now.methods),
+            "calibration": before.calibration or now.calibration,
+            "judge": before.judge or now.judge,
+            # The newest word on prices counts: they shape no number, and a mended one should be taken.
+            "price": now.price or before.price,
+            "judge_price": now.judge_price or before.judge_price,
+            **(_calibrated_parts(before, now) if now.calibrated and not before.calibrated else {}),
+        }
+    )
+
+
+def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDifference]:
+    aspects = [
+        *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.BUDGET, Aspect.THRESHOLDS),
+        *(Aspect.SEED, Aspect.INJECTION, Aspect.PROMPTS),
+        *(aspect for aspect in (Aspect.CALIBRATION, Aspect.JUDGE) if getattr(before, aspect) and getattr(now, aspect)),
+        *(Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY),
+    ]
+    return differences(
+        before,
+        now,
+        aspects,
+        # A prompt that did not exist when the run began shaped nothing in it.
+        prompts=before.prompts,
+        free_thresholds=() if before.calibrated and now.calibrated else (_HOLDS_BACK,),
+    )
+
+
+def _calibrated_parts(before: RunRecord, now: RunRecord) -> dict[str, Any]:
+    """What a run without a calibrated method left open, as its first one has it."""
+    thresholds = {name: value for name, value in now.thresholds.items() if name == _HOLDS_BACK}
+    settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
+    return {"thresholds": {**before.thresholds, **thresholds}, "settings": {**before.settings, **settings}}
+
+
+def _join(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    return (*known, *(each for each in more if each not in set(known)))
