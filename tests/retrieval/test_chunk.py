@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.chunk import LONGEST, LONGEST_ROW, TARGET, count_words, passages_of, split_text
+from beliefrag.retrieval.chunk import LONGEST, LONGEST_ROW, TARGET, count_words, cut_document, split_text
 from beliefrag.retrieval.document import Document
-from beliefrag.retrieval.text import clean
+from beliefrag.retrieval.text import clean_text
 
 
 def sentence(words: int, mark: str = "w") -> str:
@@ -22,7 +22,7 @@ prose = st.text(st.sampled_from("abc Z.?!。漢字\n\t-1)é\"'"), max_size=3000)
 @given(prose)
 def test_nothing_is_lost_nothing_is_too_long_and_it_is_always_the_same(text: str) -> None:
     pieces = split_text(text)
-    assert "".join("".join(pieces).split()) == "".join(clean(text).split())
+    assert "".join("".join(pieces).split()) == "".join(clean_text(text).split())
     assert all(0 < count_words(piece) <= LONGEST for piece in pieces)
     assert all(len(piece) <= 41 * LONGEST for piece in pieces)
     assert split_text(text) == pieces
@@ -78,29 +78,29 @@ def test_a_word_without_end_is_cut() -> None:
 
 def test_ids_follow_document_and_content_but_not_position() -> None:
     parts = [sentence(90, mark) for mark in "abc"]
-    before = {p.text: p.id for p in passages_of(Document("f.txt", "T", "\n\n".join(parts), "/f.txt"))}
-    after = {p.text: p.id for p in passages_of(Document("f.txt", "T", "\n\n".join([sentence(80, "n"), *parts]), "/g"))}
+    before = {p.text: p.id for p in cut_document(Document("f.txt", "T", "\n\n".join(parts), "/f.txt"))}
+    after = {p.text: p.id for p in cut_document(Document("f.txt", "T", "\n\n".join([sentence(80, "n"), *parts]), "/g"))}
     assert {text: after[text] for text in before} == before
-    elsewhere = {p.id for p in passages_of(Document("g.txt", "T", "\n\n".join(parts), "/f.txt"))}
-    retitled = {p.id for p in passages_of(Document("f.txt", "U", "\n\n".join(parts), "/f.txt"))}
+    elsewhere = {p.id for p in cut_document(Document("g.txt", "T", "\n\n".join(parts), "/f.txt"))}
+    retitled = {p.id for p in cut_document(Document("f.txt", "U", "\n\n".join(parts), "/f.txt"))}
     assert not (elsewhere | retitled) & set(before.values())
 
 
 def test_every_passage_carries_title_and_source() -> None:
-    passages = list(passages_of(Document("f.txt", "The title", " ".join([sentence(50)] * 6), "/docs/f.txt")))
+    passages = list(cut_document(Document("f.txt", "The title", " ".join([sentence(50)] * 6), "/docs/f.txt")))
     assert len(passages) == 3
     assert {(p.title, p.source) for p in passages} == {("The title", "/docs/f.txt")}
 
 
 def test_a_row_with_an_id_stays_whole_and_verbatim() -> None:
     text = "  Odd   spacing,\n\nkept.  " + "word " * (LONGEST_ROW - 10)
-    [passage] = passages_of(Document("row-1", "T", text, "/rows", own_id=True))
+    [passage] = cut_document(Document("row-1", "T", text, "/rows", own_id=True))
     assert (passage.id, passage.text) == ("row-1", text)
 
 
 def test_a_long_row_with_an_id_is_numbered() -> None:
     text = " ".join([sentence(50)] * 10)
-    passages = list(passages_of(Document("row-1", "T", text, "/rows", own_id=True)))
+    passages = list(cut_document(Document("row-1", "T", text, "/rows", own_id=True)))
     assert [p.id for p in passages] == ["row-1", "row-1#2", "row-1#3", "row-1#4", "row-1#5"]
     assert " ".join(p.text for p in passages) == text
 
@@ -108,7 +108,7 @@ def test_a_long_row_with_an_id_is_numbered() -> None:
 @pytest.mark.parametrize("words", [LONGEST_ROW, LONGEST_ROW + 1])
 @pytest.mark.parametrize("kind", ["word ", "漢", "é" * 39 + " ", "y" * 40])
 def test_the_limit_of_a_row_is_exact_in_any_script(words: int, kind: str) -> None:
-    passages = list(passages_of(Document("r", "", kind * words, "s", own_id=True)))
+    passages = list(cut_document(Document("r", "", kind * words, "s", own_id=True)))
     assert (len(passages) == 1) == (words == LONGEST_ROW)
 
 

@@ -159,7 +159,7 @@ def test_a_torn_last_line_of_the_ledger_is_ignored_and_repaired(index: Path) -> 
 
 
 def test_a_long_history_of_the_ledger_is_folded_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.ledger._WASTE", 5)
+    monkeypatch.setattr("beliefrag.retrieval.ledger._SPARE_RECORDS", 5)
     docs = tmp_path / "docs"
     docs.mkdir()
     for n in range(12):

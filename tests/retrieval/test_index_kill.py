@@ -118,7 +118,7 @@ def check_what_is_left(out: Path) -> int:
         return 0
     hits = index._searcher.search(tantivy.Query.all_query(), len(index) + 1).hits
     total = sum(passage_digest(to_passage(index._searcher.doc(address))[0]) for _, address in hits)
-    assert CorpusState.of(len(hits), total).fingerprint == index.fingerprint
+    assert CorpusState.from_sum(len(hits), total).fingerprint == index.fingerprint
     return len(index)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import Bm25Index, Change, IndexBusy, IndexWriter, session
+from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, session
 from beliefrag.retrieval import writer as writer_module
 from beliefrag.retrieval.store import dead_passages
 from beliefrag.types import Passage
@@ -19,7 +19,7 @@ def ids(index: Bm25Index, query: str) -> list[str]:
 
 def test_what_is_added_can_be_searched_after_the_commit_and_not_before(tmp_path: Path, shelf: list[Passage]) -> None:
     with IndexWriter(tmp_path / "index") as writer:
-        assert writer.add(shelf[:4]) == Change(4, 0)
+        assert writer.add(shelf[:4]) == PassageChange(4, 0)
         assert len(Bm25Index.open(tmp_path / "index")) == 0
         writer.commit()
         opened = Bm25Index.open(tmp_path / "index")
@@ -47,9 +47,9 @@ def test_an_index_grows_and_shrinks_to_the_same_fingerprint(tmp_path: Path, shel
 def test_a_passage_with_a_known_id_replaces_it_within_and_across_commits(tmp_path: Path) -> None:
     with IndexWriter(tmp_path / "index") as writer:
         writer.add([Passage("a", "", "one"), Passage("b", "", "other")])
-        assert writer.add([Passage("a", "", "two")]) == Change(1, 1)
+        assert writer.add([Passage("a", "", "two")]) == PassageChange(1, 1)
         writer.commit()
-        assert writer.add([Passage("a", "", "three"), Passage("a", "", "four")]) == Change(2, 2)
+        assert writer.add([Passage("a", "", "three"), Passage("a", "", "four")]) == PassageChange(2, 2)
     index = Bm25Index.open(tmp_path / "index")
     assert [ids(index, word) for word in ("one", "two", "three", "four")] == [[], [], [], ["a"]]
     assert index.fingerprint == Bm25Index.in_memory([Passage("a", "", "four"), Passage("b", "", "other")]).fingerprint
@@ -60,7 +60,7 @@ def test_adding_the_same_again_changes_nothing(tmp_path: Path, shelf: list[Passa
         writer.add(shelf)
     before = (tmp_path / "index" / "beliefrag-index.jsonl").read_bytes()
     with IndexWriter(tmp_path / "index") as writer:
-        assert writer.add(shelf) == Change(0, 0)
+        assert writer.add(shelf) == PassageChange(0, 0)
     assert (tmp_path / "index" / "beliefrag-index.jsonl").read_bytes() == before
 
 
@@ -110,16 +110,16 @@ def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path: 
 
 def test_a_source_holds_exactly_what_was_put_last(tmp_path: Path) -> None:
     with IndexWriter(tmp_path / "index") as writer:
-        assert writer.put_source("f", [Passage("a", "", "one"), Passage("b", "", "two")]) == Change(2, 0)
+        assert writer.put_source("f", [Passage("a", "", "one"), Passage("b", "", "two")]) == PassageChange(2, 0)
         writer.commit()
-        assert writer.put_source("f", [Passage("b", "", "two"), Passage("c", "", "three")]) == Change(1, 1)
-        assert writer.put_source("f", [Passage("b", "", "new two")]) == Change(1, 2)
-        assert writer.put_source("g", [Passage("d", "", "four")]) == Change(1, 0)
+        assert writer.put_source("f", [Passage("b", "", "two"), Passage("c", "", "three")]) == PassageChange(1, 1)
+        assert writer.put_source("f", [Passage("b", "", "new two")]) == PassageChange(1, 2)
+        assert writer.put_source("g", [Passage("d", "", "four")]) == PassageChange(1, 0)
     index = Bm25Index.open(tmp_path / "index")
     assert index.get(["b", "d"]) == [Passage("b", "", "new two", "f"), Passage("d", "", "four", "g")]
     assert len(index) == 2
     with IndexWriter(tmp_path / "index") as writer:
-        assert writer.put_source("f", []) == Change(0, 1)
+        assert writer.put_source("f", []) == PassageChange(0, 1)
     assert Bm25Index.open(tmp_path / "index").fingerprint == Bm25Index.in_memory([Passage("d", "", "four")]).fingerprint
 
 
@@ -132,13 +132,13 @@ def test_a_passage_of_two_sources_is_stored_once_and_stays_until_both_are_gone(
         writer.put_source("f", [shared])
         if commit_between:
             writer.commit()
-        assert writer.put_source("g", [shared]) == Change(0, 0)
+        assert writer.put_source("g", [shared]) == PassageChange(0, 0)
         if commit_between:
             writer.commit()
-        assert writer.put_source("g", []) == Change(0, 0)
+        assert writer.put_source("g", []) == PassageChange(0, 0)
         writer.commit()
         assert Bm25Index.open(tmp_path / "index").get(["a"])[0].source == "f"
-        assert writer.put_source("f", []) == Change(0, 1)
+        assert writer.put_source("f", []) == PassageChange(0, 1)
         assert len(writer) == 0
 
 
@@ -150,8 +150,10 @@ def test_an_id_taken_by_other_content_gets_a_suffix_that_stays_the_same(tmp_path
             writer.commit()
         writer.put_source("g", [Passage("1", "", "first of g")])
         before = writer.fingerprint
-        assert writer.put_source("f", [Passage("1", "", "first of f"), Passage("1", "", "second of f")]) == Change(0, 0)
-        assert writer.put_source("g", [Passage("1", "", "first of g")]) == Change(0, 0)
+        assert writer.put_source(
+            "f", [Passage("1", "", "first of f"), Passage("1", "", "second of f")]
+        ) == PassageChange(0, 0)
+        assert writer.put_source("g", [Passage("1", "", "first of g")]) == PassageChange(0, 0)
         assert writer.fingerprint == before
     index = Bm25Index.open(tmp_path / "index")
     assert len(index) == 3

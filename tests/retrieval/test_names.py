@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.text import printable
+from beliefrag.retrieval.text import printable_path
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from beliefrag.retrieval.text import printable
     ],
 )
 def test_any_name_can_be_shown(name: bytes, shown: str) -> None:
-    assert printable(os.fsdecode(name)) == shown
+    assert printable_path(os.fsdecode(name)) == shown
 
 
 @given(st.binary(min_size=1, max_size=30), st.binary(min_size=1, max_size=30))
 def test_two_names_never_look_the_same(one: bytes, other: bytes) -> None:
-    first, second = printable(os.fsdecode(one)), printable(os.fsdecode(other))
+    first, second = printable_path(os.fsdecode(one)), printable_path(os.fsdecode(other))
     assert (first == second) == (one == other)
     assert first.isprintable()
     first.encode()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.chunk import sentences
+from beliefrag.retrieval.chunk import split_sentences
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from beliefrag.retrieval.chunk import sentences
     ],
 )
 def test_abbreviations_initials_and_numbers_do_not_end_a_sentence(whole: str) -> None:
-    assert list(sentences(whole)) == [whole]
+    assert list(split_sentences(whole)) == [whole]
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def test_abbreviations_initials_and_numbers_do_not_end_a_sentence(whole: str) ->
     ],
 )  # fmt: skip
 def test_sentences_end_where_a_reader_would_say(text: str, expected: list[str]) -> None:
-    assert list(sentences(text)) == expected
+    assert list(split_sentences(text)) == expected
 
 
 @given(st.text(st.sampled_from("ab A.?!。 \"'()…\nU"), max_size=80))
 def test_together_the_sentences_are_the_text(text: str) -> None:
-    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_together_the_sentences_are_the_text(text: str) -> None:
 )
 def test_no_text_takes_more_than_linear_time(hostile: str) -> None:
     began = time.monotonic()
-    list(sentences(hostile))
+    list(split_sentences(hostile))
     assert time.monotonic() - began < 5

@@ -20,7 +20,7 @@ from beliefrag.outcome import Failed
 from beliefrag.policy import ScoreScale
 from beliefrag.result import Result
 from beliefrag.retrieval import Retriever
-from beliefrag.retrieval.text import clean_line, storable
+from beliefrag.retrieval.text import clean_line, make_storable
 from beliefrag.types import Hit, Passage
 
 __all__ = [
@@ -113,10 +113,10 @@ def foreign_passage(
         source_keys: The metadata entries that may hold the source, the best first.
     """
     title = clean_line(_first_text(metadata, title_keys))
-    body = storable(text)
+    body = make_storable(text)
     if not identifier:
         identifier = hashlib.sha256(f"{title}\n{body}".encode()).hexdigest()[:32]
-    return Passage(storable(identifier), title, body, clean_line(_first_text(metadata, source_keys)))
+    return Passage(make_storable(identifier), title, body, clean_line(_first_text(metadata, source_keys)))
 
 
 def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from beliefrag.engine.replies import one_line
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
-from beliefrag.retrieval.chunk import sentences
+from beliefrag.retrieval.chunk import split_sentences
 
 __all__ = ["Word", "concludes", "fields", "first_sentence", "repeats", "reply_probability", "without_lead", "words"]
 
@@ -40,7 +40,7 @@ def first_sentence(text: str) -> str:
     Raises:
         ReplyError: The reply has no words.
     """
-    sentence = next(sentences(_LABEL.sub("", one_line(text))), "")
+    sentence = next(split_sentences(_LABEL.sub("", one_line(text))), "")
     if not re.search(r"\w", sentence):
         raise ReplyError("The reply holds no sentence.")
     return sentence

@@ -21,13 +21,12 @@ from beliefrag.retrieval.protocol import (
     open_retriever,
 )
 from beliefrag.retrieval.session import IndexBusy
-from beliefrag.retrieval.writer import Change, IndexWriter
+from beliefrag.retrieval.writer import IndexWriter, PassageChange
 
 __all__ = [
     "IGNORE_SCORES",
     "RETRIEVERS",
     "Bm25Index",
-    "Change",
     "EmptyCorpus",
     "IndexBusy",
     "IndexProgress",
@@ -36,6 +35,7 @@ __all__ = [
     "IndexWriter",
     "InjectedRetriever",
     "OnProgress",
+    "PassageChange",
     "PassageSource",
     "Retriever",
     "ScoreScale",

@@ -24,14 +24,14 @@ from beliefrag.retrieval.store import (
     CONTENT,
     ID,
     ORDER,
-    checked,
-    engine_errors,
+    check_passage,
+    explain_engine_errors,
     index_schema,
     open_searcher,
     to_document,
     to_passage,
 )
-from beliefrag.retrieval.text import printable
+from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class Bm25Index:
         for attempt in range(_ATTEMPTS):
             before = read_snapshot(index)
             try:
-                with engine_errors(
+                with explain_engine_errors(
                     IndexUnusable,
-                    f"The index {printable(index)} cannot be opened",
+                    f"The index {printable_path(index)} cannot be opened",
                     remedy=REBUILD,
                 ):
                     searcher, schema = open_searcher(before.store)
@@ -105,7 +105,7 @@ class Bm25Index:
                     return cls(searcher, schema, _check_count(index, searcher, before.state))
             time.sleep(0.02 * attempt)
         raise CorpusError(
-            f"The index {printable(index)} changed faster than it could be opened.",
+            f"The index {printable_path(index)} changed faster than it could be opened.",
             remedy="Try again when the process that writes it has finished.",
         )
 
@@ -120,15 +120,17 @@ class Bm25Index:
         """
         index = tantivy.Index(index_schema())
         writer = index.writer(_SMALL_HEAP, 1)
-        unique = {passage.id: checked(passage) for passage in passages}
+        unique = {passage.id: check_passage(passage) for passage in passages}
         total = 0
         for passage in unique.values():
-            with engine_errors(CorpusError, f"Passage {passage.id!r} cannot be indexed", remedy="Correct its text."):
+            with explain_engine_errors(
+                CorpusError, f"Passage {passage.id!r} cannot be indexed", remedy="Correct its text."
+            ):
                 total += passage_digest(passage)
                 writer.add_document(to_document(passage, [passage.source]))
         writer.commit()
         index.reload()
-        return cls(index.searcher(), index.schema, CorpusState.of(len(unique), total))
+        return cls(index.searcher(), index.schema, CorpusState.from_sum(len(unique), total))
 
     def __len__(self) -> int:
         return self._state.passages
@@ -172,7 +174,7 @@ class Bm25Index:
         """
         if k < 0:
             raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
-        with engine_errors(RetrievalError, "The search failed", remedy="Build the index again."):
+        with explain_engine_errors(RetrievalError, "The search failed", remedy="Build the index again."):
             words = _words_query(self._schema, query)
             if words is None or k == 0 or not len(self):
                 return []
@@ -189,7 +191,9 @@ class Bm25Index:
         """
         found = []
         for passage_id in ids:
-            with engine_errors(RetrievalError, "A passage could not be fetched", remedy="Build the index again."):
+            with explain_engine_errors(
+                RetrievalError, "A passage could not be fetched", remedy="Build the index again."
+            ):
                 term = tantivy.Query.term_query(self._schema, ID, passage_id)
                 hits = self._searcher.search(term, 1, count=False).hits
                 if not hits:
@@ -204,7 +208,7 @@ class Bm25Index:
         count = min(count, len(self))
         if count <= 0:
             return []
-        with engine_errors(RetrievalError, "Passages could not be fetched", remedy="Build the index again."):
+        with explain_engine_errors(RetrievalError, "Passages could not be fetched", remedy="Build the index again."):
             everything, rising = tantivy.Query.all_query(), tantivy.Order.Asc
             found = self._searcher.search(everything, count, count=False, order_by_field=ORDER, order=rising).hits
             # Ids that begin alike share the last place; all of them are looked at, not those that happen to lie first.
@@ -242,7 +246,7 @@ class Bm25Index:
 def _check_count(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> CorpusState:
     if searcher.num_docs != state.passages:
         raise IndexUnusable(
-            f"The index {printable(index)} is damaged: {searcher.num_docs} passages, but its ledger says "
+            f"The index {printable_path(index)} is damaged: {searcher.num_docs} passages, but its ledger says "
             f"{state.passages}.",
             remedy=REBUILD,
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from beliefrag.retrieval.document import Document
-from beliefrag.retrieval.text import clean, storable
+from beliefrag.retrieval.text import clean_text, make_storable
 from beliefrag.types import Passage
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "LONGEST_ROW",
     "TARGET",
     "count_words",
-    "passages_of",
-    "sentences",
+    "cut_document",
+    "split_sentences",
     "split_text",
 ]
 
@@ -62,7 +62,7 @@ def count_words(text: str) -> int:
     return len(_WORD.findall(text))
 
 
-def passages_of(document: Document) -> Iterator[Passage]:
+def cut_document(document: Document) -> Iterator[Passage]:
     """Gives the passages of a document, each with the document's title.
 
     A passage's id is made from the document's name and the passage's own words: reading an unchanged file again gives
@@ -70,14 +70,14 @@ def passages_of(document: Document) -> Iterator[Passage]:
     with `#2`, `#3` ... for further parts of a long one.
     """
     if document.own_id:
-        texts = [storable(document.text)] if _fits_row(document.text) else split_text(document.text)
+        texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
         for number, text in enumerate(texts, 1):
             own = document.id if number == 1 else f"{document.id}#{number}"
             yield Passage(own, document.title, text, document.source)
         return
     for text in split_text(document.text):
         passage = Passage("", document.title, text, document.source)
-        yield replace(passage, id=_made_id(document.id, passage))
+        yield replace(passage, id=_hash_id(document.id, passage))
 
 
 def split_text(text: str) -> list[str]:
@@ -88,9 +88,9 @@ def split_text(text: str) -> list[str]:
     """
     pieces: list[str] = []
     current, size = "", 0
-    for paragraph in _PARAGRAPHS.split(clean(text)):
+    for paragraph in _PARAGRAPHS.split(clean_text(text)):
         separator = "\n"
-        for unit, words in _units(paragraph):
+        for unit, words in _sentence_parts(paragraph):
             if current and size + words > TARGET:
                 pieces.append(current)
                 current, size = "", 0
@@ -113,9 +113,9 @@ def _fits_row(text: str) -> bool:
     return at_most <= LONGEST_ROW or count_words(text) <= LONGEST_ROW
 
 
-def _units(paragraph: str) -> Iterator[tuple[str, int]]:
+def _sentence_parts(paragraph: str) -> Iterator[tuple[str, int]]:
     """Sentences with their lengths, those beyond the target cut into parts."""
-    for sentence in sentences(" ".join(paragraph.split())):
+    for sentence in split_sentences(" ".join(paragraph.split())):
         words = list(_WORD.finditer(sentence))
         if len(words) <= TARGET:
             yield sentence, len(words)
@@ -125,12 +125,12 @@ def _units(paragraph: str) -> Iterator[tuple[str, int]]:
             yield sentence[part[0].start() : part[-1].end()], len(part)
 
 
-def _made_id(document: str, passage: Passage) -> str:
+def _hash_id(document: str, passage: Passage) -> str:
     content = f"{len(document)},{len(passage.title)},{document}{passage.title}{passage.text}"
     return "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def sentences(text: str) -> Iterator[str]:
+def split_sentences(text: str) -> Iterator[str]:
     """Gives the sentences of a paragraph; together they are the paragraph, but for the spaces between them.
 
     Initials and abbreviations (`J. R. R. Tolkien`, `e.g.`, `U.S.`, `Dr.`) do not end a sentence, nor does a stop before

@@ -12,9 +12,9 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval.document import CorpusFile
 from beliefrag.retrieval.ledger import LEDGER
 from beliefrag.retrieval.readers import format_of
-from beliefrag.retrieval.text import printable
+from beliefrag.retrieval.text import printable_path
 
-__all__ = ["Found", "Skipped", "find_files"]
+__all__ = ["FoundFiles", "Skipped", "find_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFiles:
     """What lies below the given paths."""
 
     roots: tuple[str, ...]
@@ -41,12 +41,12 @@ class Found:
         """Says whether a file known from before lay below the given paths and is there no longer."""
         return (
             path not in self.files
-            and any(_below(path, root) for root in self.roots)
-            and not any(_below(path, folder) for folder in self.unlisted)
+            and any(_is_below(path, root) for root in self.roots)
+            and not any(_is_below(path, folder) for folder in self.unlisted)
         )
 
 
-def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) -> Found:
+def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) -> FoundFiles:
     """Finds all files to read, going down into folders.
 
     Hidden files and folders below a given path are passed over, and so are indexes. A link to a file is read; a link
@@ -63,19 +63,19 @@ def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) ->
     roots = [os.path.realpath(path) for path in paths]
     for root in roots:
         if not os.path.exists(root):  # noqa: PTH110 - names of any bytes stay strings here
-            raise CorpusError(f"{printable(root)} does not exist.", remedy="Check the path of the documents.")
-    found = Found(tuple(sorted(set(roots))))
+            raise CorpusError(f"{printable_path(root)} does not exist.", remedy="Check the path of the documents.")
+    found = FoundFiles(tuple(sorted(set(roots))))
     own = os.path.realpath(leave_out) if leave_out else ""
     for root in found.roots:
         if os.path.isdir(root):  # noqa: PTH112
-            for path in _walk(root, own, found):
-                _note(found, path, os.path.relpath(path, root))
+            for path in _walk_folder(root, own, found):
+                _add_file(found, path, os.path.relpath(path, root))
         else:
-            _note(found, root, os.path.basename(root))  # noqa: PTH119
+            _add_file(found, root, os.path.basename(root))  # noqa: PTH119
     return found
 
 
-def _walk(folder: str, own: str, found: Found) -> Iterator[str]:
+def _walk_folder(folder: str, own: str, found: FoundFiles) -> Iterator[str]:
     waiting = [folder]
     while waiting:
         here = waiting.pop()
@@ -84,7 +84,7 @@ def _walk(folder: str, own: str, found: Found) -> Iterator[str]:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as problem:
             found.unlisted.append(here)
-            found.skipped.append(Skipped(printable(here), f"cannot be listed: {problem.strerror}"))
+            found.skipped.append(Skipped(printable_path(here), f"cannot be listed: {problem.strerror}"))
             continue
         if here == own or any(entry.name == LEDGER for entry in entries):
             continue
@@ -95,13 +95,15 @@ def _walk(folder: str, own: str, found: Found) -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.path)
             elif entry.is_symlink() and os.path.isdir(entry.path):  # noqa: PTH112
-                found.skipped.append(Skipped(printable(entry.path), "is a link to a folder; give the folder itself"))
+                found.skipped.append(
+                    Skipped(printable_path(entry.path), "is a link to a folder; give the folder itself")
+                )
             else:
                 yield entry.path
         waiting.extend(reversed(folders))
 
 
-def _note(found: Found, path: str, name: str) -> None:
+def _add_file(found: FoundFiles, path: str, name: str) -> None:
     if path in found.files:
         return
     reason = ""
@@ -111,13 +113,13 @@ def _note(found: Found, path: str, name: str) -> None:
     except OSError as problem:
         reason = f"cannot be read: {problem.strerror}"
     if not reason and format_of(path) is None:
-        ending = printable(os.path.splitext(path)[1])  # noqa: PTH122
+        ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
         reason = f"has a format that is not read ({ending or 'no ending'})"
     if reason:
-        found.skipped.append(Skipped(printable(path), reason))
+        found.skipped.append(Skipped(printable_path(path), reason))
         return
-    found.files[path] = CorpusFile(Path(path), printable(name), printable(path))
+    found.files[path] = CorpusFile(Path(path), printable_path(name), printable_path(path))
 
 
-def _below(path: str, root: str) -> bool:
+def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)

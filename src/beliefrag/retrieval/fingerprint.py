@@ -37,7 +37,7 @@ class CorpusState:
     total: int
 
     @classmethod
-    def of(cls, passages: int, total: int) -> CorpusState:
+    def from_sum(cls, passages: int, total: int) -> CorpusState:
         """The state with this many passages and this sum of digests, of whatever size and sign."""
         return cls(passages, total % _MODULUS)
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval.chunk import passages_of
+from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import CorpusFile, Unreadable
-from beliefrag.retrieval.files import Found, Skipped, find_files
-from beliefrag.retrieval.ledger import FileRecord
+from beliefrag.retrieval.files import FoundFiles, Skipped, find_files
+from beliefrag.retrieval.ledger import IndexedFile
 from beliefrag.retrieval.readers import FORMATS, reader_for
-from beliefrag.retrieval.text import printable
-from beliefrag.retrieval.writer import Change, IndexWriter
+from beliefrag.retrieval.text import printable_path
+from beliefrag.retrieval.writer import IndexWriter, PassageChange
 from beliefrag.types import Passage
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 
 _COMMIT_PASSAGES = 20_000
 _COMMIT_SECONDS = 15.0
-_TELL_EVERY = 1000
+_PASSAGES_PER_REPORT = 1000
 _SETTLED_NS = 2_000_000_000
 _MOST_COMPLAINTS = 20
 
@@ -104,10 +104,10 @@ def index_paths(paths: Paths, out: str | Path, *, progress: OnProgress | None = 
     made_here = not target.exists()
     try:
         with IndexWriter(target) as writer:
-            work = Refresh(writer, found, progress or _silent)
+            work = _IndexRefresh(writer, found, progress or _ignore_progress)
             work.run()
             if not len(writer):
-                raise _empty(given, work.skipped)
+                raise _empty_corpus_error(given, work.skipped)
             writer.compact()
             total, fingerprint = len(writer), writer.fingerprint
     except EmptyCorpus:
@@ -127,12 +127,12 @@ def index_paths(paths: Paths, out: str | Path, *, progress: OnProgress | None = 
     )
 
 
-def _silent(progress: IndexProgress) -> None:
+def _ignore_progress(progress: IndexProgress) -> None:
     pass
 
 
-def _empty(given: list[Path], skipped: list[Skipped]) -> EmptyCorpus:
-    places = ", ".join(map(printable, given)) or "no path at all"
+def _empty_corpus_error(given: list[Path], skipped: list[Skipped]) -> EmptyCorpus:
+    places = ", ".join(map(printable_path, given)) or "no path at all"
     named = [f"{item.path} {item.reason}" for item in skipped[:5]]
     further = [f"and {len(skipped) - 5} more"] if len(skipped) > 5 else []
     detail = f" Skipped: {'; '.join(named + further)}." if skipped else ""
@@ -142,19 +142,19 @@ def _empty(given: list[Path], skipped: list[Skipped]) -> EmptyCorpus:
     )
 
 
-class Refresh:
+class _IndexRefresh:
     """The work of one run, and the count of it.
 
     Args:
         writer: The index to bring up to date.
         found: The files as they are now.
-        tell: Called as the work goes on.
+        on_progress: Called as the work goes on.
     """
 
-    def __init__(self, writer: IndexWriter, found: Found, tell: OnProgress) -> None:
+    def __init__(self, writer: IndexWriter, found: FoundFiles, on_progress: OnProgress) -> None:
         self._writer = writer
         self._found = found
-        self._tell = tell
+        self._on_progress = on_progress
         self._done = 0
         self._committed_at = time.monotonic()
         self.read = self.unchanged = self.removed = self.passages_added = self.passages_removed = 0
@@ -163,12 +163,12 @@ class Refresh:
     def run(self) -> None:
         """Removes what came from files that are gone, and takes in what is new or has changed."""
         for path in [path for path in self._writer.files if self._found.has_lost(path)]:
-            self._remove(path, printable(path))
+            self._remove_file(path, printable_path(path))
             self.removed += 1
         for path, file in self._found.files.items():
             self._report(file, 0)
             try:
-                self._take(path, file)
+                self._refresh_file(path, file)
             except OSError as problem:
                 # The file is there but its content is unknown, so what the index has of it stays.
                 self._skip(file, f"cannot be read: {problem.strerror or problem}")
@@ -179,33 +179,33 @@ class Refresh:
                 self._writer.commit()
                 self._committed_at = time.monotonic()
 
-    def _take(self, path: str, file: CorpusFile) -> None:
+    def _refresh_file(self, path: str, file: CorpusFile) -> None:
         known = self._writer.files.get(path)
-        now = _stamp(file)
-        if known and known.sha256 and known == FileRecord(known.sha256, *now):
+        now = _file_stamp(file)
+        if known and known.sha256 and known == IndexedFile(known.sha256, *now):
             self.unchanged += 1
             return
         with file.path.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
-        record = FileRecord(digest, *_settled(now))
+        record = IndexedFile(digest, *_settled_stamp(now))
         if known and known.sha256 == digest:
             self.unchanged += 1
         else:
             # Recorded without a hash at first: should the work be cut off, the next run knows it to be half done.
-            self._writer.record(path, FileRecord())
-            if not self._exchange(path, file):
+            self._writer.record(path, IndexedFile())
+            if not self._replace_passages(path, file):
                 return
-            if _stamp(file) != now:
+            if _file_stamp(file) != now:
                 self._skip(file, "changed while it was read; run again to take in the change")
                 return
         self._writer.record(path, record)
 
-    def _exchange(self, path: str, file: CorpusFile) -> bool:
-        reading = Reading(file)
+    def _replace_passages(self, path: str, file: CorpusFile) -> bool:
+        reading = _FileReading(file)
         try:
-            self._count(self._writer.put_source(file.source, self._watched(file, reading)))
+            self._count(self._writer.put_source(file.source, self._report_passages(file, reading)))
         except Unreadable as problem:
-            self._remove(path, file.source)
+            self._remove_file(path, file.source)
             self._skip(file, problem.message)
             return False
         finally:
@@ -217,17 +217,17 @@ class Refresh:
         self.read += 1
         return True
 
-    def _watched(self, file: CorpusFile, reading: Reading) -> Iterator[Passage]:
+    def _report_passages(self, file: CorpusFile, reading: _FileReading) -> Iterator[Passage]:
         for passage in reading:
-            if reading.passages % _TELL_EVERY == 0:
+            if reading.passages % _PASSAGES_PER_REPORT == 0:
                 self._report(file, reading.passages)
             yield passage
 
-    def _remove(self, path: str, source: str) -> None:
+    def _remove_file(self, path: str, source: str) -> None:
         self._count(self._writer.put_source(source, ()))
         self._writer.record(path, None)
 
-    def _count(self, change: Change) -> None:
+    def _count(self, change: PassageChange) -> None:
         self.passages_added += change.added
         self.passages_removed += change.removed
 
@@ -235,20 +235,20 @@ class Refresh:
         self.skipped.append(Skipped(file.source, reason))
 
     def _report(self, file: CorpusFile, within: int) -> None:
-        self._tell(IndexProgress(self._done, len(self._found.files), self.passages_added + within, file.source))
+        self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added + within, file.source))
 
 
-def _stamp(file: CorpusFile) -> tuple[int, int, int]:
+def _file_stamp(file: CorpusFile) -> tuple[int, int, int]:
     status = file.path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _settled(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
+def _settled_stamp(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
     """The stamp, unless it is so young that a further change could leave it the same: then one that fits nothing."""
     return stamp if time.time_ns() - max(stamp[1:]) > _SETTLED_NS else (-1, -1, -1)
 
 
-class Reading:
+class _FileReading:
     """Reads a file as it is iterated over, and counts.
 
     Args:
@@ -270,7 +270,7 @@ class Reading:
             raise Unreadable("has a format that is not read")
         try:
             for document in reader(self._file, self._complain):
-                for passage in passages_of(document):
+                for passage in cut_document(document):
                     self.passages += 1
                     yield passage
         except Unreadable:

@@ -104,41 +104,41 @@ class InjectedRetriever:
             RetrievalError: The search failed, or the pool has too few irrelevant passages for the share of noise.
         """
         hits = list(self._retriever.search(query, k))
-        false = self._falsified(hits, query)
-        noise = self._irrelevant(hits, query, false.keys())
+        false = self._choose_false(hits, query)
+        noise = self._choose_irrelevant(hits, query, false.keys())
         self.false_ids.update(dict.fromkeys(passage.id for passage in false.values()))
         self.noise_ids.update(dict.fromkeys(passage.id for passage in noise.values()))
         exchanged = false | noise
         return [Hit(exchanged.get(place, hit.passage), hit.score) for place, hit in enumerate(hits)]
 
-    def _falsified(self, hits: Sequence[Hit], query: str) -> dict[int, Passage]:
+    def _choose_false(self, hits: Sequence[Hit], query: str) -> dict[int, Passage]:
         if not self._counterfactual:
             return {}
         versions = {place: version for place, hit in enumerate(hits) if (version := self._false_version(hit.passage))}
         # By the passage, not by the query: a source that lied in one search still lies in the next.
         order = sorted(versions, key=lambda place: _digest(self._seed, hits[place].passage.id))
-        draw = self._draw("counterfactual", query)
-        most = _count(self._counterfactual, len(hits), draw)
+        draw = self._seeded_draw("counterfactual", query)
+        most = _draw_count(self._counterfactual, len(hits), draw)
         false = {place: versions[place] for place in order[:most]}
         used = {passage.id for passage in versions.values()}
         further = [passage for passage in self._false_passages if passage.id not in used][: most - len(false)]
         free = [place for place in draw.sample(range(len(hits)), len(hits)) if place not in false]
         return false | dict(zip(free, further, strict=False))
 
-    def _irrelevant(self, hits: Sequence[Hit], query: str, taken: Collection[int]) -> dict[int, Passage]:
+    def _choose_irrelevant(self, hits: Sequence[Hit], query: str, taken: Collection[int]) -> dict[int, Passage]:
         if not self._noise:
             return {}
-        draw = self._draw("noise", query)
-        count = _count(self._noise, len(hits), draw)
+        draw = self._seeded_draw("noise", query)
+        count = _draw_count(self._noise, len(hits), draw)
         places = [place for place in draw.sample(range(len(hits)), len(hits)) if place not in taken][:count]
         words = self._about | content_words(query)
         known = {hit.passage.id for hit in hits}
         found: list[Passage] = []
         for most in (min(_FEW, len(self._pool)), len(self._pool)):
-            drawn = map(self._pool.__getitem__, self._draw("pool", query).sample(range(len(self._pool)), most))
+            drawn = map(self._pool.__getitem__, self._seeded_draw("pool", query).sample(range(len(self._pool)), most))
             # What the first look found stays and comes first: a smaller share may have been content with it.
             known |= {passage.id for passage in found}
-            fitting = (passage for passage in drawn if passage.id not in known and self._fits(passage, words))
+            fitting = (passage for passage in drawn if passage.id not in known and self._is_irrelevant(passage, words))
             found += itertools.islice(fitting, len(places) - len(found))
             if len(found) == len(places):
                 return dict(zip(places, found, strict=True))
@@ -148,10 +148,10 @@ class InjectedRetriever:
             remedy="Inject less, or search a larger corpus.",
         )
 
-    def _fits(self, passage: Passage, words: frozenset[str]) -> bool:
+    def _is_irrelevant(self, passage: Passage, words: frozenset[str]) -> bool:
         return words.isdisjoint(query_terms(f"{passage.title} {passage.text}")) and not self._unfit(passage)
 
-    def _draw(self, what: str, query: str) -> random.Random:
+    def _seeded_draw(self, what: str, query: str) -> random.Random:
         return random.Random(_digest(self._seed, what, query))  # noqa: S311
 
 
@@ -182,7 +182,7 @@ def describe_shares(noise: float, counterfactual: float) -> str:
     return " and ".join(f"{100 * share:g} % {kind} passages" for share, kind in parts if share) or "nothing injected"
 
 
-def _count(share: float, hits: int, draw: random.Random) -> int:
+def _draw_count(share: float, hits: int, draw: random.Random) -> int:
     """So many of the hits; where that is no whole number, the draw says which of both neighbours."""
     # 0.29 of 100 is 28.999... to a computer.
     exact = round(share * hits, 9)

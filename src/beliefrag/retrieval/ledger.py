@@ -1,4 +1,4 @@
-"""The book that an index keeps of itself, and that agrees with its segments after any kill.
+"""The ledger of an index: a file that says which passages and files it holds, and that agrees with it after any kill.
 
 Tantivy commits atomically but knows nothing of fingerprints and files. So before every commit one line is appended here
 and flushed to disk: the number of the commit it builds on (`base`), the corpus before and after, and what became of
@@ -20,22 +20,22 @@ from typing import BinaryIO
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.fingerprint import EMPTY, CorpusState
 from beliefrag.retrieval.store import opstamp, sync_folder
-from beliefrag.retrieval.text import printable
+from beliefrag.retrieval.text import printable_path
 
 __all__ = [
     "IN_FORCE",
     "LEDGER",
     "REBUILD",
-    "Entry",
-    "FileRecord",
     "IndexUnusable",
+    "IndexedFile",
     "Ledger",
+    "LedgerEntry",
     "Snapshot",
     "read_snapshot",
 ]
 
 LEDGER = "beliefrag-index.jsonl"
-"""Name of the book inside an index directory; its presence makes a directory an index of ours."""
+"""Name of the ledger inside an index directory; its presence makes a directory an index of ours."""
 
 FORMAT = 1
 IN_FORCE = -1
@@ -44,7 +44,7 @@ IN_FORCE = -1
 REBUILD = "Remove the directory and build the index again with `beliefrag index`."
 """What to do with an index that cannot be used."""
 
-_WASTE = 1000
+_SPARE_RECORDS = 1000
 
 
 class IndexUnusable(CorpusError):
@@ -52,7 +52,7 @@ class IndexUnusable(CorpusError):
 
 
 @dataclass(frozen=True, slots=True)
-class FileRecord:
+class IndexedFile:
     """What is known of an indexed file. An empty hash means that its passages were still being written."""
 
     sha256: str = ""
@@ -62,18 +62,18 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the book: a commit that was about to happen."""
+class LedgerEntry:
+    """One line of the ledger: a commit that was about to happen."""
 
     store: str
     base: int
     before: CorpusState
     after: CorpusState
-    files: Mapping[str, FileRecord | None] = field(default_factory=dict)
+    files: Mapping[str, IndexedFile | None] = field(default_factory=dict)
     """Files by path; None for one that is no longer indexed."""
 
     def line(self) -> bytes:
-        """The entry as it stands in the book. Paths may hold any bytes, so everything is escaped to ASCII."""
+        """The entry as it stands in the ledger. Paths may hold any bytes, so everything is escaped to ASCII."""
         states = [[state.passages, f"{state.total:x}"] for state in (self.before, self.after)]
         files = {
             path: record and [record.sha256, record.size, record.mtime_ns, record.ctime_ns]
@@ -83,11 +83,11 @@ class Entry:
         return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
 
     @classmethod
-    def parse(cls, line: bytes) -> Entry:
+    def parse(cls, line: bytes) -> LedgerEntry:
         """Reads an entry back."""
         value = json.loads(line)
         before, after = (CorpusState(int(n), int(total, 16)) for n, total in (value["before"], value["after"]))
-        files = {path: FileRecord(*record) if record else None for path, record in value["files"].items()}
+        files = {path: IndexedFile(*record) if record else None for path, record in value["files"].items()}
         return cls(str(value["store"]), int(value["base"]), before, after, files)
 
 
@@ -106,28 +106,28 @@ def read_snapshot(index: Path) -> Snapshot:
     Raises:
         CorpusError: There is no index, it is not one of ours, of another version, or damaged.
     """
-    with _reading(index), (index / LEDGER).open("rb") as book:
-        _check_header(index, book.readline())
-        entry = Entry.parse(_last_line(book))
+    with _explain_read_errors(index), (index / LEDGER).open("rb") as file:
+        _check_header(index, file.readline())
+        entry = LedgerEntry.parse(_last_line(file))
         store = index / entry.store
         stamp = opstamp(store)
     return Snapshot(store, stamp, entry.after if stamp > entry.base else entry.before)
 
 
 class Ledger:
-    """The book as a writer holds it: all of it read, its tail repaired. Only the holder of the store's lock may.
+    """The ledger as a writer holds it: all of it read, its end repaired. It needs the store's lock.
 
     Args:
-        index: The index directory. Its book is begun when it has none.
-        store: Name of the store that a new book begins with.
+        index: The index directory. Its ledger is made when it has none.
+        store: Name of the store that a new ledger begins with.
     """
 
     def __init__(self, index: Path, store: str) -> None:
         self.path = index / LEDGER
-        self.files: dict[str, FileRecord] = {}
+        self.files: dict[str, IndexedFile] = {}
         if not self.path.exists():
-            self._rewrite(Entry(store, IN_FORCE, EMPTY, EMPTY))
-        with _reading(index):
+            self._rewrite(LedgerEntry(store, IN_FORCE, EMPTY, EMPTY))
+        with _explain_read_errors(index):
             self._load(index)
 
     @property
@@ -135,24 +135,24 @@ class Ledger:
         """The store in force."""
         return self.path.parent / self._store
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: LedgerEntry) -> None:
         """Writes an entry to disk, whole or not at all.
 
         Raises:
-            OSError: The disk refused it; the book is as it was before.
+            OSError: The disk refused it; the ledger is as it was before.
         """
-        with self.path.open("ab") as book:
-            end = book.tell()
+        with self.path.open("ab") as file:
+            end = file.tell()
             try:
-                book.write(entry.line())
-                book.flush()
-                os.fsync(book.fileno())
+                file.write(entry.line())
+                file.flush()
+                os.fsync(file.fileno())
             except OSError:
                 with suppress(OSError):
-                    book.truncate(end)
+                    file.truncate(end)
                 raise
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: LedgerEntry) -> None:
         """Takes over an entry whose commit has happened."""
         self._store = entry.store
         self.state = entry.after
@@ -166,23 +166,23 @@ class Ledger:
         lines = self.path.read_bytes().splitlines(keepends=True)
         _check_header(index, lines[0])
         whole = lines if lines[-1].endswith(b"\n") else lines[:-1]
-        entries = [Entry.parse(line) for line in whole[1:]]
+        entries = [LedgerEntry.parse(line) for line in whole[1:]]
         last = entries[-1]
         if opstamp(index / last.store) <= last.base:
             # Killed between the line and its commit. The line must go, or a later commit would seem to confirm it.
-            entries[-1] = Entry(last.store, IN_FORCE, last.before, last.before)
+            entries[-1] = LedgerEntry(last.store, IN_FORCE, last.before, last.before)
         for entry in entries:
             self.apply(entry)
         written = sum(1 + len(entry.files) for entry in entries)
-        if entries[-1] is not last or len(whole) < len(lines) or written > 2 * len(self.files) + _WASTE:
-            self._rewrite(Entry(last.store, IN_FORCE, self.state, self.state, dict(self.files)))
+        if entries[-1] is not last or len(whole) < len(lines) or written > 2 * len(self.files) + _SPARE_RECORDS:
+            self._rewrite(LedgerEntry(last.store, IN_FORCE, self.state, self.state, dict(self.files)))
 
-    def _rewrite(self, entry: Entry) -> None:
+    def _rewrite(self, entry: LedgerEntry) -> None:
         beside = self.path.with_name("new-ledger")
-        with beside.open("wb") as book:
-            book.write(json.dumps({"beliefrag_index": FORMAT}).encode() + b"\n" + entry.line())
-            book.flush()
-            os.fsync(book.fileno())
+        with beside.open("wb") as file:
+            file.write(json.dumps({"beliefrag_index": FORMAT}).encode() + b"\n" + entry.line())
+            file.flush()
+            os.fsync(file.fileno())
         beside.replace(self.path)
         sync_folder(self.path.parent)
 
@@ -191,19 +191,19 @@ def _check_header(index: Path, line: bytes) -> None:
     version = json.loads(line)["beliefrag_index"]
     if version != FORMAT:
         raise IndexUnusable(
-            f"The index {printable(index)} has format {version!r}; this BeliefRAG reads format {FORMAT}.",
+            f"The index {printable_path(index)} has format {version!r}; this BeliefRAG reads format {FORMAT}.",
             remedy=REBUILD,
         )
 
 
-def _last_line(book: BinaryIO) -> bytes:
+def _last_line(file: BinaryIO) -> bytes:
     """Gives the last line that ends in a newline, without reading what stands before it."""
-    start = book.seek(0, os.SEEK_END)
+    start = file.seek(0, os.SEEK_END)
     tail, step = b"", 1 << 14
     while start > 0:
         step = min(2 * step, start)
-        start = book.seek(start - step)
-        tail = book.read(step) + tail
+        start = file.seek(start - step)
+        tail = file.read(step) + tail
         end = tail.rfind(b"\n")
         begin = tail.rfind(b"\n", 0, max(end, 0))
         if begin >= 0:
@@ -212,9 +212,9 @@ def _last_line(book: BinaryIO) -> bytes:
 
 
 @contextmanager
-def _reading(index: Path) -> Iterator[None]:
-    """Says in words why a book could not be read."""
-    name = printable(index)
+def _explain_read_errors(index: Path) -> Iterator[None]:
+    """Explains why a ledger could not be read."""
+    name = printable_path(index)
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as problem:

@@ -15,7 +15,7 @@ from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.indexing import IndexReport, OnProgress, Paths, index_paths, list_paths
 from beliefrag.retrieval.ledger import IndexUnusable
 from beliefrag.retrieval.session import IndexBusy
-from beliefrag.retrieval.text import printable
+from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Passage
 
 __all__ = ["PassageSource", "docs_index", "docs_index_path"]
@@ -63,8 +63,8 @@ class PassageSource:
 
     def __str__(self) -> str:
         if self._docs is not None:
-            return f"the documents {', '.join(map(printable, self._docs))}"
-        return f"the index {printable(self._index)}" if self._index is not None else "the passages"
+            return f"the documents {', '.join(map(printable_path, self._docs))}"
+        return f"the index {printable_path(self._index)}" if self._index is not None else "the passages"
 
     @property
     def is_given(self) -> bool:

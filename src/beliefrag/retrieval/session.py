@@ -19,28 +19,28 @@ from beliefrag.retrieval.ledger import (
     IN_FORCE,
     LEDGER,
     REBUILD,
-    Entry,
-    FileRecord,
+    IndexedFile,
     IndexUnusable,
     Ledger,
+    LedgerEntry,
     read_snapshot,
 )
 from beliefrag.retrieval.store import (
     ID,
     SOURCE,
     create_store,
-    engine_errors,
-    is_denied,
+    explain_engine_errors,
+    is_permission_denied,
     open_store,
     opstamp,
     sync_folder,
     to_document,
     to_passage,
 )
-from beliefrag.retrieval.text import printable
+from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Passage
 
-__all__ = ["HEAP", "THREADS", "Held", "IndexBusy", "WriteSession"]
+__all__ = ["HEAP", "THREADS", "IndexBusy", "StoredPassage", "WriteSession"]
 
 HEAP = 128_000_000
 """Bytes that tantivy gathers in memory before it writes a segment."""
@@ -55,7 +55,7 @@ class IndexBusy(CorpusError):
     """Another writer is at work on the index."""
 
 
-class Held(NamedTuple):
+class StoredPassage(NamedTuple):
     """What the index holds under an id: the digest of the content, and the sources that it came from."""
 
     digest: int
@@ -76,9 +76,9 @@ class WriteSession:
     """
 
     ledger: Ledger
-    pending: dict[str, Held | None]
+    pending: dict[str, StoredPassage | None]
     """Passages that were put or (None) dropped since the last commit, by id."""
-    files: dict[str, FileRecord | None]
+    files: dict[str, IndexedFile | None]
     """Files to be recorded with the next commit."""
     _index: tantivy.Index
     _engine: tantivy.IndexWriter
@@ -87,39 +87,39 @@ class WriteSession:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self.guarded():
+        with self.explain_write_errors():
             path.mkdir(parents=True, exist_ok=True)
             self._take_lock()
-            self._sweep()
-            self._begin()
+            self._remove_leftovers()
+            self._start_batch()
         self._failed = False
 
-    def guarded(self) -> AbstractContextManager[None]:
+    def explain_write_errors(self) -> AbstractContextManager[None]:
         """Turns every failure to write into one error that says what to do."""
-        return engine_errors(
+        return explain_engine_errors(
             CorpusError,
-            f"The index {printable(self.path)} cannot be written",
+            f"The index {printable_path(self.path)} cannot be written",
             remedy="Check free space and permissions, then run again: what was committed is kept.",
         )
 
     @property
     def state(self) -> CorpusState:
         """The corpus as it will be after the next commit."""
-        return CorpusState.of(self._passages, self._total)
+        return CorpusState.from_sum(self._passages, self._total)
 
-    def held(self, passage_id: str) -> Held | None:
+    def find_stored(self, passage_id: str) -> StoredPassage | None:
         """What the index will hold under an id after the next commit."""
         if passage_id in self.pending:
             return self.pending[passage_id]
         # A look into the term dictionary is ten times cheaper than a search, and most ids are new.
         if not self._any_committed or not self._searcher.doc_freq(ID, passage_id):
             return None
-        found = self.committed(passage_id)
-        return found and Held(passage_digest(found[0]), found[1])
+        found = self.find_committed(passage_id)
+        return found and StoredPassage(passage_digest(found[0]), found[1])
 
-    def committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
+    def find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
         """The passage, with its sources, that stood under an id at the last commit."""
-        return next(self._matching(tantivy.Query.term_query(self._schema, ID, passage_id), 1), None)
+        return next(self._find_passages(tantivy.Query.term_query(self._schema, ID, passage_id), 1), None)
 
     def ids_of(self, source: str) -> set[str]:
         """The ids of all passages that came from a source."""
@@ -129,9 +129,9 @@ class WriteSession:
         if not most:
             return set()
         term = tantivy.Query.term_query(self._schema, SOURCE, source)
-        return {passage.id for passage, _ in self._matching(term, most)}
+        return {passage.id for passage, _ in self._find_passages(term, most)}
 
-    def put(self, passage: Passage, new: Held, held: Held | None) -> None:
+    def put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
         """Stores a passage, in place of what was held under its id."""
         if held is not None:
             self.drop(passage.id, held)
@@ -141,7 +141,7 @@ class WriteSession:
         self.pending[passage.id] = new
         self._touched.update(new.sources)
 
-    def drop(self, passage_id: str, held: Held) -> None:
+    def drop(self, passage_id: str, held: StoredPassage) -> None:
         """Removes what is held under an id."""
         self._engine.delete_documents_by_term(ID, passage_id)
         self._passages -= 1
@@ -153,19 +153,19 @@ class WriteSession:
         """Makes all changes visible and safe; does nothing when there are none."""
         if self._failed:
             raise CorpusError(
-                f"Writing the index {printable(self.path)} failed before.", remedy="Open it again to go on."
+                f"Writing the index {printable_path(self.path)} failed before.", remedy="Open it again to go on."
             )
         if not self.pending and not self.files:
             return
         store = self.ledger.store
-        entry = Entry(store.name, opstamp(store), self.ledger.state, self.state, self.files)
+        entry = LedgerEntry(store.name, opstamp(store), self.ledger.state, self.state, self.files)
         self.ledger.append(entry)
         # Should the commit fail, only the next session can tell whether it happened; this one must not write on.
         self._failed = True
         self._engine.commit()
         self._failed = False
         self.ledger.apply(entry)
-        self._begin()
+        self._start_batch()
 
     def rewrite(self) -> None:
         """Moves all passages into a new store, without what deleted ones left behind. Nothing may be uncommitted."""
@@ -175,7 +175,7 @@ class WriteSession:
             built = Path(beside) / "store"
             create_store(built)
             engine = open_store(built).writer(HEAP, THREADS)
-            for passage, sources in self._everything():
+            for passage, sources in self._all_passages():
                 engine.add_document(to_document(passage, sources))
             engine.commit()
             engine.wait_merging_threads()
@@ -183,13 +183,13 @@ class WriteSession:
         sync_folder(self.path)
         index = open_store(fresh)
         engine = index.writer(HEAP, THREADS)
-        entry = Entry(fresh.name, IN_FORCE, self.state, self.state)
+        entry = LedgerEntry(fresh.name, IN_FORCE, self.state, self.state)
         self.ledger.append(entry)
         self.ledger.apply(entry)
         self._engine.wait_merging_threads()
         self._index, self._engine = index, engine
-        self._sweep()
-        self._begin()
+        self._remove_leftovers()
+        self._start_batch()
 
     def close(self) -> None:
         """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
@@ -198,7 +198,7 @@ class WriteSession:
         with suppress(OSError, RuntimeError, ValueError):
             self._engine.wait_merging_threads()
 
-    def _begin(self) -> None:
+    def _start_batch(self) -> None:
         self._index.reload()
         self._searcher = self._index.searcher()
         self._any_committed = self._searcher.num_docs > 0
@@ -211,14 +211,14 @@ class WriteSession:
     def _take_lock(self) -> None:
         while True:
             store = self._current_store()
-            index = self._opened(store)
+            index = self._open_store(store)
             try:
                 engine = index.writer(HEAP, THREADS)
             except ValueError as problem:
                 if "LockBusy" not in str(problem):
                     raise
                 raise IndexBusy(
-                    f"The index {printable(self.path)} is being written by another process.",
+                    f"The index {printable_path(self.path)} is being written by another process.",
                     remedy="Wait until that one has finished, or write to another directory.",
                 ) from problem
             ledger = Ledger(self.path, store.name)
@@ -228,14 +228,14 @@ class WriteSession:
             # Its writer moved to a new store between our look and our lock.
             engine.wait_merging_threads()
 
-    def _opened(self, store: Path) -> tantivy.Index:
+    def _open_store(self, store: Path) -> tantivy.Index:
         try:
             return open_store(store)
         except ValueError as problem:
-            if is_denied(problem):
+            if is_permission_denied(problem):
                 raise
             raise IndexUnusable(
-                f"The index {printable(self.path)} is damaged: its segments cannot be opened.", remedy=REBUILD
+                f"The index {printable_path(self.path)} is damaged: its segments cannot be opened.", remedy=REBUILD
             ) from problem
 
     def _current_store(self) -> Path:
@@ -244,14 +244,14 @@ class WriteSession:
         foreign = next((item for item in self.path.iterdir() if not _LEFTOVER.fullmatch(item.name)), None)
         if foreign is not None:
             raise CorpusError(
-                f"{printable(self.path)} is not an index and not empty: it holds {printable(foreign.name)}.",
+                f"{printable_path(self.path)} is not an index and not empty: it holds {printable_path(foreign.name)}.",
                 remedy="Name a new or empty directory for the index.",
             )
         store = self.path / _STORE.format(1)
         create_store(store)
         return store
 
-    def _sweep(self) -> None:
+    def _remove_leftovers(self) -> None:
         """Removes stores that a killed session left; ones that a reader still maps go with the last reader."""
         for item in self.path.iterdir():
             if _LEFTOVER.fullmatch(item.name) and item != self.ledger.store:
@@ -260,10 +260,12 @@ class WriteSession:
                 else:
                     item.unlink(missing_ok=True)
 
-    def _everything(self) -> Iterator[tuple[Passage, tuple[str, ...]]]:
+    def _all_passages(self) -> Iterator[tuple[Passage, tuple[str, ...]]]:
         for start in range(0, self._searcher.num_docs, _PAGE):
-            yield from self._matching(tantivy.Query.all_query(), _PAGE, start)
+            yield from self._find_passages(tantivy.Query.all_query(), _PAGE, start)
 
-    def _matching(self, query: tantivy.Query, limit: int, offset: int = 0) -> Iterator[tuple[Passage, tuple[str, ...]]]:
+    def _find_passages(
+        self, query: tantivy.Query, limit: int, offset: int = 0
+    ) -> Iterator[tuple[Passage, tuple[str, ...]]]:
         for _, address in self._searcher.search(query, limit, count=False, offset=offset).hits:
             yield to_passage(self._searcher.doc(address))

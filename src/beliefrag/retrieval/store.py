@@ -21,12 +21,12 @@ __all__ = [
     "ID",
     "ORDER",
     "SOURCE",
-    "checked",
+    "check_passage",
     "create_store",
     "dead_passages",
-    "engine_errors",
+    "explain_engine_errors",
     "index_schema",
-    "is_denied",
+    "is_permission_denied",
     "open_searcher",
     "open_store",
     "opstamp",
@@ -60,7 +60,7 @@ def index_schema() -> tantivy.Schema:
     return builder.build()
 
 
-def checked(passage: Passage) -> Passage:
+def check_passage(passage: Passage) -> Passage:
     """Gives the passage back if an index can hold it.
 
     Ids reach prompts, traces and terminals, so they are short and printable.
@@ -92,7 +92,7 @@ def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
 
 
 @contextmanager
-def engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> Iterator[None]:
+def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> Iterator[None]:
     """Turns whatever the engine raises inside into one error of ours.
 
     Args:
@@ -146,7 +146,7 @@ def open_searcher(store: Path) -> tuple[tantivy.Searcher, tantivy.Schema]:
     try:
         index = open_store(store)
     except ValueError as problem:
-        if not is_denied(problem):
+        if not is_permission_denied(problem):
             raise
         with tempfile.TemporaryDirectory(prefix="beliefrag-") as links:
             for file in store.iterdir():
@@ -157,7 +157,7 @@ def open_searcher(store: Path) -> tuple[tantivy.Searcher, tantivy.Schema]:
     return index.searcher(), index.schema
 
 
-def is_denied(problem: ValueError) -> bool:
+def is_permission_denied(problem: ValueError) -> bool:
     """Says whether tantivy failed because it may not write where the store lies."""
     return "PermissionDenied" in str(problem) or "ReadOnlyFilesystem" in str(problem)
 
@@ -174,15 +174,15 @@ def sync_folder(folder: Path) -> None:
 
 def opstamp(store: Path) -> int:
     """Gives the number of the last commit: it grows with every commit, and with nothing else."""
-    return int(_meta(store)["opstamp"])
+    return int(_read_meta(store)["opstamp"])
 
 
 def dead_passages(store: Path) -> int:
     """Gives how many deleted passages the segments still carry, and count in their statistics."""
-    return sum(int((segment["deletes"] or {}).get("num_deleted_docs", 0)) for segment in _meta(store)["segments"])
+    return sum(int((segment["deletes"] or {}).get("num_deleted_docs", 0)) for segment in _read_meta(store)["segments"])
 
 
-def _meta(store: Path) -> dict[str, Any]:
+def _read_meta(store: Path) -> dict[str, Any]:
     meta: dict[str, Any] = json.loads((store / "meta.json").read_text("utf-8"))
     return meta
 

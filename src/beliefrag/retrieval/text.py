@@ -13,13 +13,13 @@ from beliefrag.retrieval.document import Unreadable
 
 __all__ = [
     "LARGEST_FILE",
-    "clean",
     "clean_line",
+    "clean_text",
     "decode",
-    "encoding_of",
-    "printable",
+    "detect_encoding",
+    "make_storable",
+    "printable_path",
     "read_limited",
-    "storable",
 ]
 
 LARGEST_FILE = 256 * 1024 * 1024
@@ -38,7 +38,7 @@ _LONGEST_LINE = 300
 _SAMPLE = 256 * 1024
 
 
-def encoding_of(start: bytes, *, whole: bool = True) -> str:
+def detect_encoding(start: bytes, *, whole: bool = True) -> str:
     """Says how text is encoded: by its mark, else UTF-8, else the Windows encoding of western Europe.
 
     Args:
@@ -56,11 +56,11 @@ def encoding_of(start: bytes, *, whole: bool = True) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(start, whole)
     except UnicodeDecodeError:
-        return _encoding_of_invalid(start[:_SAMPLE])
+        return _guess_encoding(start[:_SAMPLE])
     return "utf-8"
 
 
-def _encoding_of_invalid(sample: bytes) -> str:
+def _guess_encoding(sample: bytes) -> str:
     controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
     if controls * 50 > len(sample):
         raise Unreadable("is binary, not text")
@@ -82,26 +82,26 @@ def decode(data: bytes, declared: str = "") -> str:
     Raises:
         Unreadable: They are not text.
     """
-    encoding = encoding_of(data)
+    encoding = detect_encoding(data)
     if encoding == "cp1252" and declared:
         with suppress(LookupError):
-            return clean(data.decode(declared, "replace"))
-    return clean(data.decode(encoding, "replace"))
+            return clean_text(data.decode(declared, "replace"))
+    return clean_text(data.decode(encoding, "replace"))
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """Gives text letter for letter, but without control characters and halves of surrogate pairs."""
     return _UNSTORABLE.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else " ", text)
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Gives storable text with plain line ends, and with accents composed (NFC)."""
-    return unicodedata.normalize("NFC", storable(text.replace("\r\n", "\n").replace("\r", "\n")))
+    return unicodedata.normalize("NFC", make_storable(text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def clean_line(text: str) -> str:
     """Gives text as one short clean line, for a title."""
-    return " ".join(clean(text).split())[:_LONGEST_LINE].rstrip()
+    return " ".join(clean_text(text).split())[:_LONGEST_LINE].rstrip()
 
 
 def read_limited(path: Path) -> bytes:
@@ -119,7 +119,7 @@ def read_limited(path: Path) -> bytes:
     return data
 
 
-def printable(path: str | PurePath) -> str:
+def printable_path(path: str | PurePath) -> str:
     r"""Gives a path as printable text; two different paths never give the same text.
 
     Bytes that are not UTF-8 and control characters (a newline, a terminal's escape) become `\xNN` or `\uNNNN`. A
@@ -130,10 +130,10 @@ def printable(path: str | PurePath) -> str:
         text = text.replace("\\", "/")
     if text.isprintable() and "\\" not in text:
         return text
-    return "".join(_escaped(character) for character in text)
+    return "".join(_escape_character(character) for character in text)
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     code = ord(character)
     if character == "\\":
         return "\\\\"

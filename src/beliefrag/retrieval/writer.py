@@ -11,12 +11,12 @@ from typing import NamedTuple, Self, TypeVar
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.fingerprint import passage_digest
-from beliefrag.retrieval.ledger import FileRecord
-from beliefrag.retrieval.session import Held, WriteSession
-from beliefrag.retrieval.store import checked, dead_passages
+from beliefrag.retrieval.ledger import IndexedFile
+from beliefrag.retrieval.session import StoredPassage, WriteSession
+from beliefrag.retrieval.store import check_passage, dead_passages
 from beliefrag.types import Passage
 
-__all__ = ["Change", "IndexWriter"]
+__all__ = ["IndexWriter", "PassageChange"]
 
 _BATCH = 50_000
 _QUICKLY_REWRITTEN = 20_000
@@ -24,7 +24,7 @@ _QUICKLY_REWRITTEN = 20_000
 _T = TypeVar("_T")
 
 
-class Change(NamedTuple):
+class PassageChange(NamedTuple):
     """How many passages an operation added and removed; a changed passage counts in both."""
 
     added: int
@@ -76,15 +76,15 @@ class IndexWriter:
         return len(self._session.pending)
 
     @property
-    def files(self) -> Mapping[str, FileRecord]:
+    def files(self) -> Mapping[str, IndexedFile]:
         """The files that are recorded as indexed, by path, as of the last commit."""
         return self._session.ledger.files
 
-    def record(self, path: str, record: FileRecord | None) -> None:
+    def record(self, path: str, record: IndexedFile | None) -> None:
         """Notes, with the next commit, that a file is indexed in this state, or (None) no longer at all."""
         self._session.files[path] = record
 
-    def add(self, passages: Iterable[Passage]) -> Change:
+    def add(self, passages: Iterable[Passage]) -> PassageChange:
         """Adds passages; one whose id is there already is replaced.
 
         Raises:
@@ -92,31 +92,31 @@ class IndexWriter:
         """
         session = self._session
         added = removed = 0
-        for block in _blocks(passages):
-            with session.guarded():
+        for block in _cut_blocks(passages):
+            with session.explain_write_errors():
                 for passage in block:
-                    new = Held(_digest(passage), (passage.source,))
-                    held = session.held(passage.id)
+                    new = StoredPassage(_checked_digest(passage), (passage.source,))
+                    held = session.find_stored(passage.id)
                     if held != new:
                         added += 1
                         removed += held is not None
                         self._put(passage, new, held)
-        return Change(added, removed)
+        return PassageChange(added, removed)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Deletes passages by id and returns how many were there."""
         session = self._session
         count = 0
-        for block in _blocks(ids):
-            with session.guarded():
+        for block in _cut_blocks(ids):
+            with session.explain_write_errors():
                 for passage_id in block:
-                    held = session.held(passage_id)
+                    held = session.find_stored(passage_id)
                     if held is not None:
                         session.drop(passage_id, held)
                         count += 1
         return count
 
-    def put_source(self, source: str, passages: Iterable[Passage]) -> Change:
+    def put_source(self, source: str, passages: Iterable[Passage]) -> PassageChange:
         """Makes these passages exactly what the index holds from a source; none at all removes the source.
 
         Passages that are there already stay untouched. A passage that another source holds too is stored once, and
@@ -127,22 +127,22 @@ class IndexWriter:
             CorpusError: A passage cannot be indexed, or the disk refused.
         """
         added = removed = 0
-        with self._session.guarded():
+        with self._session.explain_write_errors():
             stale = self._session.ids_of(source)
-        for block in _blocks(passages):
-            with self._session.guarded():
+        for block in _cut_blocks(passages):
+            with self._session.explain_write_errors():
                 for given in block:
-                    passage, new, held = self._placed(given, source, stale)
+                    passage, new, held = self._choose_id(given, source, stale)
                     stale.discard(passage.id)
                     if held is None or held.digest != new.digest:
                         added += 1
                         removed += held is not None
                     if held != new:
                         self._put(passage, new, held)
-        with self._session.guarded():
+        with self._session.explain_write_errors():
             for passage_id in sorted(stale):
-                removed += self._withdraw(passage_id, source)
-        return Change(added, removed)
+                removed += self._remove_source(passage_id, source)
+        return PassageChange(added, removed)
 
     def commit(self) -> None:
         """Makes everything so far visible and safe; does nothing when there is nothing to commit.
@@ -150,7 +150,7 @@ class IndexWriter:
         Raises:
             CorpusError: The disk refused. The writer is then of no further use; what was committed before stands.
         """
-        with self._session.guarded():
+        with self._session.explain_write_errors():
             self._session.commit()
 
     def compact(self, *, force: bool = False) -> bool:
@@ -161,7 +161,7 @@ class IndexWriter:
         a second or when the dead are more than a tenth of the living.
         """
         session = self._session
-        with session.guarded():
+        with session.explain_write_errors():
             session.commit()
             dead = dead_passages(session.ledger.store)
             worthwhile = force or len(self) <= _QUICKLY_REWRITTEN or 10 * dead > len(self)
@@ -174,24 +174,26 @@ class IndexWriter:
         """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
         self._session.close()
 
-    def _put(self, passage: Passage, new: Held, held: Held | None) -> None:
+    def _put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
         self._session.put(passage, new, held)
         if len(self._session.pending) >= _BATCH:
             self._session.commit()
 
-    def _placed(self, passage: Passage, source: str, stale: set[str]) -> tuple[Passage, Held, Held | None]:
-        digest, held = _digest(passage), self._session.held(passage.id)
+    def _choose_id(
+        self, passage: Passage, source: str, stale: set[str]
+    ) -> tuple[Passage, StoredPassage, StoredPassage | None]:
+        digest, held = _checked_digest(passage), self._session.find_stored(passage.id)
         if held is None or (held.sources == (source,) and passage.id in stale):
-            return passage, Held(digest, (source,)), held
+            return passage, StoredPassage(digest, (source,)), held
         if held.digest == digest:
             sources = held.sources if source in held.sources else (source, *held.sources)
-            return passage, Held(digest, sources), held
-        return self._placed(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
+            return passage, StoredPassage(digest, sources), held
+        return self._choose_id(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
 
-    def _withdraw(self, passage_id: str, source: str) -> bool:
+    def _remove_source(self, passage_id: str, source: str) -> bool:
         """Takes a source from a passage, and removes the passage when that was its last one."""
         session = self._session
-        held = session.held(passage_id)
+        held = session.find_stored(passage_id)
         if held is None or source not in held.sources:
             return False
         rest = tuple(other for other in held.sources if other != source)
@@ -200,23 +202,23 @@ class IndexWriter:
             return True
         if passage_id in session.pending:
             session.commit()
-        found = session.committed(passage_id)
+        found = session.find_committed(passage_id)
         if found is None:
             raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
-        session.put(found[0], Held(held.digest, rest), held)
+        session.put(found[0], StoredPassage(held.digest, rest), held)
         return False
 
 
-def _blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
+def _cut_blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
     """Items in short lists: what fails in making an item is then not taken for a failure to write."""
     rest = iter(items)
     while block := list(islice(rest, 500)):
         yield block
 
 
-def _digest(passage: Passage) -> int:
+def _checked_digest(passage: Passage) -> int:
     try:
-        return passage_digest(checked(passage))
+        return passage_digest(check_passage(passage))
     except UnicodeEncodeError as problem:
         raise CorpusError(
             f"Passage {passage.id!r} holds text that is not valid Unicode.", remedy="Clean the text."

@@ -13,7 +13,7 @@ from docx.table import Table
 from lxml import etree  # type: ignore[import-untyped]
 
 from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.text import LARGEST_FILE, clean, clean_line, read_limited
+from beliefrag.retrieval.text import LARGEST_FILE, clean_line, clean_text, read_limited
 
 __all__ = ["read_docx"]
 
@@ -29,22 +29,22 @@ def read_docx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             if sum(part.file_size for part in parts.infolist()) > LARGEST_FILE:
                 raise Unreadable(f"unpacks to more than {LARGEST_FILE >> 20} MB")
         word = docx.Document(BytesIO(data))
-        blocks = list(_blocks(word))
+        blocks = list(_read_blocks(word))
         title = clean_line(word.core_properties.title or "") or _first_heading(word)
     except (OpcError, zipfile.BadZipFile, etree.LxmlError, LookupError, ValueError, AttributeError, OSError) as problem:
         raise Unreadable("is a broken docx") from problem
-    text = clean("\n\n".join(blocks))
+    text = clean_text("\n\n".join(blocks))
     if not text.strip():
         raise Unreadable("holds no text")
     yield Document(file.name, title or file.stem, text, file.source)
 
 
-def _blocks(word: WordDocument) -> Iterator[str]:
+def _read_blocks(word: WordDocument) -> Iterator[str]:
     for item in word.iter_inner_content():
-        yield "\n".join(_rows(item)) if isinstance(item, Table) else item.text
+        yield "\n".join(_read_rows(item)) if isinstance(item, Table) else item.text
 
 
-def _rows(table: Table) -> Iterator[str]:
+def _read_rows(table: Table) -> Iterator[str]:
     for row in table.rows:
         # A merged cell is reported once for every column that it covers.
         yield " | ".join(dict.fromkeys(" ".join(cell.text.split()) for cell in row.cells))

@@ -11,7 +11,7 @@ from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
 from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.text import clean, clean_line, read_limited
+from beliefrag.retrieval.text import clean_line, clean_text, read_limited
 
 __all__ = ["read_pdf"]
 
@@ -23,15 +23,15 @@ def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Reads a PDF. A page that cannot be read is complained about, and the others are kept."""
     # pypdf tells the log of every oddity it repairs; for a reader of a report that is noise.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-    reader = _opened(read_limited(file.path))
-    pages = [_page(reader, number, complain) for number in range(len(reader.pages))]
-    text = _BROKEN_WORD.sub("", clean("\n\n".join(pages)))
+    reader = _open_pdf(read_limited(file.path))
+    pages = [_read_page(reader, number, complain) for number in range(len(reader.pages))]
+    text = _BROKEN_WORD.sub("", clean_text("\n\n".join(pages)))
     if not text.strip():
         raise Unreadable("holds no text; a scan needs text recognition first")
-    yield Document(file.name, _title(reader) or file.stem, text, file.source)
+    yield Document(file.name, _find_title(reader) or file.stem, text, file.source)
 
 
-def _opened(data: bytes) -> PdfReader:
+def _open_pdf(data: bytes) -> PdfReader:
     encrypted = False
     try:
         reader = PdfReader(BytesIO(data))
@@ -48,7 +48,7 @@ def _opened(data: bytes) -> PdfReader:
     return reader
 
 
-def _page(reader: PdfReader, number: int, complain: Complain) -> str:
+def _read_page(reader: PdfReader, number: int, complain: Complain) -> str:
     try:
         return reader.pages[number].extract_text()
     except Exception:
@@ -56,7 +56,7 @@ def _page(reader: PdfReader, number: int, complain: Complain) -> str:
         return ""
 
 
-def _title(reader: PdfReader) -> str:
+def _find_title(reader: PdfReader) -> str:
     try:
         title = clean_line(str((reader.metadata and reader.metadata.title) or ""))
     except Exception:

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import IO, Any
 
 from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.text import clean_line, encoding_of, storable
+from beliefrag.retrieval.text import clean_line, detect_encoding, make_storable
 
 __all__ = [
     "BadRow",
@@ -39,7 +39,7 @@ def row_document(file: CorpusFile, row: Mapping[str, Any]) -> Document:
         BadRow: The row has no text, or a field has the wrong type.
     """
     text, title, own = row.get("text"), row.get("title"), row.get("id")
-    if not isinstance(text, str) or not storable(text).strip():
+    if not isinstance(text, str) or not make_storable(text).strip():
         raise BadRow("has no text")
     if not isinstance(title, str | None):
         raise BadRow("has a title that is not text")
@@ -55,7 +55,7 @@ def row_document(file: CorpusFile, row: Mapping[str, Any]) -> Document:
 def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Reads a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
     number = 0
-    with _opened(file) as lines:
+    with _open_lines(file) as lines:
         try:
             while line := lines.readline(_LONGEST_LINE):
                 number += 1
@@ -64,7 +64,7 @@ def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
                     return
                 if line.strip():
                     try:
-                        yield _document(file, line.removeprefix(_BOM) if number == 1 else line)
+                        yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line)
                     except BadRow as problem:
                         complain(f"line {number} {problem}")
         except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
@@ -73,13 +73,13 @@ def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             complain(f"the gzip data ends or breaks after line {number}")
 
 
-def _opened(file: CorpusFile) -> gzip.GzipFile | IO[bytes]:
+def _open_lines(file: CorpusFile) -> gzip.GzipFile | IO[bytes]:
     if file.path.name.lower().endswith(".gz"):
         return gzip.open(file.path, "rb")
     return file.path.open("rb")
 
 
-def _document(file: CorpusFile, line: bytes) -> Document:
+def _parse_line(file: CorpusFile, line: bytes) -> Document:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -100,11 +100,11 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
         sample = raw.read(_SAMPLE)
         if not sample.strip():
             raise Unreadable("is empty")
-        encoding = encoding_of(sample, whole=len(sample) < _SAMPLE)
+        encoding = detect_encoding(sample, whole=len(sample) < _SAMPLE)
         raw.seek(0)
         rows = csv.reader(
             TextIOWrapper(raw, encoding, "replace", newline=""),
-            delimiter=_delimiter(sample.decode(encoding, "replace")),
+            delimiter=_guess_delimiter(sample.decode(encoding, "replace")),
         )
         try:
             columns = [clean_line(name) for name in next(rows, [])]
@@ -112,14 +112,14 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             for row in rows:
                 if any(cell.strip() for cell in row):
                     try:
-                        yield _text_row(file, texts, row) if "text" in texts else _record(file, columns, row)
+                        yield _text_row(file, texts, row) if "text" in texts else _pairs_row(file, columns, row)
                     except BadRow as problem:
                         complain(f"line {rows.line_num} {problem}")
         except csv.Error as problem:
             complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
 
 
-def _delimiter(sample: str) -> str:
+def _guess_delimiter(sample: str) -> str:
     header = sample.partition("\n")[0]
     return max(",\t;|", key=header.count)
 
@@ -130,7 +130,7 @@ def _text_row(file: CorpusFile, places: dict[str, int], row: list[str]) -> Docum
     )
 
 
-def _record(file: CorpusFile, columns: list[str], row: list[str]) -> Document:
+def _pairs_row(file: CorpusFile, columns: list[str], row: list[str]) -> Document:
     pairs = []
     for place, cell in enumerate(row):
         value = " ".join(cell.split())

@@ -36,12 +36,13 @@ def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     if root is None:
         raise Unreadable("holds no HTML")
     title = next(
-        (line for place in ("head/title", ".//h1") for line in map(_line, root.iterfind(place)) if line), file.stem
+        (line for place in ("head/title", ".//h1") for line in map(_element_line, root.iterfind(place)) if line),
+        file.stem,
     )
     yield Document(file.name, title, _visible_text(root), file.source)
 
 
-def _line(element: etree._Element) -> str:
+def _element_line(element: etree._Element) -> str:
     return clean_line("".join(element.itertext()))
 
 

@@ -90,7 +90,7 @@ class Material:
                 continue
             searched = searched_passages(dataset)
             digests = sum(map(passage_digest, searched))
-            same = CorpusState.of(len(searched), digests).fingerprint == record.fingerprint
+            same = CorpusState.from_sum(len(searched), digests).fingerprint == record.fingerprint
             return Benchmark(
                 folder,
                 {question.id: question for question in dataset.questions},
