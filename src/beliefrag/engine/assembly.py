@@ -43,7 +43,7 @@ from beliefrag.retrieval import (
 )
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.verifiers import VerifierForm, build_verifier
+from beliefrag.verifiers import VERIFIERS, VerifierForm
 
 __all__ = [
     "Assembly",
@@ -185,11 +185,11 @@ def open_engine(
             f"max_error {settings.max_error:g} needs a method with a calibration, and {', '.join(names)} has none.",
             remedy="Use the method beliefrag, or leave max_error out.",
         )
-    verifier = build_verifier(settings.verifier or default_verifier(settings.model))
+    verifier = VERIFIERS.choose(settings.verifier or default_verifier(settings.model))
     prompts = Prompts.load(settings.prompts)
-    engine = Engine(settings, model or open_model(settings), prompts, verifier)
+    engine = Engine(settings, model or open_model(settings), prompts, verifier.build(None))
     if calibrated:
-        here = RunConditions(engine.model.identity, verifier.name, prompts.hashes(), retriever)
+        here = RunConditions(engine.model.identity, str(verifier), prompts.hashes(), retriever)
         artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
         engine = replace(engine, artifact=artifact, calibration_warnings=find_calibration_warnings(artifact, here))
     return engine.with_policy(settings, further_warnings=further_warnings)

@@ -1,0 +1,57 @@
+"""Extensions of another package, installed and used through the command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import ANSWER, QUESTION, Ran, in_shell, write_docs, write_script
+from tests.support.extension import install_extension
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that has the package."""
+    folder = install_extension(tmp_path / "site")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+
+
+def ask(home: Path, env: dict[str, str], *more: str) -> Ran:
+    model = write_script(home, {**ANSWER, "repeat": True})
+    return in_shell("ask", QUESTION, "--docs", write_docs(home), "--model", model, "--json", *more, env=env)
+
+
+def test_a_method_of_another_package_answers_with_its_options(home: Path, installed: dict[str, str]) -> None:
+    ran = ask(home, installed, "--method", "two_searches:word=designer")
+    assert ran.code == 0, ran.err
+    assert ran.record["made_with"]["method"] == "two_searches"
+    queries = [step.get("query") for step in ran.record["steps"]]
+    assert queries == [QUESTION, f"{QUESTION} designer", None]
+
+
+def test_a_verifier_form_of_another_package_is_asked(home: Path, installed: dict[str, str]) -> None:
+    ran = ask(home, installed, "--borrow", "published", "--verifier", "trusting:support=0.9")
+    assert ran.code == 0, ran.err
+    assert ran.record["made_with"]["verifier"] == "trusting"
+    assert ran.record["steps"][1]["diagnostics"]["support"] == 0.9
+
+
+def test_without_the_package_its_name_is_refused_with_those_that_are_known(home: Path) -> None:
+    ran = ask(home, {}, "--method", "two_searches")
+    assert ran.code == 2
+    assert "'two_searches'" in ran.err and "static" in ran.err
+
+
+def test_a_package_that_cannot_be_imported_is_named_in_one_line(home: Path, tmp_path: Path) -> None:
+    folder = install_extension(tmp_path / "site")
+    (folder / "beliefrag_example" / "two_searches.py").write_text("import nothing_of_that_name\n", encoding="utf-8")
+    ran = ask(
+        home,
+        {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])},
+        "--method",
+        "two_searches",
+    )
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1 and "beliefrag-example" in ran.err and "nothing_of_that_name" in ran.err

@@ -1,0 +1,1 @@
+"""Extensions of BeliefRAG in a package of their own."""
