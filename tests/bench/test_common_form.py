@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.datasets import FORMATS, import_dataset, load_dataset, load_passages
-from beliefrag.bench.datasets.importing import read_published
-from beliefrag.bench.datasets.writing import file_record
+from beliefrag.bench.datasets import find_format, import_dataset, load_dataset, load_passages
+from beliefrag.bench.datasets.common_form import describe_file
+from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.errors import SettingsError
 from beliefrag.runs.errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines
@@ -21,7 +21,7 @@ from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines
 def test_an_import_loads_as_what_it_was(tmp_path: Path, name: str, record: object) -> None:
     file = lines(tmp_path / "dev.json", record)
     card = import_dataset(name, [file], tmp_path / name)
-    loaded, read = load_dataset(tmp_path / name), read_published(FORMATS[name], [file])
+    loaded, read = load_dataset(tmp_path / name), read_published_files(find_format(name), [file])
     assert loaded.passages == read.passages
     assert loaded.questions == read.questions
     assert loaded.card == card
@@ -60,7 +60,7 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_lists_the_known(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="no dataset format 'squad'") as raised:
+    with pytest.raises(SettingsError, match="'squad'") as raised:
         import_dataset("squad", [tmp_path / "x"], tmp_path / "out")
     assert "hotpotqa" in raised.value.remedy
 
@@ -79,7 +79,7 @@ def test_the_card_names_the_file_of_a_corpus_that_is_given_as_a_folder(tmp_path:
     corpus = lines(tmp_path / "pool" / "corpus.jsonl", {"id": "w1", "title": "T", "text": "x"})
     questions = lines(tmp_path / "dev.jsonl", {"question": "who", "answer": ["x"]})
     card = import_dataset("nq", [questions], tmp_path / "nq", corpus=tmp_path / "pool")
-    assert card.inputs == (file_record(questions), file_record(corpus))
+    assert card.inputs == (describe_file(questions), describe_file(corpus))
 
 
 def write_trivia(folder: Path, pages: int) -> tuple[Path, Path]:
@@ -99,15 +99,15 @@ def test_the_card_names_every_file_of_a_folder_that_was_read_and_no_other(tmp_pa
     file, evidence = write_trivia(tmp_path, 2)
     card = import_dataset("triviaqa", [file, evidence], tmp_path / "out")
     pages = [evidence / "wikipedia" / f"page{k}.txt" for k in range(2)]
-    assert card.inputs == tuple(map(file_record, (file, *pages)))
+    assert card.inputs == tuple(map(describe_file, (file, *pages)))
 
 
 def test_the_many_files_of_a_folder_have_one_hash_between_them(tmp_path: Path) -> None:
     file, evidence = write_trivia(tmp_path, 120)
     questions, whole = import_dataset("triviaqa", [file, evidence], tmp_path / "out").inputs
-    assert questions == file_record(file)
+    assert questions == describe_file(file)
     names = sorted(f"wikipedia/page{k}.txt" for k in range(120))
-    listed = "".join(f"{file_record(evidence / name).sha256}  {name}\n" for name in names)
+    listed = "".join(f"{describe_file(evidence / name).sha256}  {name}\n" for name in names)
     assert (whole.name, whole.files) == ("evidence", 120)
     assert whole.sha256 == hashlib.sha256(listed.encode()).hexdigest()
     (evidence / "wikipedia" / "page7.txt").write_text("Something else.")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from beliefrag.bench.datasets import FORMATS
+from beliefrag.bench.datasets import find_format
 from beliefrag.bench.datasets.entry import BadRecord
-from beliefrag.bench.datasets.importing import read_published
-from beliefrag.bench.datasets.row_database import RowDatabase
+from beliefrag.bench.datasets.holobench import RowDatabase
+from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.runs.errors import DataError
 
 WINES = [
@@ -43,7 +43,7 @@ def repository(folder: Path, *queries: tuple[str, str]) -> Path:
 
 
 def read(folder: Path, **how: Any) -> Any:
-    return read_published(FORMATS["holobench"], [folder], **how)
+    return read_published_files(find_format("holobench"), [folder], **how)
 
 
 def test_answers_and_rows_are_those_of_the_query(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_query_can_do_nothing_but_read(query: str, tmp_path: Path, monkeypatch
 
 
 def test_a_query_that_would_run_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.bench.datasets.row_database._MOST_STEPS", 100)
+    monkeypatch.setattr("beliefrag.bench.datasets.holobench._MAX_STEPS", 100)
     database = RowDatabase({"wine": WINES * 100})
     with pytest.raises(BadRecord, match="interrupted"):
         database.answer("SELECT count(*) FROM wine a, wine b, wine c, wine d")

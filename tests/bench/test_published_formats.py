@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from beliefrag.bench.datasets import FORMATS
+from beliefrag.bench.datasets import find_format
 from beliefrag.bench.datasets.entry import passage_id
-from beliefrag.bench.datasets.importing import read_published
+from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.runs.errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, RGB_FACT, TRIVIA, lines
 
 
 def read(name: str, *files: Path, **how: Any) -> Dataset:
-    return read_published(FORMATS[name], files, **how)
+    return read_published_files(find_format(name), files, **how)
 
 
 def only(dataset: Dataset) -> LabelledQuestion:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from beliefrag.bench.datasets import FORMATS, load_dataset, load_passages
+from beliefrag.bench.datasets import find_format, load_dataset, load_passages
 from beliefrag.bench.datasets.entry import make_passage, passage_id
-from beliefrag.bench.datasets.importing import read_published
+from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.bench.questions import Dataset
 from beliefrag.runs.errors import DataError
 from beliefrag.runs.samples import Partition, partition, sample
@@ -121,7 +121,7 @@ def test_kinds_of_gold_are_told_apart() -> None:
 
 @pytest.mark.parametrize(("file", "subset"), [("en_fact", "fact"), ("en_noise_from_cag", "noise")])
 def test_published_rgb_files_import_to_the_same_questions(file: str, subset: str) -> None:
-    imported = read_published(FORMATS["rgb"], [folder("rgb") / f"{file}.jsonl.gz"])
+    imported = read_published_files(find_format("rgb"), [folder("rgb") / f"{file}.jsonl.gz"])
     texts = {passage.id: passage.text for passage in loaded("rgb").passages}
     own_texts = {passage.id: passage.text for passage in imported.passages}
     theirs = {question.question.text: question for question in loaded("rgb").of_split(subset).questions}
@@ -159,7 +159,7 @@ def test_holobench_sql_gives_the_answers_and_rows_that_were_worked_out_apart(tmp
         ["question", "query", "db_id"],
         [[text, gold.labels["sql"], gold.labels["db"]] for text, gold in golds.items()],
     )
-    imported = read_published(FORMATS["holobench"], [tmp_path])
+    imported = read_published_files(find_format("holobench"), [tmp_path])
     assert len(imported.questions) == len(golds)
     for question in imported.questions:
         gold = golds[question.question.text]

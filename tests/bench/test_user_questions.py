@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.datasets.user_questions import own_dataset
+from beliefrag.bench.datasets.user_questions import load_user_questions
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 
@@ -13,7 +13,7 @@ PASSAGES = (Passage("p1", "Oslo", "Oslo is the capital of Norway."),)
 def test_a_table_gives_questions_with_several_answers(tmp_path: Path) -> None:
     file = tmp_path / "asked.csv"
     file.write_text('id,question,answers\n7,"Which capital, in Norway?",Oslo | Kristiania\n', encoding="utf-8")
-    dataset = own_dataset(file, PASSAGES)
+    dataset = load_user_questions(file, PASSAGES)
     (question,) = dataset.questions
     assert (dataset.name, question.id, question.question.text) == ("asked", "7", "Which capital, in Norway?")
     assert question.gold.answers == ("Oslo", "Kristiania")
@@ -25,16 +25,16 @@ def test_lines_of_json_do_as_well_and_one_answer_need_not_be_a_list(tmp_path: Pa
     file = tmp_path / "asked.jsonl"
     rows = [{"question": "Which capital?", "answer": "Oslo"}, {"question": "How many?", "answers": ["2", "two"]}]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    golds = [question.gold.answers for question in own_dataset(file, PASSAGES).questions]
+    golds = [question.gold.answers for question in load_user_questions(file, PASSAGES).questions]
     assert golds == [("Oslo",), ("2", "two")]
 
 
 def test_an_id_made_from_the_words_stays_when_the_file_grows(tmp_path: Path) -> None:
     file = tmp_path / "asked.csv"
     file.write_text("question,answer\nWhich capital?,Oslo\n", encoding="utf-8")
-    before = own_dataset(file, PASSAGES).questions[0].id
+    before = load_user_questions(file, PASSAGES).questions[0].id
     file.write_text("question,answer\nHow many?,two\nWhich  capital?,Oslo\n", encoding="utf-8")
-    assert own_dataset(file, PASSAGES).questions[1].id == before
+    assert load_user_questions(file, PASSAGES).questions[1].id == before
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_bad_line_is_named(tmp_path: Path, content: str, reason: str) -> None:
     file = tmp_path / "asked.csv"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=reason) as told:
-        own_dataset(file, PASSAGES)
+        load_user_questions(file, PASSAGES)
     assert (
         told.value.remedy
         == "Give CSV with commas, TSV or JSON Lines with 'question' and 'answers', each question once."

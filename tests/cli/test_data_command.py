@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from beliefrag.bench.datasets import FORMATS, load_dataset
+from beliefrag.bench.datasets import DATASET_FORMATS, find_format, load_dataset
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset
@@ -24,11 +24,18 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
     files: dict[str, bytes] = {}
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = files.get(self.path)
+        def do_HEAD(self) -> None:
+            content = files.get(self.path.partition("?")[0])
             self.send_response(200 if content is not None else 404)
+            self.send_header("Content-Length", str(len(content or b"")))
+            # The two headers by which the hub's own client recognises a hub.
+            self.send_header("X-Repo-Commit", "0" * 40)
+            self.send_header("ETag", '"an-etag"')
             self.end_headers()
-            self.wfile.write(content or b"")
+
+        def do_GET(self) -> None:
+            self.do_HEAD()
+            self.wfile.write(files.get(self.path.partition("?")[0]) or b"")
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
@@ -72,7 +79,7 @@ def test_an_unknown_name_is_wrong_usage(beliefrag: Command, home: Path) -> None:
 
 def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, home: Path) -> None:
     ran = beliefrag("data", "list")
-    assert [line.split("\t")[0] for line in ran.out.splitlines()[1:]] == list(FORMATS)
+    assert [line.split("\t")[0] for line in ran.out.splitlines()[1:]] == list(DATASET_FORMATS)
     beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "data" / "musique")
     (home / "data" / "other").mkdir()
     rows = [line.split("\t") for line in beliefrag("data", "list", home / "data").out.splitlines()]
@@ -115,7 +122,7 @@ def test_check_warns_of_a_dataset_without_passages(beliefrag: Command, home: Pat
 
 
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
-    source = FORMATS["popqa"].hub
+    source = find_format("popqa").hub
     assert source
     hub[f"/datasets/akariasai/PopQA/resolve/{source.revision}/test.tsv"] = POPQA.encode()
     ran = beliefrag("data", "get", "popqa", "--out", home / "popqa")
@@ -131,8 +138,8 @@ def test_get_takes_the_files_of_a_listing_but_no_path_out_of_the_folder(
 ) -> None:
     base = "/datasets/megagonlabs/holobench/resolve/main"
     names = ["query/wine_1.csv", "wine_1/wine.csv", "../evil.csv", "/etc/evil.csv", "README.md"]
-    listing = json.dumps([{"type": "file", "path": name} for name in names]).encode()
-    hub["/api/datasets/megagonlabs/holobench/tree/main?recursive=true"] = listing
+    listing = json.dumps([{"type": "file", "path": name, "size": 1, "oid": "0"} for name in names]).encode()
+    hub["/api/datasets/megagonlabs/holobench/tree/main"] = listing
     hub[f"{base}/query/wine_1.csv"] = b"question,query,db_id\nWhich?,SELECT Name FROM wine,wine_1\n"
     hub[f"{base}/wine_1/wine.csv"] = b'verbalized_text,table_row\nA wine.,"{""Name"": ""Giana""}"\n'
     ran = beliefrag("data", "get", "holobench", "--out", home / "holobench")
@@ -145,7 +152,7 @@ def test_get_without_a_network_says_what_to_do(beliefrag: Command, home: Path, m
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     ran = beliefrag("data", "get", "musique", "--out", home / "out")
     assert (ran.code, ran.out) == (1, "")
-    assert "The hub cannot be reached" in ran.err and "beliefrag data import" in ran.err
+    assert "127.0.0.1 cannot be reached" in ran.err and "beliefrag data import" in ran.err
     assert not (home / "out").exists()
     assert not [path for path in home.parent.rglob("*") if path.is_file()]
 
@@ -154,7 +161,7 @@ def test_get_of_what_the_hub_lacks_says_where_it_is(beliefrag: Command, home: Pa
     ran = beliefrag("data", "get", "hotpotqa", "--out", home / "out")
     assert ran.code == 1 and "hotpotqa.github.io" in ran.err
     ran = beliefrag("data", "get", "musique", "--out", home / "out")
-    assert ran.code == 1 and "The hub answered 404" in ran.err
+    assert ran.code == 1 and "HTTP 404" in ran.err
     assert not [path for path in home.parent.rglob("*") if path.is_file()]
 
 

@@ -1,4 +1,4 @@
-"""The card of a dataset: what is in it, whose it is, and the hashes that tell whether it is still the same."""
+"""The card of a dataset: its content, its licence and source, and the hashes of its files."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Card", "FileRecord"]
+__all__ = ["Card", "CardFile"]
 
 
-class FileRecord(BaseModel):
-    """One file that was read or written, or the many that were read from one folder."""
+class CardFile(BaseModel):
+    """One file that was read or written, or all files that were read from one folder."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    """The file's own name. Its folder is nobody's business but the owner's."""
+    """The file's name, without its folder: that is private."""
     sha256: str
     """Of many files: that of their own hashes and names, a line each, as `sha256sum` writes them, sorted by name."""
     bytes: int = Field(ge=0)
@@ -23,7 +23,7 @@ class FileRecord(BaseModel):
 
 
 class Card(BaseModel):
-    """What `card.json` holds."""
+    """The content of `card.json`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +33,7 @@ class Card(BaseModel):
     source: str = ""
     """Where the published files come from, for people."""
     format: str = ""
-    """The published form that was imported; empty for files that were in the common form already."""
+    """The published format that was imported; empty for files that were in the common form already."""
     questions: int = Field(default=0, ge=0)
     passages: int = Field(default=0, ge=0)
     splits: Mapping[str, int] = {}
@@ -42,6 +42,6 @@ class Card(BaseModel):
     skipped: tuple[str, ...] = ()
     """Records that could not be read and were left out on request, each with its place and the reason."""
     notes: tuple[str, ...] = ()
-    inputs: tuple[FileRecord, ...] = ()
-    outputs: tuple[FileRecord, ...] = ()
+    inputs: tuple[CardFile, ...] = ()
+    outputs: tuple[CardFile, ...] = ()
     made_by: str = ""

@@ -10,7 +10,7 @@ import typer
 from beliefrag.cli import options
 
 if TYPE_CHECKING:
-    from beliefrag.bench.card import Card, FileRecord
+    from beliefrag.bench.card import Card, CardFile
 
 __all__ = ["app"]
 
@@ -66,14 +66,14 @@ def list_(
     debug: options.Debug = False,
 ) -> None:
     """List the datasets in a folder, or the published formats that can be imported."""
-    from beliefrag.bench.datasets import FORMATS, is_dataset, load_dataset
+    from beliefrag.bench.datasets import all_formats, is_dataset, load_dataset
     from beliefrag.cli.output import print_table
     from beliefrag.runs.errors import DataError
 
     if folder is None:
         rows = [
             (known.name, known.licence, "yes" if known.hub else "no", known.source, known.expects)
-            for known in FORMATS.values()
+            for known in all_formats()
         ]
         print_table(("name", "licence", "get", "source", "files"), rows)
         return
@@ -143,12 +143,11 @@ def get(
 
     Example: beliefrag data get musique --out data/musique
     """
-    from beliefrag.bench.datasets import import_dataset
-    from beliefrag.bench.datasets.hub import fetch_published
+    from beliefrag.bench.datasets import fetch_published_files, import_dataset
     from beliefrag.cli.output import print_notice
     from beliefrag.paths import cache_dir
 
-    files = fetch_published(name, cache_dir() / "data" / name, told=print_notice)
+    files = fetch_published_files(name, cache_dir() / "data" / name, on_file=print_notice)
     _print(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
 
 
@@ -168,7 +167,7 @@ def _print(card: Card, folder: Path) -> None:
         typer.echo(f"  {safe_line(problem)}")
 
 
-def _named(file: FileRecord) -> str:
+def _named(file: CardFile) -> str:
     return file.name if file.files == 1 else f"{file.name} ({file.files:,} files)"
 
 

@@ -52,11 +52,11 @@ def labelled_questions(
 
 
 def _own(questions: Path, docs: list[Path]) -> Dataset:
-    from beliefrag.bench.datasets.user_questions import own_dataset
+    from beliefrag.bench.datasets.user_questions import load_user_questions
     from beliefrag.cli.output import show_status
     from beliefrag.paths import cache_dir
     from beliefrag.retrieval import docs_index
 
     with show_status("reading documents"):
         index, _ = docs_index(docs, cache_dir())
-        return own_dataset(questions, index.first(len(index)))
+        return load_user_questions(questions, index.first(len(index)))

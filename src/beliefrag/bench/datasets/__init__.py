@@ -1,9 +1,20 @@
-"""Benchmarks on disk: published formats in, one common form out."""
+"""Benchmarks on disk: reads published formats, and writes and loads one common form."""
 
 from __future__ import annotations
 
-from beliefrag.bench.datasets.catalogue import FORMATS, format_named
 from beliefrag.bench.datasets.common_form import is_dataset, load_dataset, load_passages
-from beliefrag.bench.datasets.importing import import_dataset
+from beliefrag.bench.datasets.formats import DATASET_FORMATS, DatasetFormat, all_formats, find_format, register_format
+from beliefrag.bench.datasets.importing import fetch_published_files, import_dataset
 
-__all__ = ["FORMATS", "format_named", "import_dataset", "is_dataset", "load_dataset", "load_passages"]
+__all__ = [
+    "DATASET_FORMATS",
+    "DatasetFormat",
+    "all_formats",
+    "fetch_published_files",
+    "find_format",
+    "import_dataset",
+    "is_dataset",
+    "load_dataset",
+    "load_passages",
+    "register_format",
+]

@@ -1,4 +1,4 @@
-"""What a published record comes to: a labelled question and the passages that came with it."""
+"""The parts of a dataset that readers of published formats make: questions with gold answers, and passages."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.records import plain_name
+from beliefrag.bench.datasets.records import name_without_gz
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.types import Passage, Question
 
 __all__ = [
     "BadRecord",
-    "Entry",
-    "distinct",
-    "kept",
-    "labelled",
+    "DatasetEntry",
+    "answer_groups",
     "make_passage",
-    "needed",
+    "make_question",
     "passage_id",
+    "required_text",
+    "required_value",
+    "select_fields",
     "split_in_name",
-    "strings",
-    "text",
+    "text_list",
+    "unique_texts",
 ]
 
 _SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|test)(?![a-z])", re.IGNORECASE)
 
 
 class BadRecord(Exception):
-    """A record is not what the format says; the message is the reason."""
+    """A record does not follow the format; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DatasetEntry:
     """One question with its own passages."""
 
     question: LabelledQuestion
     passages: tuple[Passage, ...] = ()
     place: str = ""
-    """Where it stands in which file, as far as its reader tells."""
+    """Its file and its line or number, where the reader tells them."""
 
 
 def passage_id(title: str, body: str) -> str:
@@ -50,12 +51,12 @@ def passage_id(title: str, body: str) -> str:
 
 
 def make_passage(title: str, body: str, source: str = "") -> Passage:
-    """A passage with collapsed white space and an id made from its words."""
+    """A passage with single spaces and an id made from its words."""
     title, body = " ".join(title.split()), " ".join(body.split())
     return Passage(passage_id(title, body), title, body, source)
 
 
-def labelled(
+def make_question(
     question_id: str,
     question: str,
     answers: Iterable[str],
@@ -66,19 +67,19 @@ def labelled(
     is_set: bool = False,
     labels: Mapping[str, Any] | None = None,
 ) -> LabelledQuestion:
-    """A labelled question.
+    """A question with what is right about it.
 
     Raises:
-        BadRecord: Without an id, a text or a gold answer there is nothing to ask or to score.
+        BadRecord: The id, the text or the gold answer is missing: there is nothing to ask or to score.
     """
-    golds = distinct(answer.strip() for answer in answers)
+    golds = unique_texts(answer.strip() for answer in answers)
     if not question_id or not question.strip():
         raise BadRecord("has no id" if not question_id else "has no question")
     if not golds:
         raise BadRecord("has no gold answer (test splits are published without)")
     gold = Gold(
         golds,
-        None if supporting is None else distinct(supporting),
+        None if supporting is None else unique_texts(supporting),
         tuple(tuple(group) for group in groups),
         fake_answer,
         is_set,
@@ -87,21 +88,21 @@ def labelled(
     return LabelledQuestion(Question(question.strip(), question_id), gold)
 
 
-def distinct(values: Iterable[str]) -> tuple[str, ...]:
-    """The non-empty values once each, in their order."""
+def unique_texts(values: Iterable[str]) -> tuple[str, ...]:
+    """The non-empty texts in their order, each once."""
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def needed(record: Mapping[str, Any], key: str) -> Any:
-    """The value under a key that the format always has."""
+def required_value(record: Mapping[str, Any], key: str) -> Any:
+    """The value of a key that every record of the format has."""
     if key not in record:
         raise BadRecord(f"has no {key!r}")
     return record[key]
 
 
-def text(record: Mapping[str, Any], key: str) -> str:
-    """The text under a key that the format always has; a number is taken as its digits."""
-    value = needed(record, key)
+def required_text(record: Mapping[str, Any], key: str) -> str:
+    """The text of a key that every record of the format has; a number becomes its digits."""
+    value = required_value(record, key)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
@@ -109,8 +110,8 @@ def text(record: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def strings(value: Any, key: str) -> tuple[str, ...]:
-    """A list of texts; one text alone counts as a list of one."""
+def text_list(value: Any, key: str) -> tuple[str, ...]:
+    """The value as a list of texts; a single text is a list of one."""
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -118,12 +119,21 @@ def strings(value: Any, key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def kept(record: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Those of the keys that the record has, as labels."""
+def select_fields(record: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """The values of those keys that the record has, as labels."""
     return {key: record[key] for key in keys if record.get(key) is not None}
 
 
 def split_in_name(path: Path) -> str:
-    """The split that a file's name tells, or an empty string."""
-    found = _SPLIT.search(plain_name(path).replace("_", " "))
+    """The split that a file's name contains, or an empty string."""
+    found = _SPLIT.search(name_without_gz(path).replace("_", " "))
     return {"validation": "dev", "valid": "dev"}.get(found[0].lower(), found[0].lower()) if found else ""
+
+
+def answer_groups(answer: Any) -> tuple[tuple[str, ...], ...]:
+    """The parts of an answer with their spellings: a list names parts, a list within it the spellings of one."""
+    parts = answer if isinstance(answer, list | tuple) else [answer]
+    groups = tuple(text_list(part, "answer") for part in parts)
+    if not all(groups):
+        raise BadRecord("has an 'answer' with an empty part")
+    return groups

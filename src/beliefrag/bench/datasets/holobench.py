@@ -1,40 +1,54 @@
-"""HoloBench CSV (Maekawa et al., 2025): questions about sets of database rows, each row verbalised as a passage.
+"""HoloBench CSV (Maekawa et al., 2025): questions about sets of database rows, each row written as a passage.
 
 The form, as read from the dataset card and the loader of the published code: `query/DB.csv` with the columns
 `question`, `query` (SQL), `db_id`, `difficulty`, `query_type`; and `DB/TABLE.csv` with `verbalized_text` and
-`table_row` (the row as a JSON object). Gold answers are not published: they are what the SQL gives. Here it runs on
+`table_row` (the row as a JSON object). Gold answers are not published: they are the results of the SQL. Here it runs on
 all rows with SQLite; the published code runs it with DuckDB on the rows that fit its context window.
+
+The query comes from a file, so it runs in a database in memory that can only read: no other statement, no file, no
+extension, and a limit on the work.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import BadRecord, Entry, kept, labelled, make_passage, text
-from beliefrag.bench.datasets.format import Format, HubFiles
-from beliefrag.bench.datasets.records import Problem, Record, plain_name, read_table
-from beliefrag.bench.datasets.row_database import RowDatabase, row_texts
+from beliefrag.bench.datasets.entry import (
+    BadRecord,
+    DatasetEntry,
+    make_passage,
+    make_question,
+    required_text,
+    select_fields,
+)
+from beliefrag.bench.datasets.formats import DatasetFormat, HubFiles, register_format
+from beliefrag.bench.datasets.records import Problem, Record, name_without_gz, read_table
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 
-__all__ = ["HOLOBENCH"]
+__all__ = ["HOLOBENCH", "RowDatabase"]
+
 
 _ANSWER_ROWS = 200
+_ROWS_NOTE = f"the first {_ANSWER_ROWS} rows are kept."
 
 _read_csv = partial(read_table, delimiter=",")
 
 
-def _read(files: Sequence[Path]) -> Iterator[Entry | Problem]:
+def _read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
     paths = [found for path in files for found in (sorted(path.rglob("*.csv*")) if path.is_dir() else [path])]
     queries: list[Record] = []
     rows: dict[str, dict[str, list[tuple[Passage, dict[str, Any]]]]] = defaultdict(lambda: defaultdict(list))
     for path in paths:
-        table = plain_name(path).removesuffix(".csv")
+        table = name_without_gz(path).removesuffix(".csv")
         for record in _read_csv(path):
             if isinstance(record, Problem):
                 yield record
@@ -56,7 +70,7 @@ def _read(files: Sequence[Path]) -> Iterator[Entry | Problem]:
 
 def _entries(
     queries: Sequence[Record], rows: Mapping[str, Mapping[str, Sequence[tuple[Passage, dict[str, Any]]]]]
-) -> Iterator[Entry | Problem]:
+) -> Iterator[DatasetEntry | Problem]:
     by_database: dict[str, list[Record]] = defaultdict(list)
     for record in queries:
         by_database[str(record.data.get("db_id"))].append(record)
@@ -71,55 +85,166 @@ def _entries(
         everything = tuple({passage.id: passage for table in passages.values() for passage in table}.values())
         for number, record in enumerate(records, 1):
             try:
-                question = _entry(record.data, f"{database}_{number}", engine, passages)
+                question = _read_question(record.data, f"{database}_{number}", engine, passages)
             except BadRecord as error:
                 yield Problem(record.place, str(error))
             else:
-                yield Entry(question.question, everything)
+                yield DatasetEntry(question.question, everything)
                 everything = ()
         engine.close()
 
 
-def _entry(
+def _read_question(
     record: Mapping[str, Any], question_id: str, engine: RowDatabase, passages: Mapping[str, Sequence[Passage]]
-) -> Entry:
-    query = text(record, "query")
+) -> DatasetEntry:
+    query = required_text(record, "query")
     answer = row_texts(engine.answer(query))
     ranged = engine.ranged_over(query)
     supporting = None if ranged is None else [passages[table][number].id for table, number in sorted(ranged)]
     labels = {"db": record.get("db_id"), "sql": query, "n_answer_rows": len(answer)}
-    labels |= kept(record, "difficulty", "query_type")
-    question = labelled(
+    labels |= select_fields(record, "difficulty", "query_type")
+    question = make_question(
         question_id,
-        text(record, "question"),
+        required_text(record, "question"),
         answer[:_ANSWER_ROWS],
         supporting or None,
         is_set=True,
         labels=labels,
     )
-    return Entry(question)
+    return DatasetEntry(question)
 
 
 def _row(record: Mapping[str, Any], database: str, table: str) -> tuple[Passage, dict[str, Any]]:
     try:
-        row = json.loads(text(record, "table_row"))
+        row = json.loads(required_text(record, "table_row"))
     except ValueError:
         row = None
     if not isinstance(row, dict):
         raise BadRecord("has a 'table_row' that is not a JSON object")
-    return make_passage(f"{database} {table}", text(record, "verbalized_text")), row
+    return make_passage(f"{database} {table}", required_text(record, "verbalized_text")), row
 
 
-HOLOBENCH = Format(
-    name="holobench",
-    title="HoloBench (Maekawa et al., 2025)",
-    licence="CC BY-SA 4.0",
-    source="huggingface.co/datasets/megagonlabs/holobench",
-    expects="the folder of the dataset repository: query/DB.csv and DB/TABLE.csv",
-    read=_read,
-    hub=HubFiles("megagonlabs/holobench", every=".csv"),
-    notes=(
-        "Gold answers are the results of the published SQL on all rows, run with SQLite; the first 200 rows are kept.",
-        "Supporting rows are those that the query ranges over before it groups, sorts or cuts.",
-    ),
+HOLOBENCH = register_format(
+    DatasetFormat(
+        name="holobench",
+        title="HoloBench (Maekawa et al., 2025)",
+        licence="CC BY-SA 4.0",
+        source="huggingface.co/datasets/megagonlabs/holobench",
+        expects="the folder of the dataset repository: query/DB.csv and DB/TABLE.csv",
+        read=_read,
+        hub=HubFiles("megagonlabs/holobench", ending=".csv"),
+        notes=(
+            f"Gold answers are the results of the published SQL on all rows, run with SQLite; {_ROWS_NOTE}",
+            "Supporting rows are those that the query ranges over before it groups, sorts or cuts.",
+        ),
+    )
 )
+
+
+_READ_ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
+_STEPS = 1_000
+_MAX_STEPS = 200_000
+"""Times `_STEPS` machine steps: far more than any published query needs, some seconds at most."""
+
+_STRINGS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_NESTED = re.compile(r"\b(UNION|INTERSECT|EXCEPT)\b|\bSELECT\b(?=.*\bSELECT\b)", re.IGNORECASE | re.DOTALL)
+_RANGE = re.compile(
+    r"\bFROM\b(?P<range>.*?)(?=\bGROUP\s+BY\b|\bHAVING\b|\bORDER\s+BY\b|\bLIMIT\b|;|$)", re.IGNORECASE | re.DOTALL
+)
+_WORD = r"(?!(?:ON|USING|WHERE|INNER|LEFT|RIGHT|FULL|OUTER|CROSS|NATURAL|JOIN|AS)\b)[A-Za-z_]\w*"
+_TABLES = re.compile(rf"(?:^|\bJOIN\b|,)\s*({_WORD})(?:\s+(?:AS\s+)?({_WORD}))?", re.IGNORECASE)
+
+
+class RowDatabase:
+    """Tables of rows in memory.
+
+    Args:
+        tables: The rows of each table. A row's number is its place in the list.
+    """
+
+    def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        self._tables = {name.lower(): name for name in tables}
+        self._connection = sqlite3.connect(":memory:")
+        for name, rows in tables.items():
+            self._fill(name, rows)
+        self._connection.execute("PRAGMA case_sensitive_like = ON")
+        self._connection.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in _READ_ACTIONS else sqlite3.SQLITE_DENY
+        )
+
+    def close(self) -> None:
+        """Frees the memory."""
+        self._connection.close()
+
+    def answer(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows that the query gives.
+
+        Raises:
+            BadRecord: The query cannot be run here.
+        """
+        return self._run(query)
+
+    def ranged_over(self, query: str) -> set[tuple[str, int]] | None:
+        """Table and number of every row that the query reads before it groups, sorts or cuts.
+
+        None where that cannot be told from the query's form: nested queries and set operations.
+        """
+        # Strings are blanked, so that a word within one is not taken for a keyword; positions stay.
+        bare = _STRINGS.sub(lambda found: "'" + " " * (len(found[0]) - 2) + "'", query)
+        matched = None if _NESTED.search(bare) else _RANGE.search(bare)
+        if matched is None:
+            return None
+        before_where = re.split(r"\bWHERE\b", matched["range"], maxsplit=1, flags=re.IGNORECASE)[0]
+        named = [(table, alias or table) for table, alias in _TABLES.findall(before_where)]
+        if not named or any(table.lower() not in self._tables for table, _ in named):
+            return None
+        range_ = query[matched.start("range") : matched.end("range")]
+        rows: set[tuple[str, int]] = set()
+        for table, alias in named:
+            # Nothing in the names is free text: both matched a word.
+            numbers = self._run(f"SELECT DISTINCT {alias}.rowid FROM {range_}")  # noqa: S608
+            rows |= {(self._tables[table.lower()], number - 1) for (number,) in numbers if number is not None}
+        return rows
+
+    def _fill(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        if not columns:
+            return
+        names = ", ".join(_quoted(column) for column in columns)
+        self._connection.execute(f"CREATE TABLE {_quoted(name)} ({names})")
+        marks = ", ".join("?" * len(columns))
+        self._connection.executemany(
+            f"INSERT INTO {_quoted(name)} VALUES ({marks})",  # noqa: S608
+            ([_storable(row.get(column)) for column in columns] for row in rows),
+        )
+
+    def _run(self, query: str) -> list[tuple[Any, ...]]:
+        steps = iter(range(_MAX_STEPS))
+        self._connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
+        try:
+            with closing(self._connection.execute(query)) as cursor:
+                return cursor.fetchall()
+        except sqlite3.Error as error:
+            raise BadRecord(f"has a query that cannot be run: {error}") from None
+        finally:
+            self._connection.set_progress_handler(None, 0)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""').replace("\0", "") + '"'
+
+
+def _storable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def row_texts(rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Each row as text, its columns joined with " | "."""
+    return [" | ".join(_text(value) for value in row) for row in rows]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    # A sum of prices ends in ...0000005 or not by the order of its terms; nobody would answer so.
+    return str(round(value, 6) if isinstance(value, float) else value)

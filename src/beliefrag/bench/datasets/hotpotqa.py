@@ -1,4 +1,7 @@
-"""HotpotQA, distractor and fullwiki JSON (Yang et al., 2018): ten paragraphs a question, each a list of sentences."""
+"""HotpotQA (Yang et al., 2018) and 2WikiMultiHopQA (Ho et al., 2020): ten paragraphs a question, in sentences.
+
+HotpotQA's distractor and fullwiki files have the same form. 2WikiMultiHopQA adds its evidence as triples.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,46 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import BadRecord, Entry, kept, labelled, make_passage, needed, split_in_name, text
-from beliefrag.bench.datasets.format import Format, per_record
+from beliefrag.bench.datasets.entry import (
+    BadRecord,
+    DatasetEntry,
+    make_passage,
+    make_question,
+    required_text,
+    required_value,
+    select_fields,
+    split_in_name,
+)
+from beliefrag.bench.datasets.formats import DatasetFormat, HubFiles, reader_of, register_format
 
-__all__ = ["HOTPOTQA", "paragraphs_entry"]
+__all__ = ["HOTPOTQA", "TWO_WIKI"]
 
 
-def paragraphs_entry(record: Mapping[str, Any], path: Path) -> Entry:
+def _read_paragraphs_question(record: Mapping[str, Any], path: Path) -> DatasetEntry:
     """A question with paragraphs by title and supporting facts as pairs of title and sentence number."""
-    question_id = text(record, "_id" if "_id" in record else "id")
+    question_id = required_text(record, "_id" if "_id" in record else "id")
     pairs = [(title, make_passage(title, " ".join(sentences))) for title, sentences in _paragraphs(record)]
-    facts = _facts(record)
+    facts = _supporting_facts(record)
     titles = {title for title, _ in facts}
     # The fullwiki files list facts whose paragraphs they do not bring: what is not there cannot be recalled.
     complete = bool(titles) and titles <= {title for title, _ in pairs}
-    labels = {"split": split_in_name(path), **kept(record, "type", "level", "evidences", "answer_id")}
+    labels = {"split": split_in_name(path), **select_fields(record, "type", "level", "evidences", "answer_id")}
     labels |= {
         "supporting_facts": [list(fact) for fact in facts],
         "context_ids": [passage.id for _, passage in pairs],
     }
-    question = labelled(
+    question = make_question(
         question_id,
-        text(record, "question"),
-        [text(record, "answer")] if "answer" in record else [],
+        required_text(record, "question"),
+        [required_text(record, "answer")] if "answer" in record else [],
         [passage.id for title, passage in pairs if title in titles] if complete else None,
         labels=labels,
     )
-    return Entry(question, tuple(passage for _, passage in pairs))
+    return DatasetEntry(question, tuple(passage for _, passage in pairs))
 
 
 def _paragraphs(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    context = needed(record, "context")
+    context = required_value(record, "context")
     if isinstance(context, dict):
         # The hub's table form: a column of titles and a column of lists of sentences.
         titles, columns = context.get("title"), context.get("sentences", context.get("content"))
@@ -50,7 +62,7 @@ def _paragraphs(record: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     return pairs
 
 
-def _facts(record: Mapping[str, Any]) -> list[tuple[str, int]]:
+def _supporting_facts(record: Mapping[str, Any]) -> list[tuple[str, int]]:
     facts = record.get("supporting_facts") or []
     if isinstance(facts, dict):
         facts = list(zip(facts.get("title", ()), facts.get("sent_id", ()), strict=False))
@@ -60,17 +72,39 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, int]]:
         raise BadRecord("has 'supporting_facts' that are not pairs of title and sentence number") from None
 
 
-def _entry(record: Mapping[str, Any], path: Path) -> Entry:
+def _read_hotpotqa(record: Mapping[str, Any], path: Path) -> DatasetEntry:
     if "evidences" in record:
         raise BadRecord("has 'evidences', which HotpotQA has not and 2WikiMultiHopQA has")
-    return paragraphs_entry(record, path)
+    return _read_paragraphs_question(record, path)
 
 
-HOTPOTQA = Format(
-    name="hotpotqa",
-    title="HotpotQA (Yang et al., 2018)",
-    licence="CC BY-SA 4.0",
-    source="hotpotqa.github.io",
-    expects="hotpot_dev_distractor_v1.json",
-    read=per_record(_entry),
+HOTPOTQA = register_format(
+    DatasetFormat(
+        name="hotpotqa",
+        title="HotpotQA (Yang et al., 2018)",
+        licence="CC BY-SA 4.0",
+        source="hotpotqa.github.io",
+        expects="hotpot_dev_distractor_v1.json",
+        read=reader_of(_read_hotpotqa),
+    )
+)
+
+
+def _read_two_wiki(record: Mapping[str, Any], path: Path) -> DatasetEntry:
+    if "level" in record:
+        raise BadRecord("has a 'level', which 2WikiMultiHopQA has not and HotpotQA has")
+    return _read_paragraphs_question(record, path)
+
+
+TWO_WIKI = register_format(
+    DatasetFormat(
+        name="2wikimultihopqa",
+        title="2WikiMultiHopQA (Ho et al., 2020)",
+        licence="Apache-2.0",
+        source="github.com/Alab-NII/2wikimultihop",
+        expects="dev.json",
+        read=reader_of(_read_two_wiki),
+        hub=HubFiles("voidful/2WikiMultihopQA", ("dev.json",)),
+        notes=("Answer aliases are published in a file apart (id_aliases.json), which is not read.",),
+    )
 )

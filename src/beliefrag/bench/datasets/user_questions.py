@@ -1,4 +1,4 @@
-"""Somebody's own labelled questions: a table or JSON Lines with a question and its answers, on their own documents."""
+"""A user's own questions with answers, from a table or JSON Lines, to be answered from the user's own documents."""
 
 from __future__ import annotations
 
@@ -8,66 +8,73 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.bench.card import Card
-from beliefrag.bench.datasets.entry import BadRecord, Entry, labelled, needed, strings, text
-from beliefrag.bench.datasets.format import Format, per_record
-from beliefrag.bench.datasets.importing import read_published
-from beliefrag.bench.datasets.records import Problem, Record, plain_name, read_records, read_table
+from beliefrag.bench.datasets.entry import (
+    BadRecord,
+    DatasetEntry,
+    make_question,
+    required_text,
+    required_value,
+    text_list,
+)
+from beliefrag.bench.datasets.formats import DatasetFormat, reader_of
+from beliefrag.bench.datasets.importing import read_published_files
+from beliefrag.bench.datasets.records import Problem, Record, name_without_gz, read_records, read_table
 from beliefrag.bench.questions import Dataset
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 
-__all__ = ["own_dataset"]
+__all__ = ["load_user_questions"]
 
 _TABLES = {".csv": ",", ".tsv": "\t"}
-_BETWEEN_ANSWERS = "|"
+_ANSWER_SEPARATOR = "|"
 
 
-def own_dataset(questions: Path, passages: Sequence[Passage]) -> Dataset:
-    """The questions of a file, to be answered from these passages.
+def load_user_questions(questions: Path, passages: Sequence[Passage]) -> Dataset:
+    """Loads the questions of a file as a dataset on these passages.
 
     Args:
         questions: CSV or TSV with the columns `question` and `answers` (or `answer`; several with | between), or JSON
             Lines with the same names, `answers` being a list. An `id` is optional: without one it is made from the
             question's words, so that it stays the same when the file grows.
-        passages: What there is to search.
+        passages: The passages to search.
 
     Raises:
         DataError: The file cannot be used; the message names the first bad line.
     """
     try:
-        read = read_published(_OWN, [questions])
+        read = read_published_files(_USER_QUESTIONS, [questions])
     except DataError as error:
-        # A published file can be downloaded again; one's own can only be mended.
-        raise DataError(error.message, remedy=f"Give {_OWN.expects}, each question once.") from None
-    name = Path(plain_name(questions)).stem
+        # A published file can be downloaded again; a user's own file has to be corrected.
+        raise DataError(error.message, remedy=f"Give {_USER_QUESTIONS.expects}, each question once.") from None
+    name = Path(name_without_gz(questions)).stem
     card = Card(name=name, questions=len(read.questions), passages=len(passages), splits=read.splits())
     return Dataset(name, read.questions, tuple(passages), card)
 
 
-def _records(path: Path) -> Iterator[Record | Problem]:
-    delimiter = _TABLES.get(Path(plain_name(path)).suffix.lower())
-    return read_table(path, delimiter=delimiter, needs="question") if delimiter else read_records(path)
+def _read_user_records(path: Path) -> Iterator[Record | Problem]:
+    delimiter = _TABLES.get(Path(name_without_gz(path)).suffix.lower())
+    return read_table(path, delimiter=delimiter, required_column="question") if delimiter else read_records(path)
 
 
-def _entry(record: Mapping[str, Any], path: Path) -> Entry:
-    asked = text(record, "question")
+def _read_question(record: Mapping[str, Any], path: Path) -> DatasetEntry:
+    asked = required_text(record, "question")
     key = "answers" if "answers" in record else "answer"
-    answers = needed(record, key)
-    given = answers.split(_BETWEEN_ANSWERS) if isinstance(answers, str) else strings(answers, key)
+    answers = required_value(record, key)
+    given = answers.split(_ANSWER_SEPARATOR) if isinstance(answers, str) else text_list(answers, key)
     if not any(answer.strip() for answer in given):
         raise BadRecord("has no answer")
-    return Entry(labelled(str(record.get("id") or "").strip() or _id(asked), asked, given))
+    return DatasetEntry(make_question(str(record.get("id") or "").strip() or _make_id(asked), asked, given))
 
 
-def _id(asked: str) -> str:
+def _make_id(asked: str) -> str:
     return "q_" + hashlib.sha1(" ".join(asked.split()).encode(), usedforsecurity=False).hexdigest()[:14]
 
 
-_OWN = Format(
+_USER_QUESTIONS = DatasetFormat(
     name="own questions",
     title="Own questions",
     licence="",
     source="",
     expects="CSV with commas, TSV or JSON Lines with 'question' and 'answers'",
-    read=per_record(_entry, _records),
+    read=reader_of(_read_question, _read_user_records),
 )
