@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from beliefrag._version import __version__
 
 if TYPE_CHECKING:
+    from beliefrag import bench, studies
     from beliefrag.engine.client import BeliefRAG
     from beliefrag.errors import BeliefRAGError
     from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
@@ -37,25 +38,42 @@ __all__ = [
     "Settings",
     "Stopped",
     "__version__",
+    "bench",
     "index",
+    "studies",
 ]
 
-_HOMES = {
-    "engine.client": ["BeliefRAG"],
-    "errors": ["BeliefRAGError"],
-    "outcome": ["Abstained", "Answered", "Failed", "Outcome", "Stopped"],
-    "result": ["Result"],
-    "retrieval.indexing": ["index"],
-    "retrieval.protocol": ["Retriever"],
-    "settings": ["Settings"],
-    "types": ["Belief", "Budget", "Hit", "Passage", "Question"],
+_EXPORTS = {
+    "Abstained": "outcome",
+    "Answered": "outcome",
+    "Belief": "types",
+    "BeliefRAG": "engine.client",
+    "BeliefRAGError": "errors",
+    "Budget": "types",
+    "Failed": "outcome",
+    "Hit": "types",
+    "Outcome": "outcome",
+    "Passage": "types",
+    "Question": "types",
+    "Result": "result",
+    "Retriever": "retrieval.protocol",
+    "Settings": "settings",
+    "Stopped": "outcome",
+    "index": "retrieval.indexing:index_paths",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-_OTHER_NAMES = {"index": "index_paths"}
-"""What a name is called in its module, where that is another name."""
+"""Each name and the module that has it, with the name that it has there where that is another one."""
+_MODULES = ("bench", "studies")
+"""Modules that are exported whole."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name in _MODULES:
+        return import_module(f"beliefrag.{name}")
+    if name not in _EXPORTS:
         raise AttributeError(f"module 'beliefrag' has no attribute {name!r}")
-    return getattr(import_module(f"beliefrag.{_HOME[name]}"), _OTHER_NAMES.get(name, name))
+    module, _, other_name = _EXPORTS[name].partition(":")
+    return getattr(import_module(f"beliefrag.{module}"), other_name or name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

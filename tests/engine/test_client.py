@@ -49,6 +49,28 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
     assert result.belief is not None
 
 
+def test_any_method_answers_and_a_calibration_is_needed_only_by_those_that_say_so(tmp_path: Path) -> None:
+    model = given(tmp_path)["model"]
+    with BeliefRAG(passages=PASSAGES, model=model, method="iterative:rounds=1", retriever="bm25") as rag:
+        result = rag.ask("Which ship?")
+    assert (result.answer, result.answerability, result.belief) == ("Larvik", None, None)
+    assert result.record()["made_with"]["method_options"] == "rounds=1"
+    with pytest.raises(CalibrationError):
+        BeliefRAG(passages=PASSAGES, model=model)
+    with pytest.raises(SettingsError, match="'tea_leaves'"):
+        BeliefRAG(passages=PASSAGES, model=model, retriever="tea_leaves")
+
+
+def test_a_retriever_whose_scores_have_no_say_is_told_in_the_trace(tmp_path: Path) -> None:
+    plain = PlannedRetriever(hits("a"))
+    plain.score_scale = None  # type: ignore[assignment]
+    with BeliefRAG(retriever=plain, **given(tmp_path)) as rag:
+        result = rag.ask("Which ship?")
+    diagnostics = [event.diagnostics for event in result.events if isinstance(event, Decided) and event.diagnostics]
+    assert [x.relevance for x in diagnostics] == [0.0, 0.5]
+    assert result.record()["made_with"]["relevance"].startswith("0.5 for all evidence")
+
+
 def test_a_result_says_what_it_was_made_with(tmp_path: Path) -> None:
     with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
         made_with = rag.ask("Which ship?").record()["made_with"]

@@ -30,6 +30,11 @@ def test_relevance_of_nothing_is_zero() -> None:
     assert relevance([], ScoreScale(10.0, 5.0), k=5) == 0.0
 
 
+def test_relevance_is_one_half_for_any_evidence_when_the_scores_have_no_say() -> None:
+    assert relevance([0.7, 0.1], None, k=5) == relevance([1e6], None, k=5) == 0.5
+    assert relevance([], None, k=5) == 0.0
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
 def test_a_score_scale_must_be_a_positive_number(scale: float) -> None:
     with pytest.raises(ValueError, match="scale above 0"):
