@@ -30,9 +30,9 @@ class BeliefRAG:
     """Answers questions over documents, says how sure it is and why it stopped, and declines when it should.
 
     Give it exactly one of `docs` (files or folders), `passages`, `index` (a folder made by `beliefrag index`) or
-    `retriever` (an object with a `search` method; a text chooses a registered retriever for the documents). Any setting
-    can be given by name, such as `method="iterative:rounds=2"`; the others come from the settings files, the environment
-    and the defaults.
+    `retriever` (an object with a `search` method; a text chooses a registered retriever for the documents). Any
+    setting can be given by name, such as `method="iterative:rounds=2"`; the others come from the settings files, the
+    environment and the defaults.
 
     Episodes run on an event loop of the object's own, so `ask` works in scripts and notebooks alike, and `aask` from
     any event loop.
