@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from beliefrag.calibration import Artifact, load_artifact, logistic
-from beliefrag.calibration.answerability_fit import best, fit_kinds
-from beliefrag.calibration.collection import collect
-from beliefrag.calibration.evaluation import answerabilities
-from beliefrag.calibration.examples import Example, Examples, answerable_states, flips
-from beliefrag.calibration.fit import contaminated, fit_artifact
-from beliefrag.calibration.fits import LogisticFit, PlattFit
-from beliefrag.calibration.value_fit import fit_value
+from beliefrag.calibration import Artifact, fitting, load_artifact
+from beliefrag.calibration.artifact_parts import LogisticFit, PlattFit
+from beliefrag.calibration.collection import read_collection
+from beliefrag.calibration.examples import Example, Examples, label_searches, label_states
+from beliefrag.calibration.fit_artifact import fit_artifact, includes_held_out
+from beliefrag.calibration.fitting import choose_kind, fit_all_kinds, fit_value
+from beliefrag.calibration.quality import predict_answerability
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import FittedValue, PlattAnswerability
 from beliefrag.policy.diagnostics import sigmoid
@@ -28,7 +27,7 @@ from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, wri
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     # The intervals of coefficients take most of the time, and most tests are not about them.
-    monkeypatch.setattr(logistic, "RESAMPLES", 40)
+    monkeypatch.setattr(fitting, "RESAMPLES", 40)
 
 
 def ids_of(*parts: Partition, count: int = 40) -> list[str]:
@@ -47,44 +46,44 @@ def warned(artifact: Artifact, words: str) -> bool:
 
 
 def test_a_planted_logistic_is_recovered_and_chosen(tmp_path: Path) -> None:
-    states, _ = answerable_states(planted(tmp_path, questions=3000).trajectories, "f1")
-    fits = fit_kinds(states.of(Partition.XFIT))
+    states, _ = label_states(planted(tmp_path, questions=3000).trajectories, "f1")
+    fits = fit_all_kinds(states.of(Partition.XFIT))
     found = fits.kinds["logistic"]
     assert isinstance(found, LogisticFit)
     # Three standard errors: a weight of a uniform diagnostic on these 3,600 states has one of about 0.13.
     assert found.intercept == pytest.approx(INTERCEPT, abs=0.4)
     assert found.weights.vector() == pytest.approx(WEIGHTS.vector(), abs=0.4)
     assert fits.idle == ("conflict",)
-    assert best(fits, states.of(Partition.XSEL))[0] == "logistic"
+    assert choose_kind(fits, states.of(Partition.XSEL))[0] == "logistic"
 
 
 def test_a_planted_line_in_the_raw_score_is_recovered(tmp_path: Path) -> None:
     truth = PlattAnswerability(-0.7, 1.8)
-    states, _ = answerable_states(planted(tmp_path, questions=1500).trajectories, "f1")
+    states, _ = label_states(planted(tmp_path, questions=1500).trajectories, "f1")
     draw = random.Random(1)
     relabelled = Examples(
         replace(e, positive=draw.random() < truth.probability(e.state.diagnostics, e.state.belief.sufficiency))
         for e in states.each
     )
-    found = fit_kinds(relabelled).kinds["platt"]
+    found = fit_all_kinds(relabelled).kinds["platt"]
     assert isinstance(found, PlattFit)
     assert (found.intercept, found.slope) == pytest.approx((-0.7, 1.8), abs=0.15)
 
 
 def test_the_isotonic_kind_says_what_scikit_learns_does(tmp_path: Path) -> None:
-    states, _ = answerable_states(planted(tmp_path, questions=60).trajectories, "f1")
+    states, _ = label_states(planted(tmp_path, questions=60).trajectories, "f1")
     scores = np.array([state.belief.sufficiency for state in states.states])
     theirs = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
         scores, states.outcomes, sample_weight=states.weights
     )
-    ours = answerabilities(states, fit_kinds(states).kinds["isotonic"].function())
+    ours = predict_answerability(states, fit_all_kinds(states).kinds["isotonic"].function())
     assert ours == pytest.approx(theirs.predict(scores))
 
 
 def test_a_planted_retrieval_value_is_recovered(tmp_path: Path) -> None:
     truth = FittedValue(intercept=0.5, rounds=-0.8, novelty=1.5, sufficiency=-1.0)
     draw = random.Random(2)
-    searches = flips(planted(tmp_path, questions=3000).trajectories, "f1")
+    searches = label_searches(planted(tmp_path, questions=3000).trajectories, "f1")
     pairs = []
     for each in searches.each:
         x = each.state
@@ -138,10 +137,10 @@ def test_an_artifact_says_where_it_comes_from_and_how_good_it_is(tmp_path: Path)
 
 def test_the_order_of_the_file_changes_nothing(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", questions=80)
-    before = fit_artifact(collect([run]), "f1")
+    before = fit_artifact(read_collection([run]), "f1")
     lines = (run / "episodes.jsonl").read_text().splitlines()
     (run / "episodes.jsonl").write_text("\n".join(reversed(lines)) + "\n")
-    after = fit_artifact(collect([run]), "f1")
+    after = fit_artifact(read_collection([run]), "f1")
     assert after.model_copy(update={"made": before.made}) == before
 
 
@@ -155,7 +154,7 @@ def test_fitting_on_everything_marks_the_artifact_and_keeps_the_quality_of_the_c
     held_out = next(f"q{n}" for n in range(200) if partition(f"q{n}") is Partition.XHOLD)
     assert all_in.seen([held_out, "never asked"]) == (held_out,)
     assert clean.seen([held_out]) == ()
-    assert contaminated([held_out]) and not contaminated(clean.seen(f"q{n}" for n in range(200)))
+    assert includes_held_out([held_out]) and not includes_held_out(clean.seen(f"q{n}" for n in range(200)))
 
 
 def test_an_artifact_that_saw_held_out_questions_cannot_say_that_it_did_not(tmp_path: Path) -> None:
@@ -203,7 +202,7 @@ def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> N
 
 
 def test_a_question_counts_once_however_many_states_it_has(tmp_path: Path) -> None:
-    states, _ = answerable_states(planted(tmp_path, questions=10).trajectories, "f1")
+    states, _ = label_states(planted(tmp_path, questions=10).trajectories, "f1")
     first = states.questions[0]
     fewer = Examples(e for e in states.each if e.question != first or e.state.step == 1)
     for examples in (states, fewer):
@@ -216,10 +215,10 @@ def test_a_question_counts_once_however_many_states_it_has(tmp_path: Path) -> No
 
 
 def test_the_raw_score_is_taken_where_it_is_the_truth(tmp_path: Path) -> None:
-    states, _ = answerable_states(planted(tmp_path, questions=1000).trajectories, "f1")
+    states, _ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
     draw = random.Random(4)
     true = Examples(replace(e, positive=draw.random() < e.state.belief.sufficiency) for e in states.each)
-    kind, scores = best(fit_kinds(true.of(Partition.XFIT)), true.of(Partition.XSEL))
+    kind, scores = choose_kind(fit_all_kinds(true.of(Partition.XFIT)), true.of(Partition.XSEL))
     assert kind in ("raw", "platt")
     assert scores["raw"] == pytest.approx(scores["platt"], abs=0.003)
 
@@ -237,7 +236,7 @@ def test_only_searches_that_were_really_made_from_a_wrong_state_make_a_pair(tmp_
     not_searched = replace(trajectory, states=(state(0, 0.0), state(1, 1.0, rounds=0)))
     not_asked = replace(trajectory, states=(state(0, 0.0), state(1, None)))
     rewrote = replace(trajectory, states=(state(0, 0.0, action=Action.REWRITE), state(1, 1.0)))
-    found = flips([helped, did_not, was_right, not_searched, not_asked, rewrote], "f1")
+    found = label_searches([helped, did_not, was_right, not_searched, not_asked, rewrote], "f1")
     assert sorted(example.positive for example in found.each) == [False, True]
 
 
@@ -259,13 +258,13 @@ def test_runs_that_were_not_made_alike_are_refused_with_both_values(
         change[name] = json.loads((one / "run.json").read_text())[name] | change[name]
     other = write_run(tmp_path / "other", questions=2, **change)
     with pytest.raises(CalibrationError, match=words):
-        collect([one, other])
+        read_collection([one, other])
 
 
 def test_runs_that_were_made_alike_are_fitted_together(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", questions=ids_of(Partition.XFIT))
     other = write_run(tmp_path / "other", questions=ids_of(Partition.XHOLD), seed=1)
-    artifact = fit_artifact(collect([one, other]), "f1")
+    artifact = fit_artifact(read_collection([one, other]), "f1")
     assert artifact.counts == {"xfit": 40, "xsel": 0, "xhold": 40}
     assert artifact.fit is not None and artifact.fit.datasets["made-up"].questions == 80
 
@@ -286,12 +285,12 @@ def test_a_run_without_answers_on_trial_has_nothing_to_fit(tmp_path: Path) -> No
         step["attempt"] = None
     (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(CalibrationError, match=r"no state with an answer on trial.*calibrate collect"):
-        collect([run])
+        read_collection([run])
 
 
 def test_a_fit_with_idle_columns_only_says_the_base_rate() -> None:
     columns, outcomes = np.full((8, 2), 0.5), np.array([1.0, 0, 0, 0, 1, 0, 0, 0])
-    found = logistic.fit_logistic(columns, outcomes, np.ones(8))
+    found = fitting.fit_logistic(columns, outcomes, np.ones(8))
     assert found.idle == (0, 1)
     assert sigmoid(found.intercept) == pytest.approx(0.25, abs=1e-6)
 

@@ -15,7 +15,7 @@ from beliefrag.calibration import (
     select_guarantee,
     shipped_artifacts,
 )
-from beliefrag.calibration.artifact_file import write_artifact
+from beliefrag.calibration.artifact import write_artifact
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget

@@ -11,11 +11,11 @@ from scipy.stats import binom, binomtest
 from beliefrag.calibration.risk import (
     GRID,
     STARTS,
-    Choice,
     Floats,
-    Points,
+    RiskSample,
+    ThresholdChoice,
+    answers_needed,
     choose_threshold,
-    least_answered,
     risk_coverage,
 )
 
@@ -23,11 +23,11 @@ RIGHT, WRONG = True, False
 DRAWS = 1_000
 
 
-def points(*groups: tuple[int, float, bool], declined: int = 0) -> Points:
+def points(*groups: tuple[int, float, bool], declined: int = 0) -> RiskSample:
     """So many points with that probability, right or wrong."""
     probability = [p for number, p, _ in groups for _ in range(number)]
     correct = [label for number, _, label in groups for _ in range(number)]
-    return Points(np.array(probability, dtype=np.float64), np.array(correct, dtype=np.bool_), declined)
+    return RiskSample(np.array(probability, dtype=np.float64), np.array(correct, dtype=np.bool_), declined)
 
 
 def test_the_grid_and_the_starts_are_fixed_before_any_point_is_seen() -> None:
@@ -41,29 +41,31 @@ HALF = {"max_error": 0.5, "confidence": 0.8}
 
 
 def test_by_hand_enough_right_answers_are_accepted_and_one_fewer_are_not() -> None:
-    assert choose_threshold(points((4, 0.95, RIGHT)), **HALF) == Choice(None)
-    assert choose_threshold(points((5, 0.95, RIGHT)), **HALF) == Choice(0.0, answered=5, wrong=0)
-    assert least_answered(**HALF) == 5
+    assert choose_threshold(points((4, 0.95, RIGHT)), **HALF) == ThresholdChoice(None)
+    assert choose_threshold(points((5, 0.95, RIGHT)), **HALF) == ThresholdChoice(0.0, answered=5, wrong=0)
+    assert answers_needed(**HALF) == 5
 
 
 def test_by_hand_a_sequence_ends_at_its_first_failure() -> None:
-    assert choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG)), **HALF) == Choice(0.81, answered=5, wrong=0)
+    assert choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG)), **HALF) == ThresholdChoice(
+        0.81, answered=5, wrong=0
+    )
 
 
 def test_by_hand_a_later_start_goes_on_where_an_earlier_one_has_failed() -> None:
     # At 0.80 there are six with one wrong, at the start 0.75 nine with one wrong; below nothing changes any more.
     found = choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG), (3, 0.76, RIGHT)), **HALF)
-    assert found == Choice(0.0, answered=9, wrong=1)
+    assert found == ThresholdChoice(0.0, answered=9, wrong=1)
 
 
 def test_a_probability_at_the_threshold_is_answered() -> None:
     # As the policy does it: at least the threshold.
     found = choose_threshold(points((5, 0.6, RIGHT), (9, 0.59, WRONG)), **HALF)
-    assert found == Choice(0.6, answered=5, wrong=0)
+    assert found == ThresholdChoice(0.6, answered=5, wrong=0)
 
 
 @pytest.mark.parametrize("nothing", [points(), points(declined=30), points((30, 0.9, WRONG)), points((30, 0.3, WRONG))])
-def test_where_no_threshold_meets_the_target_there_is_none(nothing: Points) -> None:
+def test_where_no_threshold_meets_the_target_there_is_none(nothing: RiskSample) -> None:
     assert choose_threshold(nothing, max_error=0.1, confidence=0.9).threshold is None
 
 
@@ -84,12 +86,12 @@ def test_points_that_are_no_points_are_refused() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         points((1, float("nan"), RIGHT))
     with pytest.raises(ValueError, match="do not match"):
-        Points(np.array([0.5]), np.array([True, False]))
+        RiskSample(np.array([0.5]), np.array([True, False]))
 
 
 # In a simulated world a question has a place z in 0..1; its probability and its true chance to be right follow from z.
-Curve = Callable[[Floats], Floats]
-WORLDS: dict[str, tuple[Curve, Curve]] = {
+RiskCoverageCurve = Callable[[Floats], Floats]
+WORLDS: dict[str, tuple[RiskCoverageCurve, RiskCoverageCurve]] = {
     "calibrated": (lambda z: z**0.5, lambda z: z**0.5),
     "overconfident": (lambda z: 0.5 + 0.5 * z, lambda z: 0.3 + 0.65 * z),
     "underconfident": (lambda z: 0.6 * z, lambda z: 0.5 + 0.5 * z),
@@ -110,14 +112,14 @@ def true_errors(world: str, thresholds: Floats) -> Floats:
     return wrong[below] / np.maximum(len(_FINE) - below, 1)
 
 
-def simulated(world: str, size: int, choose: Callable[[Points], float | None], seed: int) -> list[float | None]:
+def simulated(world: str, size: int, choose: Callable[[RiskSample], float | None], seed: int) -> list[float | None]:
     """The threshold chosen in each of the draws."""
     draw = np.random.default_rng(seed)
     probability, right = WORLDS[world]
     chosen: list[float | None] = []
     for _ in range(DRAWS):
         z = draw.random(size)
-        chosen.append(choose(Points(probability(z), draw.random(size) < right(z))))
+        chosen.append(choose(RiskSample(probability(z), draw.random(size) < right(z))))
     return chosen
 
 
@@ -147,7 +149,7 @@ def test_in_1000_calibrations_the_target_is_missed_no_more_often_than_agreed(
 def test_choosing_by_the_observed_error_alone_does_miss_the_target(world: str, max_error: float) -> None:
     grid = np.array(GRID)
 
-    def naive(drawn: Points) -> float | None:
+    def naive(drawn: RiskSample) -> float | None:
         above = drawn.probability >= grid[:, None]
         observed = (above & ~drawn.correct).sum(axis=1) / np.maximum(above.sum(axis=1), 1)
         good = grid[(observed <= max_error) & above.any(axis=1)]
@@ -162,7 +164,7 @@ def test_choosing_by_the_observed_error_alone_does_miss_the_target(world: str, m
 def test_a_target_that_is_easily_met_is_found_and_most_questions_are_answered() -> None:
     drawn = np.random.default_rng(3)
     z = drawn.random(400)
-    found = choose_threshold(Points(z**0.5, drawn.random(400) < 0.95), max_error=0.1, confidence=0.9)
+    found = choose_threshold(RiskSample(z**0.5, drawn.random(400) < 0.95), max_error=0.1, confidence=0.9)
     assert found.threshold is not None and found.answered > 380
 
 

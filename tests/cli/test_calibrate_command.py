@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.calibration import load_artifact, logistic
+from beliefrag.calibration import fitting, load_artifact
 from beliefrag.runs.samples import Partition, partition
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logistic, "RESAMPLES", 40)
+    monkeypatch.setattr(fitting, "RESAMPLES", 40)
 
 
 @pytest.fixture

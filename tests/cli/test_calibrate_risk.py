@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.calibration import load_artifact, logistic
+from beliefrag.calibration import fitting, load_artifact
 from beliefrag.cli import main
 from tests.cli.shell import Ran
 from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
@@ -245,7 +245,7 @@ def test_what_cannot_be_used_is_told(
 def test_a_new_fit_says_that_the_guarantees_of_the_old_one_are_gone(
     beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logistic, "RESAMPLES", 20)
+    monkeypatch.setattr(fitting, "RESAMPLES", 20)
     again = ("calibrate", "fit", home / "run", "--out", guaranteed)
     ran = beliefrag(*again)
     assert ran.code == 0

@@ -92,7 +92,7 @@ def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home:
     out = beliefrag("tune", "run", "--borrow", "published").out
     assert re.match(r"\d+ questions choose \(xsel\), \d+ are held out to check the choice \(xhold\)", out)
     assert "  ending earlier, or at any recorded state: yes (" in out
-    assert "  corrections off: where nothing calls for one (0 of 16 questions were recorded without them)" in out
+    assert re.search(r"  corrections off: .*0 of 16 questions", out)
     assert "; all with novelty 0.2, corrections on, abstained 0.0%:\nanswer\tretrieval\tF1\tF1 95 %\ttokens\t" in out
     assert "Nothing was chosen: give --max-tokens or --min-f1." in out
     assert "[thresholds]" not in out.splitlines()
@@ -111,7 +111,7 @@ def test_corrections_off_must_have_been_recorded(beliefrag: Command, home: Path)
     line = ("tune", "run", "--borrow", "published", "--answer", "0.9", "--retrieval-value", "0.05")
     ran = beliefrag(*line, "--corrections", "off")
     assert ran.code == 1
-    assert re.search(r"corrections off would give: \d of \d questions leave the record at", ran.err)
+    assert re.search(r"corrections off would give: for \d of \d questions", ran.err)
     assert "'beliefrag calibrate collect --uncorrected' collects both ways." in ran.err
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.setup import RunSpec
-from beliefrag.calibration.overview import overview
+from beliefrag.calibration.collection import count_states_by_part
 from beliefrag.cli import bench_run
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.samples import partition
@@ -64,7 +64,7 @@ def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path
 
 def test_an_overview_counts_what_can_be_fitted_on(tmp_path: Path) -> None:
     _, trajectories = read_trajectories(survey(tmp_path))
-    rows = overview(trajectories)
+    rows = count_states_by_part(trajectories)
     assert [row[0] for row in rows] == ["xfit", "xsel", "xhold"]
     assert sum(int(row[1]) for row in rows) == 3
     assert sum(int(row[2]) for row in rows) == sum(state.retained > 0 for t in trajectories for state in t.states)

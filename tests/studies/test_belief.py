@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beliefrag.calibration.examples import Examples, answerable_states
+from beliefrag.calibration.examples import Examples, label_states
 from beliefrag.runs.states import Trajectory
 from beliefrag.studies import Result, StudyOptions
 from beliefrag.studies.belief import BELIEF
@@ -47,7 +47,7 @@ def planted(questions: int = 120, *, strength: float, seed: int = 0, rounds: int
 
 
 def examples_of(trajectories: list[Trajectory]) -> Examples:
-    return answerable_states(trajectories, "f1")[0]
+    return label_states(trajectories, "f1")[0]
 
 
 def worked_out(trajectories: list[Trajectory]) -> Result:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.calibration.collection import Collection, collect
+from beliefrag.calibration.collection import StateCollection, read_collection
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.prompts import Prompts
@@ -76,9 +76,9 @@ def write_run(
     return folder
 
 
-def planted(folder: Path, **how: Any) -> Collection:
+def planted(folder: Path, **how: Any) -> StateCollection:
     """The states of such a run."""
-    return collect([write_run(folder, **how)])
+    return read_collection([write_run(folder, **how)])
 
 
 def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int, judged: bool) -> dict[str, Any]:

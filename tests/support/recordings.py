@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from beliefrag.calibration import Artifact, load_artifact
-from beliefrag.calibration.tuning.recorded import Questions, Recorded
+from beliefrag.calibration.tuning.recorded import Questions, RecordedQuestions
 from beliefrag.policy import Spent, Thresholds, correction_fits, legal_actions
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.samples import Partition, partition
@@ -54,7 +54,7 @@ def ids(part: Partition, n: int, start: int = 0) -> list[str]:
     return list(itertools.islice(own, n))
 
 
-def recorded(trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresholds()) -> Recorded:
+def recorded(trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresholds()) -> RecordedQuestions:
     """What a run with these recordings recorded."""
     own = list(trajectories)
     datasets = sorted({each.dataset for each in own})
@@ -84,7 +84,7 @@ def recorded(trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresh
     )
     parts = {part: _questions(own, part) for part in Partition}
     asked = {(each.dataset, each.question_id) for each in own}
-    return Recorded(run=run, measure="f1", parts=parts, expected=len(asked), left_out=())
+    return RecordedQuestions(run=run, measure="f1", parts=parts, expected=len(asked), left_out=())
 
 
 def _questions(trajectories: Sequence[Trajectory], part: Partition) -> Questions:

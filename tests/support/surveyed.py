@@ -7,7 +7,7 @@ from typing import Any
 
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.artifact_file import write_artifact
+from beliefrag.calibration.artifact import write_artifact
 from beliefrag.cli import bench_run
 from beliefrag.models.scripted import Scripted
 from beliefrag.retrieval import Bm25Index

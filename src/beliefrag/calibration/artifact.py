@@ -1,22 +1,23 @@
-"""The artifact: fitted numbers as readable JSON, with where they come from (SPEC 4)."""
+"""The artifact: fitted numbers as readable JSON with their origin, read from a file and written to one (SPEC 4)."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from beliefrag.calibration.fits import AnswerabilityFit, ValueFit
+from beliefrag.calibration.artifact_parts import AnswerabilityFit, FitReport, Strict, ValueFit
 from beliefrag.calibration.guarantee import Guarantee
-from beliefrag.calibration.report import FitReport
-from beliefrag.calibration.strict import Strict
+from beliefrag.errors import CalibrationError
 from beliefrag.policy import Calibration, ScheduledValue, ScoreScale
 from beliefrag.runs.partitions import held_out
 
-__all__ = ["Artifact"]
+__all__ = ["Artifact", "write_artifact"]
+
 
 _ADDED_LATER = ("fit",)
 """Fields that the first artifacts did not have."""
@@ -101,3 +102,20 @@ class Artifact(Strict):
             answerability=self.answerability.function(),
             retrieval_value=value.function() if value else ScheduledValue(),
         )
+
+
+def write_artifact(artifact: Artifact, path: Path) -> None:
+    """Writes it aside first: a kill leaves the old file or the new one, never half of one.
+
+    Raises:
+        CalibrationError: The file cannot be written.
+    """
+    aside = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(artifact.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise CalibrationError(
+            f"{path} cannot be written: {error.strerror}.", remedy="Name another file with --out."
+        ) from error

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.calibration.match import RunConditions, backbone
-from beliefrag.calibration.report import Corpus
+from beliefrag.calibration.artifact_parts import CorpusReport
+from beliefrag.calibration.selection import RunConditions, backbone
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.runs.comparability import Aspect, RunDifference, differences
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.states import LABELS, Label, Trajectory, read_trajectories
+from beliefrag.runs.samples import Partition
+from beliefrag.runs.states import LABELS, Label, State, Trajectory, read_trajectories
 from beliefrag.verifiers import build_verifier
 
-__all__ = ["Collection", "collect", "label_named"]
+__all__ = ["HEADINGS", "StateCollection", "count_states_by_part", "parse_label", "read_collection"]
+
 
 _ALSO = ("query_writer", "rewriter")
 """Prompts that decide which states are visited, though not what a state means."""
@@ -23,7 +25,7 @@ _COLLECT = "Collect states with 'beliefrag calibrate collect' first."
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class StateCollection:
     """The states of runs that were made alike."""
 
     runs: tuple[RunRecord, ...]
@@ -52,14 +54,14 @@ class Collection:
         """Who judged the answers."""
         return next((run.judge for run in self.runs if run.judge), None)
 
-    def corpora(self) -> dict[str, Corpus]:
+    def corpora(self) -> dict[str, CorpusReport]:
         """The datasets that states come from."""
         asked = {(trajectory.dataset, trajectory.question_id) for trajectory in self.trajectories}
         found = {}
         for run in self.runs:
             for name, dataset in run.datasets.items():
                 if questions := sum(each == name for each, _ in asked):
-                    found[name] = Corpus(
+                    found[name] = CorpusReport(
                         fingerprint=dataset.fingerprint,
                         passages=dataset.passages,
                         questions=questions,
@@ -73,7 +75,7 @@ class Collection:
         return "judge" if tried and all(state.correct("judge") is not None for state in tried) else "f1"
 
 
-def collect(folders: Sequence[Path]) -> Collection:
+def read_collection(folders: Sequence[Path]) -> StateCollection:
     """The states of these runs.
 
     Raises:
@@ -97,10 +99,10 @@ def collect(folders: Sequence[Path]) -> Collection:
     trajectories = tuple(trajectory for _, found in read for trajectory in found)
     if not any(state.answer is not None for trajectory in trajectories for state in trajectory.states):
         raise CalibrationError(f"{folders[0]} has no state with an answer on trial.", remedy=_COLLECT)
-    return Collection(tuple(run for run, _ in read), trajectories)
+    return StateCollection(tuple(run for run, _ in read), trajectories)
 
 
-def label_named(name: str) -> Label:
+def parse_label(name: str) -> Label:
     """The label of that name.
 
     Raises:
@@ -129,3 +131,24 @@ def _differences(one: RunRecord, other: RunRecord) -> Iterator[RunDifference]:
         is_same_model=lambda first, second: backbone(first) == backbone(second),
         prompts=prompts,
     )
+
+
+HEADINGS = ("part", "questions", "states", *(f"right by {label.replace('_', ' ')}" for label in LABELS))
+
+
+def count_states_by_part(trajectories: Sequence[Trajectory]) -> list[tuple[str, ...]]:
+    """One row per part, as words. States without evidence are left out, as in a fit."""
+    rows = []
+    for part in Partition:
+        own = [trajectory for trajectory in trajectories if trajectory.partition is part]
+        states = [state for trajectory in own for state in trajectory.states if state.retained]
+        questions = {(trajectory.dataset, trajectory.question_id) for trajectory in own}
+        rows.append(
+            (part.value, f"{len(questions):,}", f"{len(states):,}", *(_share(states, label) for label in LABELS))
+        )
+    return rows
+
+
+def _share(states: Sequence[State], label: str) -> str:
+    values = [state.scores[label] >= 0.5 for state in states if label in state.scores]
+    return f"{sum(values) / len(values):.0%}" if values else "-"

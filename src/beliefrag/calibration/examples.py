@@ -9,14 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from beliefrag.calibration.quality import Floats
-from beliefrag.calibration.report import PartCount
+from beliefrag.calibration.artifact_parts import PartCount
 from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory
-from beliefrag.runs.statistics import MEAN_RESAMPLES, resample_weights
+from beliefrag.runs.statistics import MEAN_RESAMPLES, Floats, resample_weights
 from beliefrag.types import Action
 
-__all__ = ["Example", "Examples", "LeftOut", "answerable_states", "flips"]
+__all__ = ["Example", "Examples", "LeftOut", "label_searches", "label_states"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class Examples:
         return Examples(example for example in self.each if partition(example.question_id) is part)
 
 
-def answerable_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
+def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
     """The states at which an answer was tried, positive where it was right.
 
     States with nothing retained are left out: their diagnostics are constants of the method and tell nothing.
@@ -121,7 +120,7 @@ def answerable_states(trajectories: Sequence[Trajectory], label: Label) -> tuple
     return Examples(found), LeftOut(bare, unlabelled)
 
 
-def flips(trajectories: Sequence[Trajectory], label: Label) -> Examples:
+def label_searches(trajectories: Sequence[Trajectory], label: Label) -> Examples:
     """The states that were not answerable and from which a search was really made, positive where the next one was."""
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))

@@ -1,4 +1,4 @@
-"""A guarantee: from which answerability on answers may be given, and everything that its promise rests on."""
+"""A guarantee: from which answerability on answers may be given, and everything that this promise depends on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 from pydantic import Field
 
-from beliefrag.calibration.strict import Strict
+from beliefrag.calibration.artifact_parts import Strict
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
-__all__ = ["Guarantee", "target_words"]
+__all__ = ["Guarantee", "describe_target"]
 
 
 class Guarantee(Strict):
@@ -74,11 +74,11 @@ class Guarantee(Strict):
     def __str__(self) -> str:
         source = " and ".join(self.datasets)
         return (
-            f"the guarantee of {target_words(self.max_error, self.confidence)}, for questions like the "
+            f"the guarantee of {describe_target(self.max_error, self.confidence)}, for questions like the "
             f"{self.questions:,} of {source}"
         )
 
 
-def target_words(max_error: float, confidence: float) -> str:
+def describe_target(max_error: float, confidence: float) -> str:
     """A target as a person says it."""
     return f"at most {100 * max_error:g} % wrong answers with {100 * confidence:g} % confidence"

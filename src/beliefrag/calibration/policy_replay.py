@@ -1,28 +1,25 @@
-"""Walks the branch policy over recorded states: how an episode would have ended with another fit or other thresholds.
-
-Recorded data can tell that only as long as the policy does what some recording did. It may always end earlier, for the
-answer of every state is on record. When it asks for a search, a rewriting or a correction that no recording of the
-question made at that point, nobody knows what would have come of it: the walk has left the record, and says so.
-"""
+"""Replays the policy over recorded states: where an episode would end with other fitted functions or thresholds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
-from beliefrag.policy import Answerability, RetrievalValue, Situation, Thresholds, decide
+from beliefrag.policy import Answerability, Calibration, RetrievalValue, Situation, Thresholds, decide
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import TERMINAL, Action, Decision
 
-__all__ = ["Ended", "LeftTheRecord", "walk"]
+__all__ = ["CachedReplay", "ReplayedEnding", "UnrecordedStep", "has_corrections", "replay_policy"]
+
 
 _REASON_MATTERS = frozenset({Action.VERIFY, Action.REWRITE})
 """Their reason is told to the rewriter, so another reason could have brought another query."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """Where the policy ends the episode."""
+class ReplayedEnding:
+    """The state at which the policy ends the episode."""
 
     state: State
     action: Action
@@ -35,19 +32,19 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftTheRecord:
-    """Where the policy asks for something that nobody tried."""
+class UnrecordedStep:
+    """Where the policy takes a step that nobody recorded."""
 
     state: State
     action: Action
 
 
-def walk(
+def replay_policy(
     recordings: Sequence[Trajectory],
     answerability: Answerability,
     retrieval_value: RetrievalValue,
     thresholds: Thresholds = Thresholds(),
-) -> Ended | LeftTheRecord:
+) -> ReplayedEnding | UnrecordedStep:
     """Follows the policy over the recordings of one question, made with the same model, corpus and budget.
 
     Args:
@@ -68,12 +65,17 @@ def walk(
         if decision.action in TERMINAL:
             answered = next((r.states[place] for r in following if r.states[place].answer is not None), None)
             if decision.action is Action.ABSTAIN or answered is not None:
-                return Ended(answered or state, decision.action, probability)
-            return LeftTheRecord(state, decision.action)
+                return ReplayedEnding(answered or state, decision.action, probability)
+            return UnrecordedStep(state, decision.action)
         following = [r for r in following if _did(r.states[place], decision) and len(r.states) > place + 1]
         if not following:
-            return LeftTheRecord(state, decision.action)
+            return UnrecordedStep(state, decision.action)
         place += 1
+
+
+def has_corrections(thresholds: Thresholds) -> bool:
+    """Whether anything can start a correction."""
+    return thresholds.correct_conflict or thresholds.correct_unreliable or thresholds.correct_flagged
 
 
 def _did(state: State, decision: Decision) -> bool:
@@ -96,3 +98,79 @@ def _situation(state: State, answerability: float, retrieval_value: float) -> Si
         nothing_missing=state.nothing_missing,
         retained=state.retained,
     )
+
+
+class _Fitted(Protocol):
+    def probability(self, *args: Any, **kwargs: Any) -> float: ...
+
+
+class _LoggedFunction:
+    """A fitted function that keeps a list of the values that it gave."""
+
+    def __init__(self, fitted: Any) -> None:
+        self._fitted: _Fitted = fitted
+        self.given: list[float] = []
+
+    def probability(self, *args: Any, **kwargs: Any) -> float:
+        self.given.append(self._fitted.probability(*args, **kwargs))
+        return self.given[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _ThresholdRange:
+    """Thresholds with the same ending: above the first number of each pair, up to the second."""
+
+    answer: tuple[float, float]
+    retrieval_value: tuple[float, float]
+    novelty: tuple[float, float]
+
+    def contains(self, t: Thresholds) -> bool:
+        return (
+            self.answer[0] < t.answer <= self.answer[1]
+            and self.retrieval_value[0] < t.retrieval_value <= self.retrieval_value[1]
+            and self.novelty[0] < t.novelty <= self.novelty[1]
+        )
+
+
+class CachedReplay:
+    """Replays one question for many thresholds, and replays only once where the ending cannot differ.
+
+    Args:
+        recordings: Of the question.
+        calibration: What to decide with.
+    """
+
+    def __init__(self, recordings: Sequence[Trajectory], calibration: Calibration) -> None:
+        self.recordings = recordings
+        self._answerability = _LoggedFunction(calibration.answerability)
+        self._retrieval_value = _LoggedFunction(calibration.retrieval_value)
+        self._known: dict[bool, list[tuple[_ThresholdRange, ReplayedEnding | UnrecordedStep]]] = {True: [], False: []}
+
+    def end(self, thresholds: Thresholds) -> ReplayedEnding | UnrecordedStep:
+        """Gives the ending with these thresholds."""
+        known = self._known[has_corrections(thresholds)]
+        for box, end in known:
+            if box.contains(thresholds):
+                return end
+        self._answerability.given.clear()
+        self._retrieval_value.given.clear()
+        end = replay_policy(
+            self.recordings,
+            cast("Answerability", self._answerability),
+            cast("RetrievalValue", self._retrieval_value),
+            thresholds,
+        )
+        novelties = [state.diagnostics.novelty for each in self.recordings for state in each.states]
+        box = _ThresholdRange(
+            answer=_unchanged_range(thresholds.answer, self._answerability.given),
+            retrieval_value=_unchanged_range(thresholds.retrieval_value, self._retrieval_value.given),
+            novelty=_unchanged_range(thresholds.novelty, novelties),
+        )
+        known.append((box, end))
+        return end
+
+
+def _unchanged_range(threshold: float, met: Sequence[float]) -> tuple[float, float]:
+    """Gives the range in which a threshold can move without passing one of the numbers."""
+    below = [number for number in met if number < threshold]
+    return max(below, default=float("-inf")), min((n for n in met if n >= threshold), default=float("inf"))

@@ -1,7 +1,7 @@
-"""How good probabilities are: Brier score, AUC, expected calibration error and the reliability curve.
+"""How good probabilities are: Brier score, AUC, expected calibration error and the reliability curve, with intervals.
 
-Every function takes the probabilities, the outcomes (1 or 0) and a weight for each, all along the last axis. Weights
-may have several rows, one per resample: the result then has one number for each row. For the AUC outcomes may, too.
+The measures take the probabilities, the outcomes (1 or 0) and a weight for each, all along the last axis. Weights may
+have several rows, one per resample: the result then has one number for each row. For the AUC outcomes may, too.
 
 The calibration error is read in ten equal bins of probability, [0, 0.1) to [0.9, 1]: the sum over bins of their share
 of the weight times the distance between mean probability and mean outcome. The binning is ours; the paper gives none.
@@ -9,16 +9,35 @@ of the weight times the distance between mean probability and mean outcome. The 
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.calibration.report import Bin
+from beliefrag.calibration.artifact_parts import Bin, Quality, QualityOnOtherStates
+from beliefrag.calibration.examples import Examples
+from beliefrag.policy import Answerability, RetrievalValue
+from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, mean_estimate
 
-__all__ = ["BINS", "Floats", "auc", "brier", "expected_calibration_error", "reliability_curve"]
+__all__ = [
+    "BINS",
+    "Floats",
+    "auc",
+    "average_by_question",
+    "brier",
+    "estimate_auc",
+    "expected_calibration_error",
+    "measure_checked_quality",
+    "measure_quality",
+    "predict_answerability",
+    "predict_retrieval_value",
+    "reliability_curve",
+]
+
 
 BINS = 10
-
-Floats = NDArray[np.float64]
 
 
 def brier(p: Floats, y: Floats, weights: Floats) -> Floats:
@@ -72,3 +91,91 @@ def reliability_curve(p: Floats, y: Floats, weights: Floats) -> tuple[Bin, ...]:
 
 def _places(p: Floats) -> NDArray[np.int64]:
     return np.minimum((p * BINS).astype(np.int64), BINS - 1)
+
+
+def predict_answerability(examples: Examples, fit: Answerability) -> Floats:
+    """What a fit says of each state."""
+    return np.array([fit.probability(state.diagnostics, state.belief.sufficiency) for state in examples.states])
+
+
+def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
+    """What a fit says that searching from each state is worth."""
+    return np.array(
+        [
+            fit.probability(
+                rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
+            )
+            for state in examples.states
+        ]
+    )
+
+
+def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
+    """All that is reported of probabilities on held-out examples.
+
+    Args:
+        p: A probability for each example.
+        examples: Those that nothing was fitted or chosen on.
+        base_rate: The share of positive outcomes among the fitted ones, which no fit is needed to know.
+    """
+    y, weights = examples.outcomes, examples.weights
+    errors = average_by_question(examples, (p - y) ** 2)
+    count = examples.count
+    return Quality(
+        states=count.states,
+        questions=count.questions,
+        share=round(examples.rate, 6),
+        brier=_rounded(mean_estimate(errors)),
+        brier_base_rate=_constant_brier(base_rate, examples),
+        brier_gain=_gain(p, base_rate, examples),
+        auc=estimate_auc(p, examples),
+        ece=round(float(expected_calibration_error(p, y, weights)), 6),
+        curve=reliability_curve(p, y, weights),
+    )
+
+
+def measure_checked_quality(p: Floats, examples: Examples, base_rate: float) -> QualityOnOtherStates:
+    """The same, and the gain over the share of these very examples."""
+    share = examples.rate
+    return QualityOnOtherStates(
+        **dict(measure_quality(p, examples, base_rate)),
+        brier_share=_constant_brier(share, examples),
+        brier_gain_over_share=_gain(p, share, examples),
+    )
+
+
+def estimate_auc(p: Floats, examples: Examples) -> Estimate | None:
+    """The AUC with its interval; None where all examples came out alike."""
+    value = float(auc(p, examples.outcomes, examples.weights))
+    if not np.isfinite(value):
+        return None
+    return estimate_from_resamples(value, examples.resample(partial(auc, p, examples.outcomes)))
+
+
+def average_by_question(examples: Examples, values: Floats) -> dict[str, float]:
+    """The mean of each question's examples."""
+    grouped: dict[str, list[float]] = defaultdict(list)
+    for question, value in zip(examples.questions, values, strict=True):
+        grouped[question].append(float(value))
+    return {question: _mean(found) for question, found in grouped.items()}
+
+
+def _constant_brier(rate: float, examples: Examples) -> float:
+    y = examples.outcomes
+    return round(float(brier(np.full_like(y, rate), y, examples.weights)), 6)
+
+
+def _gain(p: Floats, rate: float, examples: Examples) -> Estimate:
+    """By how much the probabilities are nearer to what came true than always saying one rate."""
+    y = examples.outcomes
+    return _rounded(mean_estimate(average_by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _rounded(estimate: Estimate) -> Estimate:
+    """The three numbers as they are written down; the file says elsewhere how many questions there are."""
+    low, high = (None if bound is None else round(bound, 6) for bound in (estimate.low, estimate.high))
+    return Estimate(round(estimate.value, 6), low, high)

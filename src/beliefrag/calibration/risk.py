@@ -18,11 +18,11 @@ __all__ = [
     "GRID",
     "METHOD",
     "STARTS",
-    "Choice",
-    "Curve",
-    "Points",
+    "RiskCoverageCurve",
+    "RiskSample",
+    "ThresholdChoice",
+    "answers_needed",
     "choose_threshold",
-    "least_answered",
     "risk_coverage",
 ]
 
@@ -37,7 +37,7 @@ METHOD = "Learn then Test: exact binomial tails, fixed sequences from " + ", ".j
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class RiskSample:
     """How questions ended that took no part in the fit: one point for each question that the policy would answer.
 
     Raises:
@@ -61,7 +61,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ThresholdChoice:
     """What came of choosing a threshold."""
 
     threshold: float | None
@@ -73,7 +73,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class RiskCoverageCurve:
     """Error among answered questions at each share of questions answered, from the strictest threshold on."""
 
     threshold: Floats
@@ -87,7 +87,7 @@ class Curve:
     """Area under the curve (Geifman, Uziel and El-Yaniv, 2019): the error at a point's own threshold, on average."""
 
 
-def choose_threshold(points: Points, *, max_error: float, confidence: float) -> Choice:
+def choose_threshold(points: RiskSample, *, max_error: float, confidence: float) -> ThresholdChoice:
     """The lowest threshold at which, with that confidence, at most that share of the answers is wrong.
 
     Why it is valid: of the n points at or above a fixed threshold, Binomial(n, its true error) are wrong, so the tail
@@ -114,16 +114,16 @@ def choose_threshold(points: Points, *, max_error: float, confidence: float) -> 
             lowest = place if lowest is None else max(lowest, place)
             place += 1
     if lowest is None:
-        return Choice(None)
-    return Choice(GRID[lowest], int(answered[lowest]), int(wrong[lowest]))
+        return ThresholdChoice(None)
+    return ThresholdChoice(GRID[lowest], int(answered[lowest]), int(wrong[lowest]))
 
 
-def least_answered(max_error: float, confidence: float) -> int:
+def answers_needed(max_error: float, confidence: float) -> int:
     """How many answers, all of them right, it takes at least to show that a target is met."""
     return math.ceil(math.log(_level(max_error, confidence)) / math.log1p(-max_error))
 
 
-def risk_coverage(points: Points, *, level: float = 0.95) -> Curve:
+def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCurve:
     """What answering more questions costs in wrong answers: one place for each probability that occurs.
 
     Raises:
@@ -140,7 +140,7 @@ def risk_coverage(points: Points, *, level: float = 0.95) -> Curve:
     risk = wrong / answered
     low, high = _clopper_pearson(wrong, answered, level)
     sizes = np.diff(answered, prepend=0)
-    return Curve(
+    return RiskCoverageCurve(
         threshold=probability[last],
         coverage=answered / len(points),
         risk=risk,
@@ -151,7 +151,7 @@ def risk_coverage(points: Points, *, level: float = 0.95) -> Curve:
     )
 
 
-def _counts(points: Points) -> tuple[Counts, Counts]:
+def _counts(points: RiskSample) -> tuple[Counts, Counts]:
     """How many points lie at or above each threshold of the grid, and how many of those are wrong."""
     grid = np.array(GRID)
     every, wrong = np.sort(points.probability), np.sort(points.probability[~points.correct])

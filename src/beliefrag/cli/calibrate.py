@@ -62,21 +62,21 @@ def fit(
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
-    from beliefrag.calibration.artifact_file import write_artifact
-    from beliefrag.calibration.collection import collect, label_named
-    from beliefrag.calibration.fit import fit_artifact
+    from beliefrag.calibration.artifact import write_artifact
+    from beliefrag.calibration.collection import parse_label, read_collection
+    from beliefrag.calibration.fit_artifact import fit_artifact
     from beliefrag.cli.calibration_view import print_artifact
     from beliefrag.cli.output import print_notice
 
-    wanted = label_named(label) if label else None
+    wanted = parse_label(label) if label else None
     path = out or runs[0] / "calibration.json"
     dropped = _guarantees_at(path)
-    collection = collect(runs)
+    collection = read_collection(runs)
     elsewhere = None
     if quality_on:
         # Refuses states that do not mean the same.
-        collect(list({folder.resolve(): folder for folder in (*runs, *quality_on)}.values()))
-        elsewhere = collect(quality_on)
+        read_collection(list({folder.resolve(): folder for folder in (*runs, *quality_on)}.values()))
+        elsewhere = read_collection(quality_on)
     artifact = fit_artifact(
         collection, wanted or collection.default_label(), name=name, everything=everything, elsewhere=elsewhere
     )
@@ -154,8 +154,8 @@ def compare(
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
     from beliefrag.calibration import find_mismatches, load_artifact
-    from beliefrag.calibration.artifact_comparison import compare_artifacts
-    from beliefrag.calibration.collection import collect, label_named
+    from beliefrag.calibration.artifact_checks import compare_artifacts
+    from beliefrag.calibration.collection import parse_label, read_collection
     from beliefrag.cli.calibration_comparison import print_comparison, print_side_by_side
     from beliefrag.cli.output import print_notice
     from beliefrag.errors import SettingsError
@@ -163,10 +163,10 @@ def compare(
     one, other = load_artifact(first), load_artifact(second)
     if label and not states:
         raise SettingsError("--label says what is right at states, and no states were given.", remedy="Add --states.")
-    wanted = label_named(label) if label else None
+    wanted = parse_label(label) if label else None
     found = None
     if states:
-        collection = collect(states)
+        collection = read_collection(states)
         wanted = wanted or collection.default_label()
         found = compare_artifacts(one, other, collection, wanted)
         for artifact in (one, other):

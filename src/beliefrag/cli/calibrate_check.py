@@ -34,14 +34,14 @@ def check(
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
     from beliefrag.calibration import find_mismatches, load_artifact
-    from beliefrag.calibration.collection import collect, label_named
-    from beliefrag.calibration.unseen import check_artifact
+    from beliefrag.calibration.artifact_checks import check_artifact
+    from beliefrag.calibration.collection import parse_label, read_collection
     from beliefrag.cli.calibration_view import print_quality
     from beliefrag.cli.output import print_notice, print_table
 
     fitted = load_artifact(artifact)
-    wanted = label_named(label) if label else None
-    collection = collect(states)
+    wanted = parse_label(label) if label else None
+    collection = read_collection(states)
     for reason in find_mismatches(fitted, collection.conditions):
         print_notice(f"warning: {fitted.name} is not for these states: it was {reason}")
     if fitted.fit is None:

@@ -117,9 +117,9 @@ def _part(name: str) -> Partition:
 
 def _tell(out: Path) -> None:
     """What there is to fit on, by part."""
-    from beliefrag.calibration.overview import HEADINGS, overview
+    from beliefrag.calibration.collection import HEADINGS, count_states_by_part
     from beliefrag.cli.output import print_table
     from beliefrag.runs.states import read_trajectories
 
     _, trajectories = read_trajectories(out)
-    print_table(HEADINGS, overview(trajectories))
+    print_table(HEADINGS, count_states_by_part(trajectories))

@@ -13,7 +13,7 @@ from beliefrag.cli import options
 
 if TYPE_CHECKING:
     from beliefrag.calibration import Guarantee
-    from beliefrag.calibration.risk_points import RiskPoints
+    from beliefrag.calibration.guarantee_from_run import RunRiskSample
 
 __all__ = ["risk"]
 
@@ -54,10 +54,14 @@ def risk(
 
     Example: beliefrag calibrate risk mine.json runs/survey --max-error 0.1 --max-error 0.2
     """
-    from beliefrag.calibration.artifact_file import write_artifact
-    from beliefrag.calibration.collection import collect, label_named
-    from beliefrag.calibration.risk_guarantees import artifact_of_run, guarantees_from, with_guarantees
-    from beliefrag.calibration.risk_points import risk_points
+    from beliefrag.calibration.artifact import write_artifact
+    from beliefrag.calibration.collection import parse_label, read_collection
+    from beliefrag.calibration.guarantee_from_run import (
+        add_guarantees,
+        load_artifact_for_run,
+        make_guarantees,
+        read_risk_sample,
+    )
     from beliefrag.cli.output import print_notice
     from beliefrag.errors import SettingsError
     from beliefrag.policy import ScoreScale
@@ -68,23 +72,23 @@ def risk(
         if not 0 < share < 1:
             raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}")
     settings = load_settings({"confidence": confidence}, config=config).settings
-    wanted = label_named(label) if label else None
+    wanted = parse_label(label) if label else None
     if not settings.thresholds.abstain:
         raise SettingsError("A policy that never abstains keeps to no bound.", remedy="Set thresholds.abstain to true.")
     thresholds = replace(settings.thresholds, least_answerability=None)
     file = _file_to_write(calibration, out)
-    collection = collect([run])
+    collection = read_collection([run])
     (record,), trajectories = collection.runs, collection.trajectories
     by = wanted or collection.default_label()
-    artifact = artifact_of_run(calibration, record)
+    artifact = load_artifact_for_run(calibration, record)
     # The scale is not used: relevance was measured when the states were recorded.
     fit = artifact.calibration(artifact.score_scale or ScoreScale(0.0, 1.0))
     seen = artifact.seen(each for dataset in record.datasets.values() for each in dataset.question_ids)
-    found = risk_points(record, trajectories, fit, label=by, thresholds=thresholds, seen=seen)
-    guarantees = guarantees_from(
+    found = read_risk_sample(record, trajectories, fit, label=by, thresholds=thresholds, seen=seen)
+    guarantees = make_guarantees(
         found, record, targets=targets, confidence=settings.confidence, label=by, thresholds=thresholds
     )
-    write_artifact(with_guarantees(artifact, guarantees), file)
+    write_artifact(add_guarantees(artifact, guarantees), file)
     _print(guarantees, found)
     print_notice(f"written: {file}")
     for picture in _draw(found, guarantees, file):
@@ -107,8 +111,8 @@ def _file_to_write(calibration: str, out: Path | None) -> Path:
     return file
 
 
-def _print(guarantees: Sequence[Guarantee], found: RiskPoints) -> None:
-    from beliefrag.calibration.risk import least_answered
+def _print(guarantees: Sequence[Guarantee], found: RunRiskSample) -> None:
+    from beliefrag.calibration.risk import answers_needed
     from beliefrag.cli.output import print_notice, print_table
 
     rows = [
@@ -126,17 +130,17 @@ def _print(guarantees: Sequence[Guarantee], found: RiskPoints) -> None:
         print_notice(f"left out: {count:,} questions, because {reason}")
     for each in guarantees:
         if each.threshold is None:
-            least = least_answered(each.max_error, each.confidence)
+            least = answers_needed(each.max_error, each.confidence)
             print_notice(
                 f"no threshold met a largest error of {each.max_error:g}: it takes at least {least:,} answers when all "
                 "are right, and more when some are wrong"
             )
 
 
-def _draw(found: RiskPoints, guarantees: Sequence[Guarantee], file: Path) -> Sequence[Path]:
+def _draw(found: RunRiskSample, guarantees: Sequence[Guarantee], file: Path) -> Sequence[Path]:
     from beliefrag.calibration.risk import risk_coverage
-    from beliefrag.calibration.risk_figure import draw_risk_coverage
     from beliefrag.cli.output import print_notice
+    from beliefrag.report.risk_figure import draw_risk_coverage
 
     if not len(found.points.probability):
         print_notice("no curve: the policy declines every question")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from beliefrag.calibration import Artifact
-from beliefrag.calibration.artifact_comparison import BIASED, Comparison
+from beliefrag.calibration.artifact_checks import BIASED, ArtifactComparison
 from beliefrag.cli.calibration_view import between, facts
 from beliefrag.cli.output import print_notice, print_table
 
@@ -23,7 +23,7 @@ def print_side_by_side(first: Artifact, second: Artifact) -> None:
     print_table(("what", "A", "B"), rows, fold=True)
 
 
-def print_comparison(found: Comparison, first: Artifact, second: Artifact, label: str) -> None:
+def print_comparison(found: ArtifactComparison, first: Artifact, second: Artifact, label: str) -> None:
     """Prints the measures of both on the same states, A minus B with its interval."""
     if found.seen:
         print_notice(f"{found.seen:,} questions are left out: one of the two was fitted or chosen on them")

@@ -8,8 +8,15 @@ from dataclasses import asdict
 import typer
 
 from beliefrag.calibration import Artifact
-from beliefrag.calibration.fits import IsotonicFit, LogisticFit, PlattFit
-from beliefrag.calibration.report import Bin, CheckedQuality, PartCount, Quality
+from beliefrag.calibration.artifact_parts import (
+    Bin,
+    IsotonicFit,
+    LogisticFit,
+    PartCount,
+    PlattFit,
+    Quality,
+    QualityOnOtherStates,
+)
 from beliefrag.cli.output import print_table
 from beliefrag.runs.statistics import Estimate
 
@@ -135,7 +142,7 @@ def _quality(found: Quality | None) -> list[tuple[str, str, str, str]]:
         _gain("gain over the base rate", found.brier_gain),
     ]
     # Where the calibration tells no share of its own, that of these states is the base rate already.
-    if isinstance(found, CheckedQuality) and found.brier_share != found.brier_base_rate:
+    if isinstance(found, QualityOnOtherStates) and found.brier_share != found.brier_base_rate:
         words = "of always saying what came true here, which nobody could know"
         rows.append(("Brier of these states' share", f"{found.brier_share:.4f}", "", words))
         rows.append(_gain("gain over these states' share", found.brier_gain_over_share))

@@ -10,7 +10,7 @@ import typer
 from beliefrag.cli import options
 
 if TYPE_CHECKING:
-    from beliefrag.calibration.tuning import Goal, Grid, Tuning
+    from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal
     from beliefrag.runs.states import Label
 
 __all__ = ["tune"]
@@ -101,7 +101,7 @@ def tune(
     import os
 
     from beliefrag.calibration import conditions_of_run, find_calibration_warnings, select_artifact
-    from beliefrag.calibration.tuning import read_recorded
+    from beliefrag.calibration.tuning import read_recorded_questions
     from beliefrag.calibration.tuning import tune as tune_
     from beliefrag.cli.exit_codes import FAILED
     from beliefrag.cli.output import show_status
@@ -112,7 +112,7 @@ def tune(
     grid, goal = _grid(answer, retrieval_value, novelty, corrections), _goal(max_tokens, min_f1)
     settings = load_settings({"calibration": calibration, "borrow": borrow}, config=config).settings
     with show_status("reading the run"):
-        recorded = read_recorded(run, label)
+        recorded = read_recorded_questions(run, label)
     here = conditions_of_run(recorded.run)
     artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
     with show_status("trying operating points"):
@@ -121,61 +121,65 @@ def tune(
         )
     # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
     os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
-    from beliefrag.calibration.tuning.files import write_tuning
+    from beliefrag.report.tuning_files import write_tuning
 
     with show_status("drawing"):
         written = write_tuning(tuning, out or run / "tune")
-    _show(tuning, written)
+    _print_tuning(tuning, written)
     if goal and not tuning.chosen:
         raise typer.Exit(FAILED)
 
 
-def _show(tuning: Tuning, written: list[Path]) -> None:
-    from beliefrag.calibration.tuning import wording as words
+def _print_tuning(tuning: Tuning, written: list[Path]) -> None:
     from beliefrag.cli.output import print_notice, print_table, safe_line
+    from beliefrag.report import tuning_report as report
 
-    typer.echo(safe_line(words.first_line(tuning)))
+    typer.echo(safe_line(report.status_line(tuning)))
     for note in tuning.notes:
         print_notice(f"warning: {note}")
-    typer.echo("\nWhat recorded states can tell:")
-    for move, told, why in words.moves_table(tuning)[1]:
-        typer.echo(f"  {move}: {told} ({why})")
-    if tuning.refusals:
-        whole = len(tuning.points) + len(tuning.refusals)
-        typer.echo(f"\nRefused, {len(tuning.refusals):,} of {whole:,} points, for nobody recorded what they do:")
-        for points, questions, action, departed, collect in words.refusals_table(tuning)[1]:
-            typer.echo(f"  {points} points: {questions} questions leave the record at {action}, {departed}. {collect}")
-    table, constant = words.narrow(words.frontier_table(tuning), "novelty", "corrections", "abstained")
+    typer.echo("\nWhich decisions the recorded states can answer for:")
+    for each in tuning.decisions:
+        typer.echo(f"  {each.decision}: {each.known} ({each.reason})")
+    if tuning.unknown_points:
+        total = len(tuning.points) + len(tuning.unknown_points)
+        typer.echo(
+            f"\nWithout a result, because a step was not recorded: {len(tuning.unknown_points):,} of {total:,} points"
+        )
+        for points, questions, action, missing, advice in report.unknown_points_table(tuning).texts:
+            typer.echo(f"  {points} points, for {questions} questions, lack a step at {action}: {missing}. {advice}")
+    table, constant = report.drop_constant_columns(report.frontier_table(tuning), "novelty", "corrections", "abstained")
     typer.echo(f"\nThe frontier on xsel, from the cheapest to the best{f'; all with {constant}' if constant else ''}:")
-    print_table(*table)
+    print_table(table.headings, table.texts)
     typer.echo("")
-    for sentence in words.verdict(tuning):
+    for sentence in report.choice_sentences(tuning):
         typer.echo(safe_line(sentence))
     if tuning.chosen:
-        headings, rows = words.comparison_table(tuning)
+        table = report.comparison_table(tuning)
         # As far as a narrow terminal goes; rounds and abstentions are in the files.
-        print_table(headings[:7], [row[:7] for row in rows])
+        print_table(table.headings[:7], [row[:7] for row in table.texts])
         typer.echo("\nFor the settings file:")
-        typer.echo(words.settings_toml(tuning.chosen.thresholds, tuning.artifact.name))
+        typer.echo(report.thresholds_toml(tuning.chosen.thresholds, tuning.artifact.name))
     for path in written:
         print_notice(f"written: {path}")
 
 
-def _goal(max_tokens: float | None, min_f1: float | None) -> Goal | None:
-    from beliefrag.calibration.tuning import Goal
+def _goal(max_tokens: float | None, min_f1: float | None) -> TuningGoal | None:
+    from beliefrag.calibration.tuning import TuningGoal
     from beliefrag.errors import SettingsError
 
     if max_tokens is None and min_f1 is None:
         return None
     if max_tokens is not None and min_f1 is not None:
         raise SettingsError("--max-tokens and --min-f1 are two goals.", remedy="Give one or the other.")
-    return Goal(max_tokens, min_f1)
+    return TuningGoal(max_tokens, min_f1)
 
 
-def _grid(answer: str | None, retrieval_value: str | None, novelty: str | None, corrections: str | None) -> Grid:
-    from beliefrag.calibration.tuning import Grid
+def _grid(
+    answer: str | None, retrieval_value: str | None, novelty: str | None, corrections: str | None
+) -> ThresholdGrid:
+    from beliefrag.calibration.tuning import ThresholdGrid
 
-    return Grid(
+    return ThresholdGrid(
         answer=_numbers("--answer", answer),
         retrieval_value=_numbers("--retrieval-value", retrieval_value),
         novelty=_numbers("--novelty", novelty),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
-from beliefrag.calibration.logistic import LEAST_SPREAD
+from beliefrag.calibration.fitting import LEAST_SPREAD
 from beliefrag.calibration.quality import Floats
 
 __all__ = ["rise_together"]

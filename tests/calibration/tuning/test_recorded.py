@@ -11,9 +11,9 @@ import pytest
 
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.tuning import Grid, TuningError, read_recorded, tune
-from beliefrag.calibration.tuning.wording import first_line
+from beliefrag.calibration.tuning import ThresholdGrid, TuningError, read_recorded_questions, tune
 from beliefrag.cli import bench_run
+from beliefrag.report.tuning_report import status_line
 from beliefrag.runs.samples import Partition
 from beliefrag.settings import Settings
 from tests.support.bench_runs import records, write_dataset, write_script
@@ -49,39 +49,39 @@ def without(measure: str, **only: str) -> Callable[[dict[str, Any]], bool]:
 
 
 def test_every_question_has_both_recordings_in_one_order(run: Path) -> None:
-    found = read_recorded(run)
+    found = read_recorded_questions(run)
     assert (found.found, found.expected, found.disagreeing, found.left_out) == (2 * QUESTIONS, 2 * QUESTIONS, 0, ())
     assert {tuple(each.method for each in own) for own in found.recordings()} == {("survey", "survey_uncorrected")}
     lines = (run / "episodes.jsonl").read_text().splitlines(keepends=True)
     (run / "episodes.jsonl").write_text("".join(reversed(lines)))
-    assert read_recorded(run) == found
+    assert read_recorded_questions(run) == found
 
 
 def test_missing_questions_are_told_of_first(run: Path) -> None:
     rewrite(run, lambda record: record["question_id"] not in ("north-q0", "south-q1"))
-    found = tune(read_recorded(run), BORROWED, grid=Grid((0.5,)))
-    assert first_line(found).startswith("INCOMPLETE: 2 of 16 questions have no recording. ")
+    found = tune(read_recorded_questions(run), BORROWED, grid=ThresholdGrid((0.5,)))
+    assert status_line(found).startswith("INCOMPLETE: 2 of 16 questions have no recording. ")
 
 
 def test_a_dataset_for_which_the_measure_has_no_meaning_is_left_out_and_told_of(run: Path) -> None:
     rewrite(run, without("f1", dataset="south"))
-    found = read_recorded(run)
+    found = read_recorded_questions(run)
     assert (found.left_out, found.expected, found.found) == (("south",), QUESTIONS, QUESTIONS)
     assert {dataset for part in Partition for dataset in found.parts[part]} == {"north"}
-    notes = tune(found, BORROWED, grid=Grid((0.5,))).notes
+    notes = tune(found, BORROWED, grid=ThresholdGrid((0.5,))).notes
     assert "Left out, for F1 has no meaning there: south." in notes
 
 
 def test_a_measure_that_some_questions_lack_is_refused(run: Path) -> None:
     rewrite(run, without("f1", question_id="south-q3"))
     with pytest.raises(TuningError, match="1 of 16 questions have answers on trial without the measure F1"):
-        read_recorded(run)
-    assert read_recorded(run, "cover").found == 2 * QUESTIONS
+        read_recorded_questions(run)
+    assert read_recorded_questions(run, "cover").found == 2 * QUESTIONS
 
 
 def test_a_recording_without_the_measure_gives_way_to_one_that_has_it(run: Path) -> None:
     rewrite(run, without("f1", method="survey_uncorrected"))
-    found = read_recorded(run)
+    found = read_recorded_questions(run)
     assert found.found == 2 * QUESTIONS
     assert {tuple(each.method for each in own) for own in found.recordings()} == {("survey",)}
 
@@ -93,8 +93,9 @@ def test_recordings_that_do_the_same_and_differ_are_told_of(run: Path) -> None:
         return True
 
     rewrite(run, change)
-    found = read_recorded(run)
+    found = read_recorded_questions(run)
     assert found.disagreeing == 1
     assert any(
-        note.startswith("1 questions have recordings") for note in tune(found, BORROWED, grid=Grid((0.5,))).notes
+        note.startswith("1 questions have recordings")
+        for note in tune(found, BORROWED, grid=ThresholdGrid((0.5,))).notes
     )

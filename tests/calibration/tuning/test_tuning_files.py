@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.calibration.tuning import Goal, Grid, Tuning, tune
-from beliefrag.calibration.tuning.files import tidy_csv, write_tuning
-from beliefrag.calibration.tuning.wording import settings_toml, verdict
+from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, tune
 from beliefrag.policy import Thresholds
+from beliefrag.report.tuning_files import tuning_csv, write_tuning
+from beliefrag.report.tuning_report import choice_sentences, thresholds_toml
 from beliefrag.runs.samples import Partition
 from beliefrag.settings import load_settings
 from tests.support.recordings import Seen, ids, planted_artifact, recorded, trajectory
@@ -21,13 +21,13 @@ OWN = Thresholds(retrieval_value=0.05)
 STATES = (Seen(0.02, 0.0), Seen(0.42, 0.3), Seen(0.82, 1.0, novelty=0.3), Seen(0.99, 0.4))
 
 
-AFFORDABLE = Goal(max_tokens=2_500)
+AFFORDABLE = TuningGoal(max_tokens=2_500)
 
 
-def tuned(goal: Goal | None = AFFORDABLE, dataset: str = "d") -> Tuning:
+def tuned(goal: TuningGoal | None = AFFORDABLE, dataset: str = "d") -> Tuning:
     names = [*ids(Partition.XSEL, 8), *ids(Partition.XHOLD, 8)]
     run = recorded((trajectory(name, *STATES, dataset=dataset) for name in names), OWN)
-    return tune(run, planted_artifact(), grid=Grid(), goal=goal)
+    return tune(run, planted_artifact(), grid=ThresholdGrid(), goal=goal)
 
 
 def test_a_second_tuning_writes_the_same_bytes(tmp_path: Path) -> None:
@@ -56,14 +56,14 @@ def test_the_record_holds_the_frontier_the_choice_and_what_was_refused(tmp_path:
 
 def test_the_table_has_every_point_and_says_which_is_which() -> None:
     found = tuned()
-    rows = list(csv.DictReader(tidy_csv(found).splitlines()[1:]))
+    rows = list(csv.DictReader(tuning_csv(found).splitlines()[1:]))
     swept = [row for row in rows if row["part"] == "xsel"]
-    assert len(swept) == len(found.points) + len(found.refusals) == len(Grid().points(OWN))
+    assert len(swept) == len(found.points) + len(found.unknown_points) == len(ThresholdGrid().points(OWN))
     assert sum(row["frontier"] == "1" for row in swept) == len(found.frontier) == 2
     (chosen,) = [row for row in swept if row["chosen"] == "1"]
     assert (chosen["answer"], chosen["corrections"], chosen["quality"]) == ("0.5", "on", "1.0")
     refused = [row for row in swept if row["leave_the_record"] != "0"]
-    assert len(refused) == len(found.refusals) > 0
+    assert len(refused) == len(found.unknown_points) > 0
     assert {(row["quality"], row["at"]) for row in refused} == {("", "REWRITE")}
     assert [row["part"] for row in rows if row["part"] == "xhold"] == ["xhold", "xhold"]
 
@@ -73,7 +73,7 @@ def test_the_settings_are_accepted_and_mean_the_chosen_point(tmp_path: Path, mon
     wanted = Thresholds(0.35, 0.6, 0.25, 0.06, 0.0, False, 0.1, 0.9, 0.4, False, True, False)
     for thresholds in (wanted, replace(OWN, answer=0.05)):
         file = tmp_path / "beliefrag.toml"
-        file.write_text(settings_toml(thresholds, "mine\n[budget]\x07"), encoding="utf-8")
+        file.write_text(thresholds_toml(thresholds, "mine\n[budget]\x07"), encoding="utf-8")
         assert load_settings(config=file).settings.thresholds == thresholds
 
 
@@ -87,10 +87,10 @@ def test_the_name_of_a_dataset_is_only_text(tmp_path: Path) -> None:
     [
         (None, "Nothing was chosen: give --max-tokens or --min-f1."),
         (
-            Goal(max_tokens=900),
+            TuningGoal(max_tokens=900),
             "No point gives the greatest F1 at no more than 900 tokens per question: the cheapest takes 1,100 tokens.",
         ),
     ],
 )
-def test_that_nothing_was_chosen_is_said(goal: Goal | None, words: str) -> None:
-    assert list(verdict(tuned(goal))) == [words]
+def test_that_nothing_was_chosen_is_said(goal: TuningGoal | None, words: str) -> None:
+    assert list(choice_sentences(tuned(goal))) == [words]

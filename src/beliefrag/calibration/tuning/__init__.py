@@ -1,22 +1,25 @@
 """Tuning: an operating point chosen from recorded states, without asking a model again."""
 
-from beliefrag.calibration.tuning.errors import OffTheRecord, TuningError
-from beliefrag.calibration.tuning.grid import Grid
-from beliefrag.calibration.tuning.recorded import Recorded, read_recorded
-from beliefrag.calibration.tuning.select import Goal
-from beliefrag.calibration.tuning.sweep import Point, Refusal
-from beliefrag.calibration.tuning.tune import Checked, Tuning, tune
+from beliefrag.calibration.tuning.grid import ThresholdGrid
+from beliefrag.calibration.tuning.operating_points import OperatingPoint, TuningGoal, UnknownPoint
+from beliefrag.calibration.tuning.recorded import (
+    RecordedQuestions,
+    TuningError,
+    UnrecordedPointError,
+    read_recorded_questions,
+)
+from beliefrag.calibration.tuning.tune import HeldOutCheck, Tuning, tune
 
 __all__ = [
-    "Checked",
-    "Goal",
-    "Grid",
-    "OffTheRecord",
-    "Point",
-    "Recorded",
-    "Refusal",
+    "HeldOutCheck",
+    "OperatingPoint",
+    "RecordedQuestions",
+    "ThresholdGrid",
     "Tuning",
     "TuningError",
-    "read_recorded",
+    "TuningGoal",
+    "UnknownPoint",
+    "UnrecordedPointError",
+    "read_recorded_questions",
     "tune",
 ]

@@ -9,9 +9,10 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from beliefrag.calibration.policy_replay import has_corrections
 from beliefrag.policy import Thresholds
 
-__all__ = ["ANSWER", "NOVELTY", "RETRIEVAL_VALUE", "Combination", "Grid", "corrects", "with_corrections"]
+__all__ = ["ANSWER", "NOVELTY", "RETRIEVAL_VALUE", "Combination", "ThresholdGrid", "set_corrections"]
 
 ANSWER = tuple(step / 20 for step in range(1, 20))
 RETRIEVAL_VALUE = (0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -23,8 +24,8 @@ Combination = tuple[tuple[str, float | bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """Which values to try. None tries our own values and the run's, a tuple tries just these."""
+class ThresholdGrid:
+    """Which values to try. None tries the default values and those of the run; a tuple tries exactly these."""
 
     answer: tuple[float, ...] | None = None
     retrieval_value: tuple[float, ...] | None = None
@@ -44,29 +45,24 @@ class Grid:
             sorted(set((True, False) if self.corrections is None else self.corrections), reverse=True),
         )
         return [
-            replace(with_corrections(own, on), answer=answer, retrieval_value=value, novelty=novelty)
+            replace(set_corrections(own, on), answer=answer, retrieval_value=value, novelty=novelty)
             for answer, value, novelty, on in values
         ]
 
-    def asked_for(self, point: Thresholds) -> Combination:
-        """The part of a point that somebody gave values for; empty where all values are ours."""
+    def given_values(self, point: Thresholds) -> Combination:
+        """The values of a point that somebody gave; empty where all values are defaults."""
         named: dict[str, tuple[bool, float | bool]] = {
             "answer": (self.answer is not None, point.answer),
             "retrieval value": (self.retrieval_value is not None, point.retrieval_value),
             "novelty": (self.novelty is not None, point.novelty),
-            "corrections": (self.corrections is not None, corrects(point)),
+            "corrections": (self.corrections is not None, has_corrections(point)),
         }
         return tuple((name, value) for name, (given, value) in named.items() if given)
 
 
-def corrects(thresholds: Thresholds) -> bool:
-    """Whether anything can start a correction."""
-    return thresholds.correct_conflict or thresholds.correct_unreliable or thresholds.correct_flagged
-
-
-def with_corrections(own: Thresholds, on: bool) -> Thresholds:
+def set_corrections(own: Thresholds, on: bool) -> Thresholds:
     """The thresholds with corrections on or off. On is what the run had on, or all three where it had none."""
-    if on == corrects(own):
+    if on == has_corrections(own):
         return own
     return replace(own, correct_conflict=on, correct_unreliable=on, correct_flagged=on)
 

@@ -1,20 +1,38 @@
-"""The recordings of a run, by part and question: what an operating point can be tried on without asking a model."""
+"""The recordings of a run that operating points are replayed on, and what a reader must know about them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.calibration.tuning.errors import TuningError
+from beliefrag.calibration import Artifact
+from beliefrag.errors import BeliefRAGError
 from beliefrag.policy import Thresholds
 from beliefrag.runs.cells import MEASURES
 from beliefrag.runs.record import RunRecord, thresholds_of
 from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory, read_trajectories
 
-__all__ = ["RECORDING", "Questions", "Recorded", "read_recorded"]
+__all__ = [
+    "RECORDING",
+    "Questions",
+    "RecordedQuestions",
+    "TuningError",
+    "UnrecordedPointError",
+    "list_notes",
+    "read_recorded_questions",
+]
+
+
+class TuningError(BeliefRAGError):
+    """A run's recorded states cannot be used to choose an operating point."""
+
+
+class UnrecordedPointError(TuningError):
+    """The result of an operating point is not known, because it takes steps that nobody recorded."""
+
 
 RECORDING = ("survey", "survey_uncorrected", "beliefrag")
 """The methods whose episodes are states that the policy can be walked over, the most telling one first."""
@@ -24,7 +42,7 @@ Questions = Mapping[str, Mapping[str, tuple[Trajectory, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedQuestions:
     """What a run recorded."""
 
     run: RunRecord
@@ -62,7 +80,7 @@ class Recorded:
         return sum(len(by_id) for by_id in self.parts[part].values())
 
 
-def read_recorded(folder: Path, measure: Label = "f1") -> Recorded:
+def read_recorded_questions(folder: Path, measure: Label = "f1") -> RecordedQuestions:
     """Reads what a run recorded, and makes sure that every answer on trial has a score.
 
     Raises:
@@ -80,7 +98,7 @@ def read_recorded(folder: Path, measure: Label = "f1") -> Recorded:
         )
     kept = _with_measure(own, measure)
     left_out = tuple(name for name in run.datasets if _has(own, name) and not _has(kept, name))
-    return Recorded(
+    return RecordedQuestions(
         run=run,
         measure=measure,
         parts={part: _by_question(kept, part) for part in Partition},
@@ -131,3 +149,34 @@ def _agree(recordings: tuple[Trajectory, ...]) -> bool:
                 return False
             way = (*way, state.action, state.reason)
     return True
+
+
+def list_notes(recorded: RecordedQuestions, artifact: Artifact, calibration_warnings: Sequence[str]) -> tuple[str, ...]:
+    """All of them, one sentence each."""
+    return tuple(_notes(recorded, artifact, calibration_warnings))
+
+
+def _notes(recorded: RecordedQuestions, artifact: Artifact, calibration_warnings: Sequence[str]) -> Iterator[str]:
+    if calibration_warnings:
+        yield f"The calibration {artifact.name} may be off here: {'; '.join(calibration_warnings)}."
+    for part in (Partition.XSEL, Partition.XHOLD):
+        asked = [question for questions in recorded.parts[part].values() for question in questions]
+        if seen := artifact.seen(asked):
+            yield f"Its fit saw {len(seen):,} of {len(asked):,} questions of {part.value}: figures on them flatter it."
+    if artifact.contaminated:
+        yield "Its fit saw questions that were held out, so that figures on xhold flatter it."
+    used = recorded.run.calibration
+    if used and used.name != artifact.name:
+        yield f"The run's own episodes were decided with the calibration {used.name}; figures here are with this one."
+    if recorded.disagreeing:
+        yield (
+            f"{recorded.disagreeing:,} questions have recordings that did the same and differ all the same: the model "
+            "did not repeat itself, and figures mix both."
+        )
+    if recorded.left_out:
+        title = MEASURES[recorded.measure]
+        yield f"Left out, for {title} has no meaning there: {', '.join(recorded.left_out)}."
+    everywhere = {dataset for questions in recorded.parts.values() for dataset in questions}
+    for part in (Partition.XSEL, Partition.XHOLD):
+        if recorded.size(part) and (absent := sorted(everywhere - recorded.parts[part].keys())):
+            yield f"No question of {part.value} is from {', '.join(absent)}: its means are over the other datasets."

@@ -1,4 +1,4 @@
-"""The whole of it: sweep on the questions that choose, choose, and report on the questions that were held out."""
+"""Tunes thresholds: sweeps on the questions that choose, chooses, and checks the choice on the held-out questions."""
 
 from __future__ import annotations
 
@@ -8,64 +8,70 @@ from itertools import groupby
 from typing import Literal
 
 from beliefrag.calibration import Artifact
-from beliefrag.calibration.tuning.decisions import Move, moves, what_to_collect
-from beliefrag.calibration.tuning.errors import OffTheRecord, TuningError
-from beliefrag.calibration.tuning.grid import Combination, Grid
-from beliefrag.calibration.tuning.notes import notes
-from beliefrag.calibration.tuning.recorded import Recorded
-from beliefrag.calibration.tuning.select import Goal, choose, frontier
-from beliefrag.calibration.tuning.sweep import Point, Refusal, Trial, Values, mean
+from beliefrag.calibration.tuning.grid import Combination, ThresholdGrid
+from beliefrag.calibration.tuning.operating_points import (
+    OperatingPoint,
+    PointEvaluator,
+    TuningGoal,
+    UnknownPoint,
+    Values,
+    average,
+    choose_point,
+    find_frontier,
+)
+from beliefrag.calibration.tuning.recorded import RecordedQuestions, TuningError, UnrecordedPointError, list_notes
+from beliefrag.calibration.tuning.recorded_decisions import DecisionCoverage, advise_collection, list_decisions
 from beliefrag.policy import ScoreScale
 from beliefrag.runs.samples import Partition
 from beliefrag.runs.statistics import PAIRED_RESAMPLES, Estimate
 
-__all__ = ["Checked", "Tuning", "tune"]
+__all__ = ["HeldOutCheck", "Tuning", "tune"]
 
 _ANY_SCALE = ScoreScale(0.0, 1.0)
 """Recorded relevance is already on the scale of its corpus."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """The chosen point and the run's own thresholds on the held-out questions."""
+class HeldOutCheck:
+    """The chosen point and the current thresholds, which are those of the run, on the held-out questions."""
 
-    chosen: Point | Refusal
-    own: Point | Refusal
+    chosen: OperatingPoint | UnknownPoint
+    current: OperatingPoint | UnknownPoint
     differences: dict[Literal["quality", "tokens"], Estimate]
-    """Chosen minus own, question by question; empty where one of them is not known."""
+    """Chosen minus current, question by question; empty where one of them is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """What a sweep found."""
 
-    recorded: Recorded
+    recorded: RecordedQuestions
     artifact: Artifact
     notes: tuple[str, ...]
     """What a reader must know before believing a number."""
-    moves: tuple[Move, ...]
-    points: tuple[Point, ...]
+    decisions: tuple[DecisionCoverage, ...]
+    points: tuple[OperatingPoint, ...]
     """On the questions that choose, as everything down to `chosen`."""
-    refusals: tuple[Refusal, ...]
-    frontier: tuple[Point, ...]
-    own: Point | Refusal
-    """With the run's own thresholds."""
-    goal: Goal | None
-    chosen: Point | None
+    unknown_points: tuple[UnknownPoint, ...]
+    frontier: tuple[OperatingPoint, ...]
+    current: OperatingPoint | UnknownPoint
+    """With the thresholds of the run."""
+    goal: TuningGoal | None
+    chosen: OperatingPoint | None
     """None without a goal, or where no point meets it."""
-    checked: Checked | None
+    held_out_check: HeldOutCheck | None
     """None where nothing was chosen, or the run has no held-out question."""
 
 
 def tune(
-    recorded: Recorded,
+    recorded: RecordedQuestions,
     artifact: Artifact,
     *,
-    grid: Grid,
-    goal: Goal | None = None,
+    grid: ThresholdGrid,
+    goal: TuningGoal | None = None,
     calibration_warnings: Sequence[str] = (),
 ) -> Tuning:
-    """Sweeps operating points over recorded states; no model is asked.
+    """Sweeps operating points over recorded states, and chooses one. No model is asked.
 
     Args:
         recorded: The run.
@@ -76,7 +82,7 @@ def tune(
 
     Raises:
         TuningError: No question of the run is there to choose on.
-        OffTheRecord: The record cannot tell what was asked for.
+        UnrecordedPointError: The result of a value that was asked for is not known.
     """
     if not recorded.size(Partition.XSEL):
         raise TuningError(
@@ -85,69 +91,69 @@ def tune(
         )
     own = recorded.thresholds
     calibration = artifact.calibration(_ANY_SCALE)
-    choosing = Trial(recorded.parts[Partition.XSEL], calibration, recorded.measure)
-    tried = [choosing.of(thresholds) for thresholds in grid.points(own)]
-    _refuse_what_was_asked_for(grid, tried)
-    points = tuple(each for each in tried if isinstance(each, Point))
-    front = frontier(points, own)
-    chosen = choose(front, goal) if goal else None
-    checked = None
+    choosing = PointEvaluator(recorded.parts[Partition.XSEL], calibration, recorded.measure)
+    tried = [choosing.evaluate(thresholds) for thresholds in grid.points(own)]
+    _require_given_values(grid, tried)
+    points = tuple(each for each in tried if isinstance(each, OperatingPoint))
+    front = find_frontier(points, own)
+    chosen = choose_point(front, goal) if goal else None
+    held_out_check = None
     if chosen and recorded.size(Partition.XHOLD):
-        held_out = Trial(recorded.parts[Partition.XHOLD], calibration, recorded.measure)
-        checked = _checked(held_out.of(chosen.thresholds), held_out.of(own))
+        held_out = PointEvaluator(recorded.parts[Partition.XHOLD], calibration, recorded.measure)
+        held_out_check = _check_held_out(held_out.evaluate(chosen.thresholds), held_out.evaluate(own))
     return Tuning(
         recorded=recorded,
         artifact=artifact,
-        notes=notes(recorded, artifact, calibration_warnings),
-        moves=moves(recorded),
+        notes=list_notes(recorded, artifact, calibration_warnings),
+        decisions=list_decisions(recorded),
         points=points,
-        refusals=tuple(each for each in tried if isinstance(each, Refusal)),
+        unknown_points=tuple(each for each in tried if isinstance(each, UnknownPoint)),
         frontier=tuple(front),
-        own=choosing.of(own),
+        current=choosing.evaluate(own),
         goal=goal,
         chosen=chosen,
-        checked=checked,
+        held_out_check=held_out_check,
     )
 
 
-def _checked(chosen: Point | Refusal, own: Point | Refusal) -> Checked:
+def _check_held_out(chosen: OperatingPoint | UnknownPoint, own: OperatingPoint | UnknownPoint) -> HeldOutCheck:
     differences: dict[Literal["quality", "tokens"], Estimate] = {}
-    if isinstance(chosen, Point) and isinstance(own, Point):
+    if isinstance(chosen, OperatingPoint) and isinstance(own, OperatingPoint):
         differences = {
             "quality": _difference(chosen.values["quality"], own.values["quality"]),
             "tokens": _difference(chosen.values["tokens"], own.values["tokens"]),
         }
-    return Checked(chosen, own, differences)
+    return HeldOutCheck(chosen, own, differences)
 
 
 def _difference(first: Values, second: Values) -> Estimate:
     gaps = {
         dataset: {key: value - second[dataset][key] for key, value in by_id.items()} for dataset, by_id in first.items()
     }
-    return mean(gaps, resamples=PAIRED_RESAMPLES)
+    return average(gaps, resamples=PAIRED_RESAMPLES)
 
 
-def _refuse_what_was_asked_for(grid: Grid, tried: Sequence[Point | Refusal]) -> None:
+def _require_given_values(grid: ThresholdGrid, tried: Sequence[OperatingPoint | UnknownPoint]) -> None:
     """Each combination of values that somebody gave must be known at one point at least."""
 
-    def asked_for(each: Point | Refusal) -> Combination:
-        return grid.asked_for(each.thresholds)
+    def given_values(each: OperatingPoint | UnknownPoint) -> Combination:
+        return grid.given_values(each.thresholds)
 
-    for combination, group in groupby(sorted(tried, key=asked_for), asked_for):
-        refused = list(group)
-        if any(isinstance(each, Point) for each in refused):
+    for combination, group in groupby(sorted(tried, key=given_values), given_values):
+        points = list(group)
+        if any(isinstance(each, OperatingPoint) for each in points):
             continue
-        nearest = min((each for each in refused if isinstance(each, Refusal)), key=lambda each: each.leaving)
-        departed, action = nearest.main
-        words = ", ".join(f"{name} {_shown(value)}" for name, value in combination) or "any point of the grid"
-        raise OffTheRecord(
-            f"Recorded states cannot tell what {words} would give: {nearest.leaving:,} of {nearest.questions:,} "
-            f"questions leave the record at {action}, {departed}.",
-            remedy=what_to_collect(departed, nearest.thresholds.novelty),
+        nearest = min((each for each in points if isinstance(each, UnknownPoint)), key=lambda each: each.affected)
+        missing, action = nearest.main_missing_step
+        words = ", ".join(f"{name} {_format_value(value)}" for name, value in combination) or "any point of the grid"
+        raise UnrecordedPointError(
+            f"The recorded states do not show what {words} would give: for {nearest.affected:,} of "
+            f"{nearest.questions:,} questions the recording lacks a step at {action}: {missing}.",
+            remedy=advise_collection(missing, nearest.thresholds.novelty),
         )
 
 
-def _shown(value: float | bool) -> str:
+def _format_value(value: float | bool) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}"

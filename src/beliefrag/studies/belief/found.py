@@ -9,9 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
+from beliefrag.calibration.artifact_parts import Bin
 from beliefrag.calibration.examples import Examples
 from beliefrag.calibration.quality import Floats, expected_calibration_error, reliability_curve
-from beliefrag.calibration.report import Bin
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, random_generator
 from beliefrag.studies.belief.actions import Level, levels
 from beliefrag.studies.belief.held_out import HeldOutAreas, held_out_areas

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.calibration.examples import Examples
-from beliefrag.calibration.logistic import fit_logistic
+from beliefrag.calibration.fitting import fit_logistic
 from beliefrag.calibration.quality import Floats, auc
 from beliefrag.runs.statistics import Estimate, draw_counts, estimate_from_resamples, random_generator
 

@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 from scipy.stats import rankdata
 
-from beliefrag.calibration.evaluation import area
 from beliefrag.calibration.examples import Examples
-from beliefrag.calibration.logistic import LEAST_SPREAD, fit_logistic
-from beliefrag.calibration.quality import Floats
+from beliefrag.calibration.fitting import LEAST_SPREAD, fit_logistic
+from beliefrag.calibration.quality import Floats, estimate_auc
 from beliefrag.runs.states import State
 from beliefrag.runs.statistics import Estimate, estimate_from_resamples
 
@@ -54,7 +53,7 @@ def columns(examples: Examples) -> Floats:
 
 def signal(scores: Floats, examples: Examples) -> Estimate | None:
     """The AUC of a score for being right, with its interval over questions; None where all outcomes are alike."""
-    found = area(scores, examples)
+    found = estimate_auc(scores, examples)
     return None if found is None else replace(found, questions=examples.count.questions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from beliefrag.calibration.examples import Examples, LeftOut, answerable_states
+from beliefrag.calibration.examples import Examples, LeftOut, label_states
 from beliefrag.report.table import format_cell, format_number
 from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.statistics import Estimate
@@ -74,9 +74,9 @@ def _work_out(recordings: Mapping[str, Recording], asked: StudyOptions) -> Resul
 def _labelled(recording: Recording, asked: StudyOptions) -> tuple[str, Examples, LeftOut]:
     """The states with a known outcome: BeliefRAG's own where it has any, else a survey's."""
     method = _METHOD
-    found = answerable_states(recording.states_of(_METHOD), asked.label)
+    found = label_states(recording.states_of(_METHOD), asked.label)
     if not len(found[0]) and (surveyed := recording.states_of(_SURVEY)):
-        method, found = _SURVEY, answerable_states(surveyed, asked.label)
+        method, found = _SURVEY, label_states(surveyed, asked.label)
     return method, *found
 
 

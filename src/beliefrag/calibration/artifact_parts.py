@@ -1,4 +1,4 @@
-"""What a fit leaves about itself in the artifact: what it saw, what it chose and how good it was on held-out questions.
+"""The parts of an artifact's file: fitted numbers, what the fit saw, and how good it is on held-out questions (SPEC 4).
 
 In all numbers a question counts once: its states share its weight. Intervals are 95 % bootstraps over questions.
 """
@@ -6,25 +6,134 @@ In all numbers a question counts once: its states share its weight. Intervals ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import PlainSerializer
+from pydantic import BaseModel, ConfigDict, Discriminator, PlainSerializer, Tag, model_validator
 
-from beliefrag.calibration.strict import Strict
-from beliefrag.policy import ScoreScale
+from beliefrag.policy import (
+    Answerability,
+    FittedValue,
+    IsotonicAnswerability,
+    LogisticAnswerability,
+    PlattAnswerability,
+    RawAnswerability,
+    ScoreScale,
+)
 from beliefrag.runs.statistics import Estimate
+from beliefrag.types import Diagnostics
 
 __all__ = [
+    "AnswerabilityFit",
     "AnswerabilityReport",
     "Bin",
     "Bounded",
-    "CheckedQuality",
-    "Corpus",
+    "CorpusReport",
     "FitReport",
+    "IsotonicFit",
+    "Kind",
+    "LogisticFit",
     "PartCount",
+    "PlattFit",
     "Quality",
+    "QualityOnOtherStates",
+    "RawFit",
+    "Strict",
+    "ValueFit",
     "ValueReport",
 ]
+
+
+class Strict(BaseModel):
+    """Frozen, with no field that nobody knows and no number that is none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Kind = Literal["logistic", "platt", "isotonic", "raw"]
+
+
+class LogisticFit(Strict):
+    """Intercept and one weight per diagnostic. What an artifact holds that names no kind."""
+
+    kind: Literal["logistic"] = "logistic"
+    intercept: float
+    weights: Diagnostics
+
+    def function(self) -> Answerability:
+        """The probability that these numbers stand for."""
+        return LogisticAnswerability(self.intercept, self.weights)
+
+
+class PlattFit(Strict):
+    """A line in the log-odds of the raw score."""
+
+    kind: Literal["platt"] = "platt"
+    intercept: float
+    slope: float
+
+    def function(self) -> Answerability:
+        """The probability that these numbers stand for."""
+        return PlattAnswerability(self.intercept, self.slope)
+
+
+class IsotonicFit(Strict):
+    """Points of a rising line over the raw score."""
+
+    kind: Literal["isotonic"] = "isotonic"
+    scores: tuple[float, ...]
+    probabilities: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        if not self.scores or len(self.scores) != len(self.probabilities):
+            raise ValueError("needs as many probabilities as scores, and at least one")
+        if any(a >= b for a, b in pairwise(self.scores)) or any(a > b for a, b in pairwise(self.probabilities)):
+            raise ValueError("scores and probabilities must rise")
+        if self.probabilities[0] < 0 or self.probabilities[-1] > 1:
+            raise ValueError("probabilities lie between 0 and 1")
+        return self
+
+    def function(self) -> Answerability:
+        """The probability that these points stand for."""
+        return IsotonicAnswerability(self.scores, self.probabilities)
+
+
+class RawFit(Strict):
+    """Nothing fitted: the raw score is taken for a probability."""
+
+    kind: Literal["raw"] = "raw"
+
+    def function(self) -> Answerability:
+        """The raw score."""
+        return RawAnswerability()
+
+
+def _kind(given: Any) -> Any:
+    return given.get("kind", "logistic") if isinstance(given, dict) else getattr(given, "kind", None)
+
+
+AnswerabilityFit = Annotated[
+    Annotated[LogisticFit, Tag("logistic")]
+    | Annotated[PlattFit, Tag("platt")]
+    | Annotated[IsotonicFit, Tag("isotonic")]
+    | Annotated[RawFit, Tag("raw")],
+    Discriminator(_kind),
+]
+"""Any of the kinds. Files from before there were kinds name none: they are logistic."""
+
+
+class ValueFit(Strict):
+    """The retrieval-value logistic."""
+
+    intercept: float
+    rounds: float
+    novelty: float
+    sufficiency: float
+
+    def function(self) -> FittedValue:
+        """The probability that these numbers stand for."""
+        return FittedValue(self.intercept, self.rounds, self.novelty, self.sufficiency)
 
 
 def _three_numbers(estimate: Estimate) -> dict[str, float | None]:
@@ -65,7 +174,7 @@ class Quality(Strict):
     curve: tuple[Bin, ...]
 
 
-class CheckedQuality(Quality):
+class QualityOnOtherStates(Quality):
     """The same on states of any run, held against the share of these very states, too.
 
     The share of the fitted questions is a soft mark where other datasets are easier or harder. Always saying the share
@@ -118,7 +227,7 @@ class ValueReport(Strict):
     held_out: Quality | None
 
 
-class Corpus(Strict):
+class CorpusReport(Strict):
     """One dataset that states come from."""
 
     fingerprint: str
@@ -135,7 +244,7 @@ class FitReport(Strict):
     """Who judged, where the label is the judge's."""
     methods: tuple[str, ...]
     """Whose states these are."""
-    datasets: Mapping[str, Corpus]
+    datasets: Mapping[str, CorpusReport]
     budget: Mapping[str, int]
     versions: Mapping[str, str]
     fit_questions: tuple[str, ...]

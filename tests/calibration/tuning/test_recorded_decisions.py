@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from beliefrag.calibration.tuning import Grid, OffTheRecord, tune
-from beliefrag.calibration.tuning.decisions import Departure, moves
-from beliefrag.calibration.tuning.grid import corrects
+from beliefrag.calibration.policy_replay import has_corrections
+from beliefrag.calibration.tuning import ThresholdGrid, UnrecordedPointError, tune
+from beliefrag.calibration.tuning.recorded_decisions import MissingStep, list_decisions
 from beliefrag.policy import Thresholds
 from beliefrag.runs.samples import Partition
 from beliefrag.runs.states import Trajectory
@@ -32,54 +32,56 @@ def uncorrected() -> Trajectory:
 
 
 def test_corrections_can_be_switched_off_where_both_ways_are_recorded() -> None:
-    found = tune(recorded([corrected(), uncorrected()], OWN), FIT, grid=Grid((0.5,), (0.05,), (0.2,)))
-    assert [(corrects(p.thresholds), p.quality) for p in found.points] == [(True, 1.0), (False, 0.7)]
+    found = tune(recorded([corrected(), uncorrected()], OWN), FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.2,)))
+    assert [(has_corrections(p.thresholds), p.quality) for p in found.points] == [(True, 1.0), (False, 0.7)]
 
 
 @pytest.mark.parametrize(
-    ("recording", "corrections", "departed", "action"),
+    ("recording", "corrections", "missing", "action"),
     [
-        (corrected(), False, Departure.NO_CORRECTION, Action.RETRIEVE),
-        (uncorrected(), True, Departure.CORRECTION, Action.VERIFY),
+        (corrected(), False, MissingStep.NO_CORRECTION, Action.RETRIEVE),
+        (uncorrected(), True, MissingStep.CORRECTION, Action.VERIFY),
     ],
 )
 def test_with_one_way_recorded_the_other_is_refused(
-    recording: Trajectory, corrections: bool, departed: Departure, action: Action
+    recording: Trajectory, corrections: bool, missing: MissingStep, action: Action
 ) -> None:
     values = {"answer": (0.5,), "retrieval_value": (0.05,), "novelty": (0.2,)}
-    found = tune(recorded([recording], OWN), FIT, grid=Grid(answer=(0.5,), retrieval_value=(0.05,)))
-    assert {corrects(point.thresholds) for point in found.points} == {not corrections}
-    assert {each for refusal in found.refusals for each in refusal.departures} == {(departed, action)}
-    with pytest.raises(OffTheRecord, match=f"corrections {'on' if corrections else 'off'} would give") as caught:
-        tune(recorded([recording], OWN), FIT, grid=Grid(**values, corrections=(corrections,)))
+    found = tune(recorded([recording], OWN), FIT, grid=ThresholdGrid(answer=(0.5,), retrieval_value=(0.05,)))
+    assert {has_corrections(point.thresholds) for point in found.points} == {not corrections}
+    assert {each for refusal in found.unknown_points for each in refusal.missing_steps} == {(missing, action)}
+    with pytest.raises(
+        UnrecordedPointError, match=f"corrections {'on' if corrections else 'off'} would give"
+    ) as caught:
+        tune(recorded([recording], OWN), FIT, grid=ThresholdGrid(**values, corrections=(corrections,)))
     assert caught.value.remedy == "'beliefrag calibrate collect --uncorrected' collects both ways."
 
 
 def test_a_rewriting_that_was_recorded_cannot_be_left_out() -> None:
     stale = Seen(0.4, 0.0, novelty=0.1, action=Action.REWRITE, reason=REWRITE_FIRST)
     run = recorded([trajectory(ONE, BEGIN, stale, Seen(0.4, 0.0), Seen(0.9, 1.0))], OWN)
-    assert tune(run, FIT, grid=Grid((0.5,), (0.05,), (0.15,), (True,))).points[0].quality == 1.0
-    with pytest.raises(OffTheRecord, match="at RETRIEVE, a search without the rewriting that was recorded"):
-        tune(run, FIT, grid=Grid((0.5,), (0.05,), (0.05,), (True,)))
+    assert tune(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.15,), (True,))).points[0].quality == 1.0
+    with pytest.raises(UnrecordedPointError, match=f"RETRIEVE.*{MissingStep.NO_REWRITING}"):
+        tune(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.05,), (True,)))
 
 
 def test_beliefrags_own_episodes_tell_of_ending_earlier_and_of_nothing_beyond_their_end() -> None:
     run = recorded([trajectory(ONE, BEGIN, Seen(0.45, 0.2), Seen(0.62, 1.0), method="beliefrag")], OWN)
-    grid = Grid((0.4, 0.6), (0.05,), (0.2,), (True,))
+    grid = ThresholdGrid((0.4, 0.6), (0.05,), (0.2,), (True,))
     assert [point.quality for point in tune(run, FIT, grid=grid).points] == [0.2, 1.0]
-    with pytest.raises(OffTheRecord, match="going on where the record ends") as caught:
-        tune(run, FIT, grid=Grid((0.7,), (0.05,), (0.2,), (True,)))
+    with pytest.raises(UnrecordedPointError, match=MissingStep.CONTINUATION) as caught:
+        tune(run, FIT, grid=ThresholdGrid((0.7,), (0.05,), (0.2,), (True,)))
     assert "'beliefrag calibrate collect' tries an answer at every state" in caught.value.remedy
 
 
 def test_an_answer_that_nobody_tried_is_refused() -> None:
     run = recorded([trajectory(ONE, BEGIN, Seen(0.6, None), Seen(0.9, 1.0))], OWN)
-    with pytest.raises(OffTheRecord, match="at ANSWER, an answer where none was tried"):
-        tune(run, FIT, grid=Grid((0.5,), (0.05,), (0.2,), (True,)))
+    with pytest.raises(UnrecordedPointError, match=f"ANSWER.*{MissingStep.ANSWER}"):
+        tune(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.2,), (True,)))
 
 
 def test_the_moves_say_what_was_recorded() -> None:
-    told = {move.what: move.told for move in moves(recorded([corrected(), uncorrected()], OWN))}
+    told = {move.decision: move.known for move in list_decisions(recorded([corrected(), uncorrected()], OWN))}
     assert told["ending earlier, or at any recorded state"] == "yes"
     assert told["searching on until the budget ends"] == "yes"
     assert (told["corrections on"], told["corrections off"]) == ("yes", "yes")
@@ -89,9 +91,9 @@ def test_the_moves_say_what_was_recorded() -> None:
 
 def test_the_moves_say_what_was_not_recorded() -> None:
     own = trajectory(ONE, Seen(0.02, None), Seen(0.45, 0.2), Seen(0.6, 1.0), method="beliefrag")
-    found = {move.what: move for move in moves(recorded([own], OWN))}
-    assert found["ending earlier, or at any recorded state"].told == "where an answer was tried"
-    assert found["ending earlier, or at any recorded state"].why.startswith("2 of 3 ")
-    assert found["searching on until the budget ends"].told == "as far as the run went"
-    assert found["corrections on"].told == "yes"
-    assert found["corrections off"].why == "0 of 1 questions were recorded without them"
+    found = {move.decision: move for move in list_decisions(recorded([own], OWN))}
+    assert found["ending earlier, or at any recorded state"].known == "where an answer was tried"
+    assert found["ending earlier, or at any recorded state"].reason.startswith("2 of 3 ")
+    assert found["searching on until the budget ends"].known == "as far as the run went"
+    assert found["corrections on"].known == "yes"
+    assert found["corrections off"].reason == "0 of 1 questions were recorded without them"

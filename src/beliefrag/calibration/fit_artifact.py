@@ -1,28 +1,97 @@
-"""From recorded states to an artifact: fitted on xfit, chosen on xsel, its quality told by xhold (SPEC 4, 9)."""
+"""From recorded states to an artifact: fitted on xfit, chosen on xsel, with its quality from xhold (SPEC 4, 9)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from importlib.metadata import version
 
 from beliefrag.calibration import Artifact
-from beliefrag.calibration.answerability_fit import alone, best, fit_kinds, fitted_coefficients
-from beliefrag.calibration.collection import Collection
-from beliefrag.calibration.evaluation import answerabilities, quality
-from beliefrag.calibration.examples import Examples, answerable_states, flips
-from beliefrag.calibration.fits import Kind, ValueFit
-from beliefrag.calibration.match import backbone
-from beliefrag.calibration.report import AnswerabilityReport, FitReport, Quality, ValueReport
-from beliefrag.calibration.value_fit import enough, fit_value, value_report
-from beliefrag.calibration.warnings import few, idle, scales_apart, too_few_searches, unproven
+from beliefrag.calibration.artifact_parts import (
+    AnswerabilityReport,
+    FitReport,
+    Kind,
+    PartCount,
+    Quality,
+    ValueFit,
+    ValueReport,
+)
+from beliefrag.calibration.collection import StateCollection
+from beliefrag.calibration.examples import Examples, label_searches, label_states
+from beliefrag.calibration.fitting import (
+    LEAST_QUESTIONS,
+    choose_kind,
+    estimate_coefficients,
+    fit_all_kinds,
+    fit_value,
+    has_enough_searches,
+    measure_each_diagnostic,
+    report_value_fit,
+)
+from beliefrag.calibration.quality import measure_quality, predict_answerability
+from beliefrag.calibration.selection import backbone
 from beliefrag.errors import CalibrationError
+from beliefrag.policy import ScoreScale
 from beliefrag.runs.partitions import held_out
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.samples import SALT, Partition
 from beliefrag.runs.states import Label
+from beliefrag.runs.statistics import MIN_QUESTIONS
 
-__all__ = ["contaminated", "fit_artifact"]
+__all__ = [
+    "describe_too_few_searches",
+    "fit_artifact",
+    "includes_held_out",
+    "warn_of_constant_columns",
+    "warn_of_few_questions",
+    "warn_of_several_scales",
+    "warn_of_unproven_fit",
+]
+
+
+def warn_of_constant_columns(names: Iterable[str], where: str) -> Iterator[str]:
+    """What does not vary, and so could not be weighed."""
+    return (f"{name} does not vary in {where}, and has weight 0" for name in names)
+
+
+def warn_of_few_questions(counts: Mapping[str, PartCount]) -> Iterator[str]:
+    """Parts with too few questions of either outcome. An empty part has a warning of its own."""
+    for part, count in counts.items():
+        for questions, words in ((count.questions_positive, ""), (count.questions_negative, "not ")):
+            if count.questions and questions < MIN_QUESTIONS:
+                yield (
+                    f"only {questions} questions of {part} have a state that is {words}answerable: "
+                    f"fewer than {MIN_QUESTIONS}"
+                )
+
+
+def warn_of_unproven_fit(kind: str, selection: Mapping[str, float], found: Quality | None) -> Iterator[str]:
+    """What the choice and the held-out questions leave open."""
+    if not selection:
+        yield f"no question to choose on (xsel is empty): the {kind} kind was taken unseen"
+    if found is None:
+        yield "no question is held out (xhold is empty): how good the fit is, nobody knows"
+    elif found.brier_gain.low is None or found.brier_gain.low <= 0:
+        yield "on held-out questions the fit is not clearly better than always saying the base rate"
+
+
+def describe_too_few_searches(count: PartCount) -> str:
+    """Why there is no retrieval value."""
+    return (
+        f"too few searches for a retrieval value: {count.questions_positive} fitted questions have one that helped and "
+        f"{count.questions_negative} one that did not, {LEAST_QUESTIONS} of each are needed; "
+        "the paper's schedule stands in"
+    )
+
+
+def warn_of_several_scales(scales: Iterable[ScoreScale | None]) -> Iterator[str]:
+    """Why the artifact has no score scale of its own."""
+    known = set(scales)
+    if None in known:
+        yield "a run does not say where its corpus's scores lie: it is from an older version"
+    elif len(known) > 1:
+        yield "several corpora: their score scales are kept apart, under fit.datasets"
+
 
 _TARGETS = {
     "judge": "the answer from the current evidence is judged correct",
@@ -34,18 +103,18 @@ _FALLBACK: Kind = "logistic"
 """The paper's kind, where there is nothing to choose on."""
 
 
-def contaminated(question_ids: Iterable[str]) -> bool:
+def includes_held_out(question_ids: Iterable[str]) -> bool:
     """Whether any of these questions is one that is held out."""
     return bool(held_out(question_ids))
 
 
 def fit_artifact(
-    collection: Collection,
+    collection: StateCollection,
     label: Label,
     *,
     name: str | None = None,
     everything: bool = False,
-    elsewhere: Collection | None = None,
+    elsewhere: StateCollection | None = None,
 ) -> Artifact:
     """Fits answerability and retrieval value to recorded states.
 
@@ -61,40 +130,44 @@ def fit_artifact(
     Raises:
         CalibrationError: There is nothing to fit on.
     """
-    states, left_out = answerable_states(collection.trajectories, label)
+    states, left_out = label_states(collection.trajectories, label)
     parts = {part: states.of(part) for part in Partition}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     if elsewhere is not None:
         unseen = _others(elsewhere, label, {*own.question_ids, *choosing.question_ids})
     _both_outcomes(own, label)
-    fits = fit_kinds(own)
-    kind, selection = best(fits, choosing) if len(choosing) else (_FALLBACK, {})
+    fits = fit_all_kinds(own)
+    kind, selection = choose_kind(fits, choosing) if len(choosing) else (_FALLBACK, {})
     answerability = fits.kinds[kind]
-    found = quality(answerabilities(unseen, answerability.function()), unseen, own.rate) if len(unseen) else None
+    found = (
+        measure_quality(predict_answerability(unseen, answerability.function()), unseen, own.rate)
+        if len(unseen)
+        else None
+    )
     told = AnswerabilityReport(
         counts={part.value: parts[part].count for part in Partition},
         without_evidence=left_out.without_evidence,
         unlabelled=left_out.unlabelled,
         base_rate=round(own.rate, 6),
         selection=selection,
-        coefficients=fitted_coefficients(own),
-        alone=alone(own),
+        coefficients=estimate_coefficients(own),
+        alone=measure_each_diagnostic(own),
         held_out=found,
     )
-    pairs = flips(collection.trajectories, label)
+    pairs = label_searches(collection.trajectories, label)
     value, value_told, value_warnings = _value(pairs)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
     warnings = (
-        *idle(fits.idle, "the fitted states"),
-        *few({part.value: parts[part].count for part in Partition}),
-        *unproven(kind, selection, found),
+        *warn_of_constant_columns(fits.idle, "the fitted states"),
+        *warn_of_few_questions({part.value: parts[part].count for part in Partition}),
+        *warn_of_unproven_fit(kind, selection, found),
         *value_warnings,
-        *scales_apart(scales),
+        *warn_of_several_scales(scales),
     )
     searches = pairs.of(Partition.XFIT)
     if everything:
-        own, searches, answerability = states, pairs, fit_kinds(states).kinds[kind]
+        own, searches, answerability = states, pairs, fit_all_kinds(states).kinds[kind]
         value = fit_value(pairs)[0] if value else None
     learnt = sorted({*own.question_ids, *(searches.question_ids if value else ())})
     run = collection.runs[0]
@@ -108,7 +181,7 @@ def fit_artifact(
         target=_TARGETS[label],
         partition=f"{', '.join(corpora)}; {_partition_words(everything=everything, elsewhere=elsewhere)}",
         seed=collection.seed,
-        contaminated=contaminated((*learnt, *choosing.question_ids)),
+        contaminated=includes_held_out((*learnt, *choosing.question_ids)),
         made=now(),
         counts={part.value: parts[part].count.questions for part in Partition},
         quality=_headline(found),
@@ -148,22 +221,22 @@ def _both_outcomes(own: Examples, label: Label) -> None:
 
 def _value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
     own = pairs.of(Partition.XFIT)
-    if not enough(own):
-        return None, None, (too_few_searches(own.count),)
+    if not has_enough_searches(own):
+        return None, None, (describe_too_few_searches(own.count),)
     value, same = fit_value(own)
-    return value, value_report(value, pairs), tuple(idle(same, "the fitted searches"))
+    return value, report_value_fit(value, pairs), tuple(warn_of_constant_columns(same, "the fitted searches"))
 
 
-def _judge(collection: Collection) -> str:
+def _judge(collection: StateCollection) -> str:
     return f"{collection.judge}, prompt {collection.runs[0].prompts.get('judge', 'unknown')}"
 
 
-def _others(elsewhere: Collection, label: Label, seen: Set[str]) -> Examples:
-    states, _ = answerable_states(elsewhere.trajectories, label)
+def _others(elsewhere: StateCollection, label: Label, seen: Set[str]) -> Examples:
+    states, _ = label_states(elsewhere.trajectories, label)
     return Examples(example for example in states.each if example.question_id not in seen)
 
 
-def _partition_words(*, everything: bool, elsewhere: Collection | None) -> str:
+def _partition_words(*, everything: bool, elsewhere: StateCollection | None) -> str:
     own = "all questions" if everything else "xfit"
     told_by = "xhold" if elsewhere is None else f"other questions of {', '.join(elsewhere.corpora())}"
     return f"{own} to fit, xsel to choose, {told_by} for the quality (by salt {SALT})"

@@ -6,7 +6,7 @@ import pytest
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.bench.scoring import score_episode
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
+from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, replay_policy
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.state_collector import collect_states
 from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
@@ -49,8 +49,8 @@ async def test_a_walk_ends_where_and_at_the_cost_that_a_real_episode_does(
     thresholds = Thresholds(retrieval_value=0.05)
     model = script(tmp_path, {**verifier, "repeat": True}, *LINES)
     real = await play(model, searches(), method=published_method(SCALE, thresholds))
-    ended = walk([await surveyed(tmp_path, verifier)], FIT.answerability, FIT.retrieval_value, thresholds)
-    assert isinstance(ended, Ended)
+    ended = replay_policy([await surveyed(tmp_path, verifier)], FIT.answerability, FIT.retrieval_value, thresholds)
+    assert isinstance(ended, ReplayedEnding)
     assert [*map(str, ended.state.actions), str(ended.action)] == actions(real)
     assert ended.tokens == real.usage.tokens
     assert ended.answerability == pytest.approx(real.answerability)
@@ -58,8 +58,8 @@ async def test_a_walk_ends_where_and_at_the_cost_that_a_real_episode_does(
 
 async def test_a_correction_that_nobody_recorded_leaves_the_record(tmp_path: Path) -> None:
     plain = await surveyed(tmp_path, FLAGGED, "survey_uncorrected")
-    left = walk([plain], FIT.answerability, FIT.retrieval_value)
-    assert left == LeftTheRecord(plain.states[1], Action.VERIFY)
+    left = replay_policy([plain], FIT.answerability, FIT.retrieval_value)
+    assert left == UnrecordedStep(plain.states[1], Action.VERIFY)
 
 
 async def test_with_both_recordings_corrections_can_be_on_or_off(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ async def test_with_both_recordings_corrections_can_be_on_or_off(tmp_path: Path)
     never = LogisticAnswerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
     always = ScheduledValue({0: 1.0})
     for corrections in (True, False):
-        ended = walk(both, never, always, Thresholds(correct_flagged=corrections))
-        assert isinstance(ended, Ended)
+        ended = replay_policy(both, never, always, Thresholds(correct_flagged=corrections))
+        assert isinstance(ended, ReplayedEnding)
         assert (Action.VERIFY in ended.state.actions) is corrections
 
 
@@ -77,11 +77,11 @@ async def test_another_reason_to_rewrite_leaves_the_record(tmp_path: Path) -> No
     verify = flagged.states[1]
     assert verify.action is Action.VERIFY
     other = replace(flagged, states=(flagged.states[0], replace(verify, reason="something else"), *flagged.states[2:]))
-    assert isinstance(walk([other], FIT.answerability, FIT.retrieval_value), LeftTheRecord)
+    assert isinstance(replay_policy([other], FIT.answerability, FIT.retrieval_value), UnrecordedStep)
 
 
 async def test_an_end_where_no_answer_was_tried_is_not_known(tmp_path: Path) -> None:
     model = script(tmp_path, {**verdict(0.9, 0.1, 0.1), "repeat": True}, *LINES)
     # The structured verifier drafts nothing, so BeliefRAG's own episode has no answers on trial.
     own = recording(await play(model, searches(), method=BeliefRAGMethod(FIT)))
-    assert isinstance(walk([own], FIT.answerability, FIT.retrieval_value), LeftTheRecord)
+    assert isinstance(replay_policy([own], FIT.answerability, FIT.retrieval_value), UnrecordedStep)

@@ -1,43 +1,53 @@
-"""The points that a guarantee is chosen on: how the policy ends held-out questions of a recorded run.
+"""Guarantees from a recorded run: how the policy ends its held-out questions, and which threshold keeps the errors low.
 
-A guarantee is for new questions, so the points must be questions that no fit and no choice has seen, and all of them
-that there are: leaving out some because of how they end would bend the error that the others show.
+A guarantee is for new questions. So it is chosen on questions that no fit and no choice has seen, and on all of them:
+leaving out some because of how they end would bias the error that the others show.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beliefrag.calibration.policy_replay import Ended, LeftTheRecord, walk
-from beliefrag.calibration.risk import Points
+from beliefrag.calibration import (
+    Artifact,
+    Guarantee,
+    conditions_of_run,
+    find_calibration_warnings,
+    find_mismatches,
+    load_artifact,
+)
+from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, replay_policy
+from beliefrag.calibration.risk import METHOD, RiskSample, choose_threshold
 from beliefrag.errors import CalibrationError
 from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.policy import Calibration, Thresholds
-from beliefrag.runs.record import RunRecord
+from beliefrag.runs.record import RunRecord, budget_of, now
 from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, Trajectory
 from beliefrag.types import Action
+from beliefrag.verifiers import build_verifier
 
-__all__ = ["RiskPoints", "risk_points"]
+__all__ = ["RunRiskSample", "add_guarantees", "load_artifact_for_run", "make_guarantees", "read_risk_sample"]
+
 
 _OWN = "beliefrag"
 
 
 @dataclass(frozen=True, slots=True)
-class RiskPoints:
+class RunRiskSample:
     """The points, where they come from, and what was left out."""
 
-    points: Points
+    points: RiskSample
     datasets: tuple[str, ...]
     left_out: Mapping[str, int]
     """How many questions of the run were left out, by the reason."""
 
 
-def risk_points(
+def read_risk_sample(
     run: RunRecord,
     trajectories: Iterable[Trajectory],
     calibration: Calibration,
@@ -45,7 +55,7 @@ def risk_points(
     label: Label,
     thresholds: Thresholds = Thresholds(),
     seen: Collection[str] = (),
-) -> RiskPoints:
+) -> RunRiskSample:
     """How each held-out question of a run ends under the policy, and whether its answer is right.
 
     Left out are questions of the other partitions, questions that the fit has on record as seen, and questions without
@@ -65,7 +75,7 @@ def risk_points(
     """
     left_out: Counter[str] = Counter()
     recordings = _recordings(trajectories)
-    endings: dict[tuple[str, str], Ended | LeftTheRecord] = {}
+    endings: dict[tuple[str, str], ReplayedEnding | UnrecordedStep] = {}
     for dataset, record in run.datasets.items():
         for question_id in record.question_ids:
             key = dataset, question_id
@@ -76,7 +86,9 @@ def risk_points(
             elif key not in recordings:
                 left_out["they have no finished episode with measured states"] += 1
             else:
-                endings[key] = walk(recordings[key], calibration.answerability, calibration.retrieval_value, thresholds)
+                endings[key] = replay_policy(
+                    recordings[key], calibration.answerability, calibration.retrieval_value, thresholds
+                )
     if not endings:
         reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
         raise CalibrationError(
@@ -84,7 +96,7 @@ def risk_points(
             remedy="Record more questions: three in ten are held out.",
         )
     points = _points(list(endings.values()), label)
-    return RiskPoints(points, tuple(sorted({dataset for dataset, _ in endings})), dict(left_out))
+    return RunRiskSample(points, tuple(sorted({dataset for dataset, _ in endings})), dict(left_out))
 
 
 def _recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
@@ -101,8 +113,8 @@ def _recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], lis
     return found
 
 
-def _points(endings: Sequence[Ended | LeftTheRecord], label: Label) -> Points:
-    left = [ending for ending in endings if isinstance(ending, LeftTheRecord)]
+def _points(endings: Sequence[ReplayedEnding | UnrecordedStep], label: Label) -> RiskSample:
+    left = [ending for ending in endings if isinstance(ending, UnrecordedStep)]
     if left:
         # Those that leave the record are those that need more than was tried: the rest would look better than it is.
         raise CalibrationError(
@@ -110,7 +122,7 @@ def _points(endings: Sequence[Ended | LeftTheRecord], label: Label) -> Points:
             f"{left[0].action} at step {left[0].state.step + 1}, which was not tried there.",
             remedy="Record a survey with the thresholds that the guarantee is for; without them it would be biased.",
         )
-    ended = [ending for ending in endings if isinstance(ending, Ended)]
+    ended = [ending for ending in endings if isinstance(ending, ReplayedEnding)]
     answered = [ending for ending in ended if ending.action is not Action.ABSTAIN]
     labels = [ending.state.correct(label) for ending in answered]
     if missing := labels.count(None):
@@ -118,8 +130,73 @@ def _points(endings: Sequence[Ended | LeftTheRecord], label: Label) -> Points:
             f"{missing:,} of {len(labels):,} answers have no verdict by {label}.",
             remedy="Label them, or choose another label with --label.",
         )
-    return Points(
+    return RiskSample(
         probability=np.array([ending.answerability for ending in answered], dtype=np.float64),
         correct=np.array(labels, dtype=np.bool_),
         declined=len(ended) - len(answered),
     )
+
+
+_EPISODE_PROMPTS = ("system", "query_writer", "rewriter", "answer")
+"""What shapes an episode beside the prompts of its verifier form."""
+
+
+def load_artifact_for_run(name_or_path: str, run: RunRecord) -> Artifact:
+    """The artifact, if the run was recorded with what it was fitted for.
+
+    Raises:
+        CalibrationError: There is no such artifact, or the run was recorded with something else.
+    """
+    artifact = load_artifact(name_or_path)
+    # Nobody borrowed it here: what does not fit is told as that, and doubts only where all fits.
+    conditions = conditions_of_run(run)
+    if reasons := find_mismatches(artifact, conditions) or find_calibration_warnings(artifact, conditions):
+        raise CalibrationError(
+            f"The calibration {artifact.name} can carry no guarantee from this run: {'; '.join(reasons)}.",
+            remedy="Fit one for the model, verifier form, prompts and retriever of the run.",
+        )
+    return artifact
+
+
+def make_guarantees(
+    found: RunRiskSample,
+    run: RunRecord,
+    *,
+    targets: Sequence[float],
+    confidence: float,
+    label: Label,
+    thresholds: Thresholds,
+) -> tuple[Guarantee, ...]:
+    """One guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
+    names = {*_EPISODE_PROMPTS, *build_verifier(run.verifier).prompts}
+    guarantees = []
+    for max_error in targets:
+        choice = choose_threshold(found.points, max_error=max_error, confidence=confidence)
+        guarantees.append(
+            Guarantee(
+                max_error=max_error,
+                confidence=confidence,
+                threshold=choice.threshold,
+                questions=len(found.points),
+                answered=choice.answered,
+                wrong=choice.wrong,
+                label=label,
+                datasets={name: run.datasets[name].fingerprint for name in found.datasets},
+                method=METHOD,
+                thresholds=replace(thresholds, least_answerability=None),
+                budget=budget_of(run),
+                prompts={name: digest for name, digest in run.prompts.items() if name in names},
+                made=now(),
+            )
+        )
+    return tuple(guarantees)
+
+
+def add_guarantees(artifact: Artifact, guarantees: Sequence[Guarantee]) -> Artifact:
+    """The artifact with these guarantees, each in the place of an earlier one for the same target."""
+    kept = [
+        old
+        for old in artifact.guarantees
+        if not any(old.has_target(new.max_error, new.confidence) for new in guarantees)
+    ]
+    return artifact.model_copy(update={"guarantees": (*kept, *guarantees)})

@@ -3,9 +3,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beliefrag.calibration.policy_replay import walk
-from beliefrag.calibration.tuning import Grid
-from beliefrag.calibration.tuning.walks import Walks
+from beliefrag.calibration.policy_replay import CachedReplay, replay_policy
+from beliefrag.calibration.tuning import ThresholdGrid
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.runs.samples import Partition
 from tests.support.recordings import Seen, ids, planted_artifact, trajectory
@@ -21,7 +20,7 @@ STATES = st.lists(st.builds(Seen, SHARE, st.just(1.0), SHARE, st.integers(0, 1))
 @given(STATES)
 def test_every_point_of_the_grid_ends_as_a_walk_of_its_own_does(seen: list[Seen]) -> None:
     recordings = [trajectory(ONE, *seen), trajectory(ONE, *seen, method="survey_uncorrected")]
-    walks = Walks(recordings, FIT)
-    for thresholds in Grid(answer=(0.05, 0.3, 0.5, 0.55, 0.9)).points(Thresholds()):
-        own = walk(recordings, FIT.answerability, FIT.retrieval_value, thresholds)
+    walks = CachedReplay(recordings, FIT)
+    for thresholds in ThresholdGrid(answer=(0.05, 0.3, 0.5, 0.55, 0.9)).points(Thresholds()):
+        own = replay_policy(recordings, FIT.answerability, FIT.retrieval_value, thresholds)
         assert walks.end(thresholds) == own

@@ -7,28 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beliefrag.calibration import Guarantee
-from beliefrag.calibration.risk import Curve
+from beliefrag.calibration.risk import RiskCoverageCurve
+from beliefrag.report.figure import DASHES, MARKERS, open_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw_risk_coverage"]
 
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-_DASHES = ((0, (5, 2)), (0, (1, 2)), (0, (5, 2, 1, 2)))
+_DASHES = DASHES[1:]
 
 
-def draw_risk_coverage(curve: Curve, guarantees: Sequence[Guarantee], stem: Path) -> tuple[Path, ...]:
-    """Draws the curve with the targets and the thresholds chosen for them; gives the files, PNG and PDF.
+def draw_risk_coverage(curve: RiskCoverageCurve, guarantees: Sequence[Guarantee], stem: Path) -> list[Path]:
+    """Draws the curve with the targets and the thresholds chosen for them, and saves it as PNG and PDF.
 
     Shapes and dashes tell the targets apart, so that nothing is lost in black and white.
 
     Raises:
         OSError: They cannot be written.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 (slow to load, and only this function draws)
-
-    figure = Figure(figsize=(7.0, 5.0), layout="constrained")
+    figure = open_figure((7.0, 5.0))
     axes = figure.add_subplot()
     # A strict threshold answers few questions, and few answers tell little: the left end is wide for that reason.
     axes.fill_between(
@@ -36,7 +34,7 @@ def draw_risk_coverage(curve: Curve, guarantees: Sequence[Guarantee], stem: Path
     )
     axes.plot(curve.coverage, curve.risk, color="black", linewidth=1.4, label="wrong among the answers (held out)")
     for place, guarantee in enumerate(guarantees):
-        _target(axes, place, guarantee)
+        _draw_target(axes, place, guarantee)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xlabel("share of questions answered  (further right: a lower threshold, fewer abstentions)")
@@ -47,14 +45,11 @@ def draw_risk_coverage(curve: Curve, guarantees: Sequence[Guarantee], stem: Path
     axes.set_title(f"What answering more questions costs in wrong answers\n{source}", fontsize=11)
     axes.grid(color="0.92")
     axes.legend(loc="upper right", fontsize=8, framealpha=1)
-    files = tuple(stem.with_name(f"{stem.name}{ending}") for ending in (".png", ".pdf"))
-    for file in files:
-        figure.savefig(file, dpi=160)
-    return files
+    return save_figure(figure, (stem.with_name(f"{stem.name}{ending}") for ending in (".png", ".pdf")))
 
 
-def _target(axes: Axes, place: int, guarantee: Guarantee) -> None:
-    marker = _MARKERS[place % len(_MARKERS)]
+def _draw_target(axes: Axes, place: int, guarantee: Guarantee) -> None:
+    marker = MARKERS[place % len(MARKERS)]
     words = f"at most {100 * guarantee.max_error:g} % wrong, {100 * guarantee.confidence:g} % confidence"
     axes.axhline(guarantee.max_error, color="0.35", linewidth=0.9, linestyle=_DASHES[place % len(_DASHES)])
     if guarantee.threshold is None:

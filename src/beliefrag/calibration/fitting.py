@@ -1,0 +1,230 @@
+"""FittedKinds answerability in its four kinds and the retrieval value to recorded states (SPEC 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from beliefrag.calibration.artifact_parts import (
+    AnswerabilityFit,
+    IsotonicFit,
+    Kind,
+    LogisticFit,
+    PlattFit,
+    RawFit,
+    ValueFit,
+    ValueReport,
+)
+from beliefrag.calibration.examples import Examples
+from beliefrag.calibration.quality import (
+    Floats,
+    auc,
+    brier,
+    measure_quality,
+    predict_answerability,
+    predict_retrieval_value,
+)
+from beliefrag.policy.calibration import log_odds
+from beliefrag.runs.samples import Partition
+from beliefrag.runs.statistics import Estimate, estimate_from_resamples
+from beliefrag.types import Diagnostics
+
+__all__ = [
+    "DIAGNOSTICS",
+    "LEAST_QUESTIONS",
+    "LEAST_SPREAD",
+    "RESAMPLES",
+    "FittedKinds",
+    "Logistic",
+    "choose_kind",
+    "estimate_coefficients",
+    "estimate_logistic",
+    "fit_all_kinds",
+    "fit_logistic",
+    "fit_value",
+    "has_enough_searches",
+    "measure_each_diagnostic",
+    "report_value_fit",
+]
+
+
+LEAST_SPREAD = 0.01
+"""A column that varies less than this tells nothing: its weight is 0, rather than a huge one on noise."""
+
+_INVERSE_RIDGE = 1.0
+"""C of scikit-learn, where a question weighs 1: hardly felt from some dozens of questions on."""
+RESAMPLES = 500
+"""Refits for the interval of a coefficient."""
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """Intercept and weights on the columns' own scale, rounded as they are written down."""
+
+    intercept: float
+    weights: tuple[float, ...]
+    idle: tuple[int, ...]
+    """Columns that do not vary, and have weight 0."""
+
+
+def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats) -> Logistic:
+    """The fit. Both outcomes must be there."""
+    # Heavy, and needed by no command but a fit.
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    centre = np.average(columns, axis=0, weights=weights)
+    spread = np.sqrt(np.average((columns - centre) ** 2, axis=0, weights=weights))
+    used = spread >= LEAST_SPREAD
+    scaled = np.zeros(columns.shape[1])
+    if used.any():
+        standard = (columns[:, used] - centre[used]) / spread[used]
+        fitted = LogisticRegression(C=_INVERSE_RIDGE, solver="newton-cholesky", tol=1e-8, max_iter=200)
+        fitted.fit(standard, outcomes, sample_weight=weights)
+        scaled[used] = fitted.coef_[0] / spread[used]
+        start = float(fitted.intercept_[0])
+    else:
+        rate = float(np.average(outcomes, weights=weights))
+        start = float(np.log(rate / (1 - rate)))
+    return Logistic(
+        intercept=round(start - float(scaled @ centre), _DIGITS),
+        weights=tuple(round(float(weight), _DIGITS) for weight in scaled),
+        idle=tuple(int(place) for place in np.flatnonzero(~used)),
+    )
+
+
+def estimate_logistic(columns: Floats, examples: Examples, names: Sequence[str]) -> dict[str, Estimate]:
+    """Intercept and weights by name, each with the interval of refits on resampled questions."""
+    fitted = fit_logistic(columns, examples.outcomes, examples.weights)
+    drawn: list[list[float]] = []
+    for block in examples.resampled_weights(RESAMPLES):
+        for weights in block:
+            kept = weights > 0
+            outcomes = examples.outcomes[kept]
+            if outcomes.min() == outcomes.max():
+                drawn.append([np.nan] * (len(names) + 1))
+                continue
+            again = fit_logistic(columns[kept], outcomes, weights[kept])
+            drawn.append([again.intercept, *again.weights])
+    table = np.array(drawn)
+    values = (fitted.intercept, *fitted.weights)
+    return {
+        name: estimate_from_resamples(value, table[:, place])
+        for place, (name, value) in enumerate(zip(("intercept", *names), values, strict=True))
+    }
+
+
+DIAGNOSTICS: tuple[str, ...] = tuple(field.name for field in fields(Diagnostics))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedKinds:
+    """All kinds, fitted to the same states."""
+
+    kinds: Mapping[Kind, AnswerabilityFit]
+    """Simplest first: of kinds that are equally good the first is taken."""
+    idle: tuple[str, ...]
+    """Diagnostics that do not vary in these states, and have weight 0."""
+
+
+def fit_all_kinds(examples: Examples) -> FittedKinds:
+    """Raw, Platt, logistic and isotonic on these states; answerable ones and others must both be there."""
+    # Heavy, and needed by no command but a fit.
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
+
+    y, weights = examples.outcomes, examples.weights
+    full = fit_logistic(_diagnostics(examples), y, weights)
+    platt = fit_logistic(_log_odds(examples), y, weights)
+    steps = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True, out_of_bounds="clip")
+    steps.fit(_sufficiency(examples), y, sample_weight=weights)
+    return FittedKinds(
+        {
+            "raw": RawFit(),
+            "platt": PlattFit(intercept=platt.intercept, slope=platt.weights[0]),
+            "logistic": LogisticFit(intercept=full.intercept, weights=Diagnostics(*full.weights)),
+            "isotonic": IsotonicFit(
+                scores=tuple(steps.X_thresholds_.tolist()), probabilities=tuple(steps.y_thresholds_.tolist())
+            ),
+        },
+        tuple(DIAGNOSTICS[place] for place in full.idle),
+    )
+
+
+def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, float]]:
+    """The kind with the lowest Brier score on these states, and the scores of all."""
+    scores = {
+        kind: float(brier(predict_answerability(examples, fit.function()), examples.outcomes, examples.weights))
+        for kind, fit in fits.kinds.items()
+    }
+    chosen = min(scores, key=lambda kind: scores[kind])
+    return chosen, {kind: round(score, 6) for kind, score in scores.items()}
+
+
+def estimate_coefficients(examples: Examples) -> dict[str, dict[str, Estimate]]:
+    """The coefficients of the two kinds that have any, with their intervals."""
+    return {
+        "logistic": estimate_logistic(_diagnostics(examples), examples, DIAGNOSTICS),
+        "platt": estimate_logistic(_log_odds(examples), examples, ("slope",)),
+    }
+
+
+def measure_each_diagnostic(examples: Examples) -> dict[str, float]:
+    """The AUC of each diagnostic by itself: far from 0.5, in either direction, it carries signal."""
+    columns = _diagnostics(examples)
+    return {
+        name: round(float(auc(columns[:, place], examples.outcomes, examples.weights)), 4)
+        for place, name in enumerate(DIAGNOSTICS)
+    }
+
+
+def _diagnostics(examples: Examples) -> Floats:
+    return np.array([state.diagnostics.vector() for state in examples.states])
+
+
+def _sufficiency(examples: Examples) -> Floats:
+    return np.array([state.belief.sufficiency for state in examples.states])
+
+
+def _log_odds(examples: Examples) -> Floats:
+    return np.array([[log_odds(state.belief.sufficiency)] for state in examples.states])
+
+
+LEAST_QUESTIONS = 10
+"""With fewer questions of either outcome three weights would be guesses, and the paper's schedule is the better one."""
+
+_NAMES = ("rounds", "novelty", "sufficiency")
+
+
+def has_enough_searches(pairs: Examples) -> bool:
+    """Whether there are searches enough, of both outcomes, to fit on."""
+    count = pairs.count
+    return min(count.questions_positive, count.questions_negative) >= LEAST_QUESTIONS
+
+
+def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
+    """The fit, and the names of what does not vary in these searches."""
+    fitted = fit_logistic(_columns(pairs), pairs.outcomes, pairs.weights)
+    rounds, novelty, sufficiency = fitted.weights
+    found = ValueFit(intercept=fitted.intercept, rounds=rounds, novelty=novelty, sufficiency=sufficiency)
+    return found, tuple(_NAMES[place] for place in fitted.idle)
+
+
+def report_value_fit(fit: ValueFit, pairs: Examples) -> ValueReport:
+    """How the fit to the first part came about, and how good it is on the held-out one."""
+    own, held_out = pairs.of(Partition.XFIT), pairs.of(Partition.XHOLD)
+    return ValueReport(
+        counts={part.value: pairs.of(part).count for part in Partition},
+        base_rate=round(own.rate, 6),
+        coefficients=estimate_logistic(_columns(own), own, _NAMES),
+        held_out=measure_quality(predict_retrieval_value(held_out, fit.function()), held_out, own.rate)
+        if len(held_out)
+        else None,
+    )
+
+
+def _columns(pairs: Examples) -> Floats:
+    return np.array(
+        [(state.rounds, state.diagnostics.novelty, state.belief.sufficiency) for state in pairs.states], dtype=float
+    )
