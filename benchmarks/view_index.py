@@ -24,7 +24,7 @@ from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.store import EPISODES_FILE
 from beliefrag.types import Budget
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.listing import ORDERS, EpisodeFilter, list_episodes, neighbours
+from beliefrag.web.view.listing import ORDERS, EpisodeFilter, find_neighbours, list_episodes
 from beliefrag.web.view.sources import RunSource
 
 METHODS = ("static", "iterative", "crag", "beliefrag")
@@ -178,8 +178,8 @@ def measure(count: int, pages: int) -> dict[str, Any]:
         index = RunIndex(folder, database)
         building = seconds(index.refresh)
         times = sorted(page_times(index, pages))
-        beside = seconds(lambda: neighbours(index, EpisodeFilter(order="tokens"), count // 2))
-        line = statistics.median(seconds(lambda: index.record(count // 2)) for _ in range(20))
+        beside = seconds(lambda: find_neighbours(index, EpisodeFilter(order="tokens"), count // 2))
+        line = statistics.median(seconds(lambda: index.episode(count // 2)) for _ in range(20))
         index.close()
         again = seconds(lambda: RunIndex(folder, database).refresh())
         source = RunSource(folder)

@@ -28,7 +28,7 @@ from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Question
-from beliefrag.web.view import LiveSource, ViewServer, thresholds_in_force
+from beliefrag.web.view import LiveSource, ViewServer, active_thresholds
 
 SIZE = {"width": 1000, "height": 860}
 
@@ -40,7 +40,7 @@ def episode(script: list[dict[str, Any]], question: Question) -> LiveSource:
         file.write_text("\n".join(json.dumps(line) for line in script), encoding="utf-8")
         settings = Settings.model_validate({"model": f"scripted:{file}", "borrow": "published", "cache": False})
         assembly = assemble(settings, passages=load_passages())
-        source = LiveSource(thresholds_in_force(asdict(assembly.method.thresholds)))
+        source = LiveSource(active_thresholds(asdict(assembly.method.thresholds)))
         asyncio.run(play(question, assembly, display=DisplayWithPage(None, source), trace=None))
     return source
 

@@ -15,7 +15,7 @@ from beliefrag.cli.bench_comparison import print_comparison
 from beliefrag.runs.paired import DatasetComparison
 from beliefrag.runs.statistics import compare
 from beliefrag.runs.summary import summarise
-from beliefrag.web.view.overview import overview_record
+from beliefrag.web.view.overview import view_run
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 
@@ -169,10 +169,11 @@ def test_f1_and_tokens_that_are_set_against_each_other_are_over_the_same_dataset
     assert "Both numbers are over north." in page
     assert "note: the mean of EM, F1, cover, judge is over north alone\n" in ran.err
     assert "note: the mean of answer rows is over south alone\n" in ran.err
-    drawn = overview_record(summarise(run))["cells"]
-    spot = next(cell for cell in drawn if (cell["dataset"], cell["method"]) == ("mean", "iterative"))
-    assert spot["measures"]["tokens_beside_f1"]["mean"] == pytest.approx(north)
-    assert spot["measures"]["tokens"]["mean"] == pytest.approx(mean)
+    drawn = view_run(summarise(run)).cells
+    spot = next(cell for cell in drawn if (cell.dataset, cell.method) == ("mean", "iterative"))
+    beside, tokens = spot.measures["tokens_beside_f1"], spot.measures["tokens"]
+    assert beside is not None and beside.mean == pytest.approx(north)
+    assert tokens is not None and tokens.mean == pytest.approx(mean)
 
 
 def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, home: Path) -> None:

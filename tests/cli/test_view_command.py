@@ -109,9 +109,9 @@ def test_one_episode_is_exported_and_a_file_that_is_there_is_kept(beliefrag: Com
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("nowhere",), "nowhere is not there"),
+        (("nowhere",), "nowhere does not exist"),
         (("docs",), "docs holds no run"),
-        (("docs/fram.md",), "docs/fram.md is no trace"),
+        (("docs/fram.md",), "docs/fram.md is not a trace"),
         (("trace.jsonl", "--episode", "3"), "goes with --export"),
         (("trace.jsonl", "--export", "x.html", "--episode", "3"), "no episode 3"),
         (("trace.jsonl", "docs"), "'docs' is one argument too many"),

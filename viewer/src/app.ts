@@ -8,7 +8,7 @@ import { episodeView, question } from "./episode.ts";
 import { episodePage } from "./episode_page.ts";
 import { episodesPage } from "./episodes_page.ts";
 import { overviewPage } from "./overview_page.ts";
-import type { About, Episode, Prompts } from "./shape.ts";
+import type { About, Episode, Prompts } from "./schema.ts";
 import { plain } from "./text.ts";
 
 async function start(): Promise<void> {

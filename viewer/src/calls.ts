@@ -2,7 +2,7 @@
 
 import { h, replace, type Child } from "./dom.ts";
 import { count, seconds } from "./format.ts";
-import type { Call, Episode, Prompts } from "./shape.ts";
+import type { Call, Episode, Prompts } from "./schema.ts";
 import { line, words } from "./text.ts";
 
 export type LoadPrompts = () => Promise<Prompts>;

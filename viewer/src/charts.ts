@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom.ts";
 import { share } from "./format.ts";
-import type { Episode, Step } from "./shape.ts";
+import type { Episode, Step } from "./schema.ts";
 
 export interface Threshold { readonly value: number; readonly label: string }
 export interface Series {

@@ -5,7 +5,7 @@ import { onKey } from "./chrome.ts";
 import { h, replace } from "./dom.ts";
 import { episodeView, question } from "./episode.ts";
 import { promptsOf, rivalLinks } from "./episode_page.ts";
-import type { Episode, Row } from "./shape.ts";
+import type { Episode, Row } from "./schema.ts";
 
 export async function comparePage(main: HTMLElement, first: number, second: number): Promise<void> {
   const ids = [first, second];

@@ -5,7 +5,7 @@ import { charts } from "./charts.ts";
 import { h, type Child } from "./dom.ts";
 import { evidence } from "./evidence.ts";
 import { count, percent, seconds, share, whole } from "./format.ts";
-import type { Episode } from "./shape.ts";
+import type { Episode } from "./schema.ts";
 import { correctness, correctnessOf, outcome } from "./signs.ts";
 import { steps } from "./steps.ts";
 import { line, words } from "./text.ts";

@@ -7,7 +7,7 @@ import { h, replace, type Child } from "./dom.ts";
 import { episodeView, question } from "./episode.ts";
 import { listed } from "./episodes_page.ts";
 import { share, whole } from "./format.ts";
-import type { About, Episode, Neighbours, Prompts, Row } from "./shape.ts";
+import type { About, Episode, Neighbours, Prompts, Row } from "./schema.ts";
 import { correctness } from "./signs.ts";
 import { line, plain } from "./text.ts";
 

@@ -4,7 +4,7 @@ import { get } from "./api.ts";
 import { announcer, onKey, problem } from "./chrome.ts";
 import { h, replace, type Child, type Props } from "./dom.ts";
 import { seconds, share, whole } from "./format.ts";
-import type { Choices, Listing, Row } from "./shape.ts";
+import type { Choices, Listing, Row } from "./schema.ts";
 import { actions, correctness, outcome } from "./signs.ts";
 import { line } from "./text.ts";
 

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.ts";
 import { share } from "./format.ts";
-import type { Episode, Step } from "./shape.ts";
+import type { Episode, Step } from "./schema.ts";
 import { line, plain, words } from "./text.ts";
 
 export type State = "entered" | "stays" | "again" | "dropped" | "refused" | "absent";

@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom.ts";
 import { interval, mean } from "./format.ts";
-import type { Cell } from "./shape.ts";
+import type { Cell } from "./schema.ts";
 
 const WIDTH = 620;
 const HEIGHT = 330;

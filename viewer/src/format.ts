@@ -1,6 +1,6 @@
 // Numbers as the terminal and the report show them.
 
-import type { Estimate } from "./shape.ts";
+import type { Estimate } from "./schema.ts";
 
 /** A number between 0 and 1, or a dash where there is none. */
 export function share(value: number | null | undefined, digits = 2): string {

@@ -5,7 +5,7 @@ import { onKey, problem } from "./chrome.ts";
 import { h, replace, s, type Child } from "./dom.ts";
 import { figure } from "./figure.ts";
 import { interval, mean, whole } from "./format.ts";
-import type { Cell, Estimate, Overview } from "./shape.ts";
+import type { Cell, Estimate, Overview } from "./schema.ts";
 import { line } from "./text.ts";
 
 interface Column { readonly name: string; readonly title: string; readonly about?: string; readonly value: (cell: Cell) => number | string; readonly show: (cell: Cell) => Child }

@@ -2,7 +2,7 @@
 
 import { h, type Child } from "./dom.ts";
 import { count, share, whole } from "./format.ts";
-import type { Comparison, Episode, Search, Step } from "./shape.ts";
+import type { Comparison, Episode, Search, Step } from "./schema.ts";
 import { line, words } from "./text.ts";
 
 export function steps(episode: Episode): HTMLElement {

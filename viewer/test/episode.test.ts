@@ -4,7 +4,7 @@ import { labelled, place, series } from "../src/charts.ts";
 import { tracks } from "../src/evidence.ts";
 import { roundUp, spots } from "../src/figure.ts";
 import { correctnessOf } from "../src/signs.ts";
-import type { Cell, Episode, Step } from "../src/shape.ts";
+import type { Cell, Episode, Step } from "../src/schema.ts";
 
 const step = (number: number, changes: Partial<Step>): Step => ({
   step: number, action: "RETRIEVE", branch: "retrieve", reason: "worth it", comparisons: [], legal: [], diagnostics: null, belief: null,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { spots } from "../src/figure.ts";
-import type { Cell } from "../src/shape.ts";
+import type { Cell } from "../src/schema.ts";
 
 const estimate = (mean: number) => ({ mean, low: null, high: null, n: 20, few: false });
 

@@ -15,7 +15,7 @@ from beliefrag.cli.episode import Display
 from beliefrag.cli.output import print_notice
 from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
-from beliefrag.web.view import LiveSource, ViewServer, thresholds_in_force
+from beliefrag.web.view import LiveSource, ViewServer, active_thresholds
 
 __all__ = ["DisplayWithPage", "serve_live_page", "show_page", "wait_for_interrupt"]
 
@@ -48,7 +48,7 @@ class DisplayWithPage:
 
     def show(self, event: Event) -> None:
         """Takes in one event."""
-        self._source.feed(event)
+        self._source.add_event(event)
         if self._display is not None:
             self._display.show(event)
 
@@ -60,7 +60,7 @@ class DisplayWithPage:
 @contextlib.contextmanager
 def serve_live_page(display: Display | None, assembly: Assembly, *, no_open: bool) -> Iterator[DisplayWithPage]:
     """Serves a page that shows an episode as it happens, beside the display on the terminal."""
-    source = LiveSource(thresholds_in_force(asdict(assembly.engine.thresholds)))
+    source = LiveSource(active_thresholds(asdict(assembly.engine.thresholds)))
     with ViewServer(source) as server:
         show_page(server, no_open=no_open)
         yield DisplayWithPage(display, source)

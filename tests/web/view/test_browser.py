@@ -185,7 +185,7 @@ def test_an_episode_shows_belief_steps_evidence_calls_and_gold(visitor: Visit) -
     call = page.locator(".call").first
     call.locator("summary").click()
     expect(call).to_contain_text("Where was the builder of ship north1 born?")
-    expect(call).to_contain_text("made again from the reply cache")
+    expect(call).to_contain_text("rebuilt from the reply cache")
     expect(call).to_contain_text("read as it was")
 
 
@@ -292,17 +292,17 @@ def test_an_episode_is_shown_as_it_happens(browser: Browser, tmp_path: Path) -> 
         page = found.page
         expect(page.get_by_role("heading", level=1)).to_have_text("Waiting for the question")
         for event in events[:3]:
-            source.feed(event)
+            source.add_event(event)
         expect(page.get_by_role("heading", level=1)).to_have_text("Where is it?")
         expect(page.locator(".step")).to_have_count(1)
         expect(page.get_by_role("region", name="How it ended")).to_contain_text("running")
         page.locator("table.evidence summary").first.click()
         for event in events[3:-1]:
-            source.feed(event)
+            source.add_event(event)
         expect(page.locator(".step")).to_have_count(2)
         # What was opened stays open when the next event is drawn.
         expect(page.locator("table.evidence details[open]")).to_have_count(1)
-        source.feed(events[-1])
+        source.add_event(events[-1])
         expect(page.get_by_role("region", name="How it ended")).to_contain_text("here it is")
         expect(page.locator(".tools")).to_contain_text("ended")
         page.locator(".call summary").last.click()

@@ -48,8 +48,8 @@ def test_the_index_holds_what_a_report_reads_from_the_file(folder: Path, tmp_pat
 def test_an_episode_is_read_by_where_its_line_lies(folder: Path, tmp_path: Path) -> None:
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
-    assert [index.record(number) for number, _ in ids(index)] == records(folder)
-    assert index.record(10_000) is None
+    assert [index.episode(number) for number, _ in ids(index)] == [read_episode(each) for each in records(folder)]
+    assert index.episode(10_000) is None
 
 
 def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_earlier_one(
@@ -67,7 +67,8 @@ def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_ear
     assert len(after) == len(before) + 1
     number = next(number for number, outcome in before if outcome == "failed")
     assert after[number] == "answered"
-    assert index.record(number)["answer"] == "Moss"  # type: ignore[index]
+    read = index.episode(number)
+    assert read is not None and read.answer == "Moss"
 
 
 def test_half_a_surrogate_pair_in_an_answer_stops_nothing(folder: Path, tmp_path: Path) -> None:
@@ -76,7 +77,8 @@ def test_half_a_surrogate_pair_in_an_answer_stops_nothing(folder: Path, tmp_path
     index.refresh()
     found = index.rows("SELECT id, answer FROM episodes WHERE question_id = 'half'")[0]
     assert found["answer"] == "a\N{REPLACEMENT CHARACTER}b"
-    assert index.record(found["id"])["answer"] == found["answer"]  # type: ignore[index]
+    read = index.episode(found["id"])
+    assert read is not None and read.answer == found["answer"]
 
 
 def test_a_line_that_is_being_written_waits_for_its_end(folder: Path, tmp_path: Path) -> None:
@@ -112,20 +114,20 @@ def test_a_file_that_is_another_one_is_read_anew(folder: Path, tmp_path: Path, h
 def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path: Path) -> None:
     first = RunIndex(folder, tmp_path / "index.sqlite")
     first.refresh()
-    first.learn_questions("north", "hash", {"north-q0": "Where?"})
+    first.store_questions("north", "hash", {"north-q0": "Where?"})
     first.close()
     again = RunIndex(folder, tmp_path / "index.sqlite")
     assert len(ids(again)) == len(records(folder))
-    assert again.knows_questions("north", "hash")
-    assert not again.knows_questions("north", "another hash")
+    assert again.has_questions("north", "hash")
+    assert not again.has_questions("north", "another hash")
 
 
 def test_an_overview_is_kept_for_the_state_that_it_was_made_of(folder: Path, tmp_path: Path) -> None:
     index = RunIndex(folder, tmp_path / "index.sqlite")
-    index.keep_overview("one", {"first_line": "x"})
-    assert index.kept_overview("one") == {"first_line": "x"}
-    index.keep_overview("two", {"first_line": "y"})
-    assert index.kept_overview("one") is None
+    index.store_overview("one", "x")
+    assert index.stored_overview("one") == "x"
+    index.store_overview("two", "y")
+    assert index.stored_overview("one") is None
 
 
 def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_pa
     index.refresh()
     with (folder / "episodes.jsonl").open("ab") as file:
         file.write(b'{"method": "static"}\n')
-    with pytest.raises(RunError, match="is no episode"):
+    with pytest.raises(RunError, match=r"byte [\d,]+ of .*episodes.jsonl.*is missing"):
         index.refresh()
 
 

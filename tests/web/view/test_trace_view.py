@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.web.view import LiveSource, TraceSource, ViewError
-from beliefrag.web.view.errors import NotHere
-from beliefrag.web.view.trace import episode_of, prompts_of, read_trace
+from beliefrag.web.view.schema import NotAvailable
+from beliefrag.web.view.trace import read_trace, view_events, view_prompts
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 from tests.support.viewing import SCRIPT
 
@@ -41,7 +41,7 @@ def test_a_reply_that_was_mended_says_so_in_words(trace: Path) -> None:
 
 
 def test_there_is_one_episode_in_a_trace(trace: Path) -> None:
-    with pytest.raises(NotHere, match="There is no episode 1"):
+    with pytest.raises(NotAvailable, match="There is no episode 1"):
         TraceSource(trace).episode(1)
 
 
@@ -69,7 +69,7 @@ def test_a_trace_that_was_torn_by_a_kill_is_shown_as_far_as_it_goes(trace: Path,
 def test_what_is_no_trace_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "odd.jsonl"
     file.write_bytes(content)
-    with pytest.raises(ViewError, match="is no trace"):
+    with pytest.raises(ViewError, match="is not a trace"):
         TraceSource(file)
 
 
@@ -94,10 +94,10 @@ def test_half_a_surrogate_pair_is_shown_as_a_replacement(trace: Path, tmp_path: 
 def test_every_beginning_of_an_episode_can_be_shown(trace: Path) -> None:
     records = read_trace(trace)
     for known in range(len(records) + 1):
-        episode = episode_of(records[:known], live=True, thresholds={})
+        episode = view_events(records[:known], live=True, thresholds={})
         assert (episode.outcome == "running") == (known < len(records))
         assert bool(episode.waiting) == (known < len(records))
-        prompts_of(records[:known])
+        view_prompts(records[:known])
 
 
 async def test_an_episode_under_way_grows_with_each_event(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_an_episode_under_way_grows_with_each_event(tmp_path: Path) -> Non
     assert source.episode(0).waiting == "it to begin"
     steps = []
     for event in result.events:
-        source.feed(event)
+        source.add_event(event)
         steps.append(len(source.episode(0).steps))
     assert steps == sorted(steps)
     assert source.ended

@@ -1,11 +1,11 @@
-"""The viewer: a run, a trace or an episode under way as pages in a browser, on this machine alone."""
+"""The viewer: a run, a trace or an episode that runs now, as pages in a browser on this machine."""
 
 from __future__ import annotations
 
-from beliefrag.web.view.errors import ViewError
+from beliefrag.web.view.app import ViewServer
 from beliefrag.web.view.export import export_name, export_page
-from beliefrag.web.view.recorded import thresholds_in_force
-from beliefrag.web.view.server import ViewServer
+from beliefrag.web.view.recorded import active_thresholds
+from beliefrag.web.view.schema import ViewError
 from beliefrag.web.view.sources import LiveSource, RunSource, TraceSource, open_source
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "TraceSource",
     "ViewError",
     "ViewServer",
+    "active_thresholds",
     "export_name",
     "export_page",
     "open_source",
-    "thresholds_in_force",
 ]

@@ -1,92 +1,103 @@
-"""The pages and their data over HTTP. Everything is read; nothing can be changed from a browser."""
+"""Serves the pages and their data over HTTP, on loopback. Everything can be read; nothing can be changed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import threading
+import time
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, Literal
+from types import TracebackType
+from typing import Annotated, Literal
 
+import uvicorn
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from beliefrag.errors import BeliefRAGError
+from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
+from beliefrag.web.server import listen
 from beliefrag.web.view import listing
-from beliefrag.web.view.errors import NotHere
-from beliefrag.web.view.export import asset, export_name, export_page
-from beliefrag.web.view.sources import LiveSource, RunSource, Source
+from beliefrag.web.view.export import export_name, export_page, read_asset
+from beliefrag.web.view.overview import RunOverview
+from beliefrag.web.view.schema import NotAvailable, ViewError
+from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource
 
-__all__ = ["make_app"]
+__all__ = ["ViewServer", "create_view_app"]
 
 _log = logging.getLogger(__name__)
 
 _ASSETS = {"app.js": "text/javascript", "app.css": "text/css", "icon.svg": "image/svg+xml"}
-_GLANCE = 0.1
-"""Seconds between two looks at an episode under way: sooner than an eye notices."""
+_HOST = "127.0.0.1"
+_START_SECONDS = 20.0
+"""Seconds within which a server must have begun."""
+_LIVE_INTERVAL = 0.1
+"""Seconds between two looks at a running episode: sooner than an eye notices."""
 _LARGEST = 2**63 - 1
-"""Of the numbers that a database knows."""
+"""The largest number that a database can hold."""
 
 
-def make_app(source: Source, closing: Callable[[], bool] = lambda: False) -> FastAPI:
-    """The application for one source.
+def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lambda: False) -> FastAPI:
+    """Creates the application for one source.
 
     Args:
         source: What to show.
-        closing: Whether the server is ending, so that streams end too.
+        is_closing: Whether the server is ending, so that streams end too.
     """
     app = FastAPI(openapi_url=None)
 
     @app.exception_handler(BeliefRAGError)
-    def failed(_: Request, error: BeliefRAGError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, 404 if isinstance(error, NotHere) else 500)
+    def on_error(_: Request, error: BeliefRAGError) -> JSONResponse:
+        return JSONResponse({"error": str(error)}, 404 if isinstance(error, NotAvailable) else 500)
 
     @app.exception_handler(Exception)
-    def broke(request: Request, error: Exception) -> JSONResponse:
+    def on_unforeseen_error(request: Request, error: Exception) -> JSONResponse:
         _log.warning("The page %s failed: %s: %s", request.url.path, type(error).__name__, error)
         _log.debug("The error came from here:", exc_info=error)
         return JSONResponse({"error": f"Internal error, {type(error).__name__}: {error}."}, 500)
 
     @app.get("/assets/{name}")
-    def give_asset(name: str) -> Response:
+    def asset(name: str) -> Response:
         if name not in _ASSETS:
-            raise NotHere(f"There is no file {name!r}.")
-        return Response(asset(name), media_type=_ASSETS[name])
+            raise NotAvailable(f"There is no file {name!r}.")
+        return Response(read_asset(name), media_type=_ASSETS[name])
 
     @app.get("/api/about")
-    def about() -> dict[str, Any]:
+    def about() -> dict[str, str]:
         return {"kind": source.kind, "name": source.name}
 
     @app.get("/api/episode/{number:int}")
     def episode(number: int) -> Response:
-        return _json(source.episode(_known(number)).model_dump_json())
+        return _json(source.episode(_check_number(number)))
 
     @app.get("/api/episode/{number:int}/prompts")
     def prompts(number: int) -> Response:
-        return _json(source.prompts(_known(number)).model_dump_json())
+        return _json(source.prompts(_check_number(number)))
 
     @app.get("/episode/{number:int}/export")
     def export(number: int) -> Response:
-        found = source.episode(_known(number))
+        found = source.episode(_check_number(number))
         page = export_page(found, source.prompts(number))
         disposition = f'attachment; filename="{export_name(found)}"'
         return Response(page, media_type="text/html", headers={"Content-Disposition": disposition})
 
     @app.get("/episode/{number:int}")
     def episode_page(number: int) -> Response:
-        source.episode(_known(number))
+        source.episode(_check_number(number))
         return _page()
 
     if isinstance(source, RunSource):
-        _add_run(app, source)
+        _add_run_pages(app, source)
     else:
         app.get("/")(lambda: RedirectResponse("/episode/0", 303))
     if isinstance(source, LiveSource):
-        _add_live(app, source, closing)
+        _add_live_stream(app, source, is_closing)
     return app
 
 
-def _add_run(app: FastAPI, source: RunSource) -> None:
+def _add_run_pages(app: FastAPI, source: RunSource) -> None:
     @app.get("/")
     @app.get("/episodes")
     def page() -> Response:
@@ -95,55 +106,61 @@ def _add_run(app: FastAPI, source: RunSource) -> None:
     @app.get("/compare/{first:int}/{second:int}")
     def compare_page(first: int, second: int) -> Response:
         for number in (first, second):
-            source.episode(_known(number))
+            source.episode(_check_number(number))
         return _page()
 
     @app.get("/api/run")
-    def overview() -> dict[str, Any]:
+    def overview() -> RunOverview:
         return source.overview()
 
     @app.get("/api/episodes")
-    def episodes(asked: Annotated[_Listing, Query()]) -> dict[str, Any]:
+    def episodes(query: Annotated[_ListingQuery, Query()]) -> listing.EpisodePage:
         source.index.refresh()
-        return listing.list_episodes(source.index, asked.wanted(), offset=asked.offset, limit=asked.limit)
+        return listing.list_episodes(source.index, query.to_filter(), offset=query.offset, limit=query.limit)
 
     @app.get("/api/choices")
-    def choices() -> dict[str, Any]:
+    def choices() -> _Choices:
         run = source.record
-        return {
-            "datasets": list(run.datasets),
-            "methods": list(run.methods),
-            "patterns": listing.patterns(source.index),
-        }
+        return _Choices(
+            datasets=list(run.datasets), methods=list(run.methods), patterns=listing.action_patterns(source.index)
+        )
 
     @app.get("/api/episode/{number:int}/neighbours")
-    def neighbours(number: int, asked: Annotated[_Listing, Query()]) -> dict[str, Any]:
-        return listing.neighbours(source.index, asked.wanted(), _known(number))
+    def neighbours(number: int, query: Annotated[_ListingQuery, Query()]) -> listing.Neighbours:
+        return listing.find_neighbours(source.index, query.to_filter(), _check_number(number))
 
     @app.get("/api/episode/{number:int}/others")
-    def others(number: int) -> list[dict[str, Any]]:
-        return listing.others(source.index, _known(number))
+    def others(number: int) -> list[listing.EpisodeRow]:
+        return listing.list_same_question(source.index, _check_number(number))
 
 
-def _add_live(app: FastAPI, source: LiveSource, closing: Callable[[], bool]) -> None:
+def _add_live_stream(app: FastAPI, source: LiveSource, is_closing: Callable[[], bool]) -> None:
     async def frames() -> AsyncIterator[str]:
         shown = -1
-        while not closing():
+        while not is_closing():
             if (version := source.version) != shown:
                 shown, ended = version, source.ended
                 yield f"data: {source.episode(0).model_dump_json()}\n\n"
                 if ended:
                     yield "event: end\ndata: {}\n\n"
                     return
-            await asyncio.sleep(_GLANCE)
+            await asyncio.sleep(_LIVE_INTERVAL)
 
     @app.get("/api/live")
     async def live() -> StreamingResponse:
         return StreamingResponse(frames(), media_type="text/event-stream")
 
 
-class _Listing(BaseModel):
-    """What a listing can be asked for in an address."""
+class _Choices(BaseModel):
+    """What the filters of a list offer."""
+
+    datasets: list[str]
+    methods: list[str]
+    patterns: list[listing.ActionPattern]
+
+
+class _ListingQuery(BaseModel):
+    """What an address can ask of a list."""
 
     text: str = Field("", max_length=1000)
     dataset: str = ""
@@ -156,22 +173,81 @@ class _Listing(BaseModel):
     order: str = Field("file", pattern=f"^({'|'.join(listing.ORDERS)})$")
     direction: Literal["up", "down"] = "up"
     offset: int = Field(0, ge=0, le=_LARGEST)
-    limit: int = Field(100, ge=1, le=listing.MOST)
+    limit: int = Field(100, ge=1, le=listing.MAX_ROWS)
 
-    def wanted(self) -> listing.EpisodeFilter:
-        filters = self.model_dump(exclude={"direction", "offset", "limit"})
-        return listing.EpisodeFilter(**filters, descending=self.direction == "down")
+    def to_filter(self) -> listing.EpisodeFilter:
+        fields = self.model_dump(exclude={"direction", "offset", "limit"})
+        return listing.EpisodeFilter(**fields, descending=self.direction == "down")
 
 
-def _known(number: int) -> int:
+def _check_number(number: int) -> int:
     if number > _LARGEST:
-        raise NotHere("There is no episode with such a number.")
+        raise NotAvailable("There is no episode with such a number.")
     return number
 
 
 def _page() -> Response:
-    return Response(asset("index.html"), media_type="text/html")
+    return Response(read_asset("index.html"), media_type="text/html")
 
 
-def _json(text: str) -> Response:
-    return Response(text, media_type="application/json")
+def _json(value: BaseModel) -> Response:
+    return Response(value.model_dump_json(), media_type="application/json")
+
+
+class ViewServer:
+    """A local web server for one source, in a thread of its own while it is entered.
+
+    Args:
+        source: What to show. It is closed with the server.
+        port: Where to listen; 0 takes any free port.
+
+    Raises:
+        ViewError: The port cannot be used.
+    """
+
+    def __init__(self, source: EpisodeSource, port: int = 0) -> None:
+        self._source = source
+        try:
+            self._socket = listen(_HOST, port)
+        except SettingsError as error:
+            raise ViewError(error.message, remedy="Name another with --port, or leave --port out.") from None
+        self.port: int = self._socket.getsockname()[1]
+        token, once = (secrets.token_urlsafe(24) for _ in range(2))
+        self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
+        """The address with the key; and with a key that works once, for a command line that other users can read."""
+        self._closing = False
+        app = ServerAuth(
+            create_view_app(source, lambda: self._closing),
+            credential=BrowserKey(token, once, self.port),
+            hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
+        )
+        # The application reports errors itself; the server's own lines would only repeat them.
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=2,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    def __enter__(self) -> ViewServer:
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise ViewError(f"The server at port {self.port} did not begin.")
+            time.sleep(0.01)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing = True
+        self._server.should_exit = True
+        self._thread.join(_START_SECONDS)
+        self._socket.close()
+        self._source.close()

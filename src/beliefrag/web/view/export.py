@@ -1,4 +1,4 @@
-"""One episode as one HTML file that needs nothing else: for a colleague, an issue, an archive.
+"""One episode as one HTML file that needs no other file: for a colleague, an issue, an archive.
 
 The file holds the same program and style as the pages, allowed by their hashes alone. The episode is in it as JSON in
 which no character can end the element that holds it.
@@ -13,17 +13,17 @@ from importlib.resources import files
 
 from beliefrag.web.view.schema import EpisodeView, PromptsView
 
-__all__ = ["asset", "export_name", "export_page"]
+__all__ = ["export_name", "export_page", "read_asset"]
 
 
-def asset(name: str) -> str:
-    """One of the built files that ship with the package."""
+def read_asset(name: str) -> str:
+    """Reads one of the built files that come with the package."""
     return (files("beliefrag.web.view") / "assets" / name).read_text(encoding="utf-8")
 
 
 def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
-    """The whole file."""
-    script, style = asset("app.js"), asset("app.css")
+    """Gives the whole file."""
+    script, style = read_asset("app.js"), read_asset("app.css")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -34,14 +34,14 @@ def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>BeliefRAG episode</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        "<noscript>This page shows an episode with a script of its own, and scripts are switched off.</noscript>\n"
-        f'<script type="application/json" id="exported">{_inert(data)}</script>\n'
+        "<noscript>This page needs its script to show the episode, and scripts are switched off.</noscript>\n"
+        f'<script type="application/json" id="exported">{_escape_for_script(data)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
 def export_name(episode: EpisodeView) -> str:
-    """A file name that says which episode it is, of harmless characters."""
+    """Gives a file name that says which episode it is, with harmless characters only."""
     words = " ".join(("episode", episode.dataset, episode.question_id or (episode.question or ""), episode.method))
     return re.sub(r"[^A-Za-z0-9]+", "-", words)[:80].strip("-") + ".html"
 
@@ -50,5 +50,5 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _inert(data: str) -> str:
+def _escape_for_script(data: str) -> str:
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,9 +1,9 @@
 """A run's episodes as rows of a small database, so that a page never reads the whole run.
 
-Each row holds the numbers of one episode and where its line lies in `episodes.jsonl`. The file is only ever appended
-to, so a run that has grown is read from where it was left. A file that shrank, or whose beginning or last known line is
-another one, is read anew. The database lies in the cache folder: it can be made again, the run's folder may be
-read-only, and question texts, which it takes in for searching, have no place among a run's files.
+Each row holds the numbers of one episode and the position of its line in `episodes.jsonl`. Lines are only appended to
+that file, so a run that has grown is read from where reading stopped. A file that became shorter, or whose beginning or
+last known line has changed, is read from the start. The database is in the cache folder: it can be rebuilt, the run's
+folder may be read-only, and the question texts, which it holds for searching, do not belong among a run's files.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from beliefrag.paths import cache_dir
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
-from beliefrag.runs.episode_format import read_summary
+from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
+from beliefrag.runs.episode_format import DAMAGED_LINE, describe_damage, read_episode, read_summary, summary_record
+from beliefrag.runs.errors import RunError
 from beliefrag.runs.store import EPISODES_FILE
-from beliefrag.web.view.errors import ViewError
-from beliefrag.web.view.lines import read_line
-from beliefrag.web.view.rows import UPSERT, episode_row
+from beliefrag.web.view.sanitise import read_json_line
+from beliefrag.web.view.schema import ViewError
 
 __all__ = ["RunIndex"]
 
-_VERSION = 5
+_VERSION = 6
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
 _SCHEMA = """
@@ -58,12 +58,25 @@ CREATE INDEX by_actions ON episodes (actions);
 """
 
 
+_KEY = ("dataset", "method", "question_id", "seed")
+_VALUES = (
+    *("outcome", "correctness", "answer", "f1", "answerability", "tokens", "calls", "rounds", "seconds", "actions"),
+    *("cause", "words", "offset", "numbers"),
+)
+_COLUMNS = (*_KEY, *_VALUES)
+# A later line for the same episode replaces the earlier one and keeps its number.
+_UPSERT = (
+    f"INSERT INTO episodes ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - constants
+    f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _VALUES)}"
+)
+
+
 class RunIndex:
-    """The index of one run, made or brought up to date by `refresh`.
+    """The index of one run. `refresh` builds it or brings it up to date.
 
     Args:
-        folder: The run's.
-        database: Where to keep it; by default in the cache folder. Where nothing can be written it is in memory.
+        folder: The folder of the run.
+        database: The file to use; by default one in the cache folder. If it cannot be written, memory is used.
     """
 
     def __init__(self, folder: Path, database: Path | None = None) -> None:
@@ -75,15 +88,15 @@ class RunIndex:
         self._db = self._open(database or cache_dir() / "view" / f"{name}.sqlite")
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Closes the database."""
         with self._lock:
             self._db.close()
 
     def refresh(self) -> int:
-        """Takes in what was appended since, and gives how far the file is known, in bytes.
+        """Reads what was appended since, and gives how many bytes of the file are known.
 
         Raises:
-            RunError: A line other than a torn last one is no episode.
+            RunError: A line is not an episode, apart from a last line that is still being written.
             ViewError: The file cannot be read.
         """
         with self._lock:
@@ -95,7 +108,7 @@ class RunIndex:
             if now != self._seen:
                 try:
                     with self.path.open("rb") as file, self._writing() as db:
-                        self._take_in(file, db)
+                        self._read_new_lines(file, db)
                 except OSError as error:
                     raise ViewError(f"{self.path} cannot be read: {error.strerror}.") from error
                 self._seen = now
@@ -103,43 +116,51 @@ class RunIndex:
             return end
 
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[sqlite3.Row]:
-        """What a query gives."""
+        """Runs a query."""
         with self._lock:
             return self._db.execute(query, tuple(values)).fetchall()
 
     def episodes(self) -> dict[EpisodeKey, EpisodeSummary]:
-        """The numbers of all episodes, as a report wants them."""
+        """Gives the numbers of all episodes."""
         rows = self.rows("SELECT offset, numbers FROM episodes")
         summaries = (read_summary(json.loads(row["numbers"]), row["offset"]) for row in rows)
         return {summary.key: summary for summary in summaries}
 
-    def record(self, number: int) -> dict[str, Any] | None:
-        """The whole line of an episode, read from the file; None where there is no such number."""
+    def episode(self, number: int) -> Episode | None:
+        """Reads one whole episode from the file; None where there is no such number.
+
+        Raises:
+            ViewError: Its line is damaged.
+        """
         found = self.rows("SELECT offset FROM episodes WHERE id = ?", (number,))
         if not found:
             return None
         with self.path.open("rb") as file:
             file.seek(found[0]["offset"])
-            record: dict[str, Any] = read_line(file.readline())
-            return record
+            line = file.readline()
+        try:
+            return read_episode(read_json_line(line))
+        except DAMAGED_LINE as error:
+            damage = describe_damage(error)
+            raise ViewError(f"Episode {number} of the run cannot be shown: its line is damaged ({damage}).") from None
 
-    def kept_overview(self, state: str) -> Any:
-        """The overview that was kept for a state of the run; None where there is none."""
+    def stored_overview(self, state: str) -> str | None:
+        """Gives the overview that was stored for a state of the run as JSON; None where there is none."""
         found = self.rows("SELECT record FROM overview WHERE state = ?", (state,))
-        return json.loads(found[0]["record"]) if found else None
+        return str(found[0]["record"]) if found else None
 
-    def keep_overview(self, state: str, record: Any) -> None:
-        """Keeps an overview: its intervals take seconds on a large run. The one before is forgotten."""
+    def store_overview(self, state: str, record: str) -> None:
+        """Stores an overview and deletes the one before: its intervals take seconds on a large run."""
         with self._lock, self._writing() as db:
             db.execute("DELETE FROM overview")
-            db.execute("INSERT INTO overview VALUES (?, ?)", (state, json.dumps(record)))
+            db.execute("INSERT INTO overview VALUES (?, ?)", (state, record))
 
-    def knows_questions(self, dataset: str, gold: str) -> bool:
-        """Whether the texts of a dataset's questions are in the index, for the dataset with this hash."""
+    def has_questions(self, dataset: str, gold: str) -> bool:
+        """Whether the index holds the question texts of the dataset with this hash."""
         return bool(self.rows("SELECT 1 FROM known_datasets WHERE dataset = ? AND gold = ?", (dataset, gold)))
 
-    def learn_questions(self, dataset: str, gold: str, texts: Mapping[str, str]) -> None:
-        """Takes in the texts of a dataset's questions, to search and to show them."""
+    def store_questions(self, dataset: str, gold: str, texts: Mapping[str, str]) -> None:
+        """Stores the texts of a dataset's questions, to search and to show them."""
         rows = [(dataset, identifier, text, text.casefold()) for identifier, text in texts.items()]
         with self._lock, self._writing() as db:
             db.execute("DELETE FROM questions WHERE dataset = ?", (dataset,))
@@ -149,19 +170,19 @@ class RunIndex:
     def _open(self, database: Path) -> sqlite3.Connection:
         try:
             database.parent.mkdir(parents=True, exist_ok=True)
-            return self._prepared(str(database))
+            return self._connect(str(database))
         except (sqlite3.DatabaseError, OSError):
-            return self._prepared(":memory:")
+            return self._connect(":memory:")
 
-    def _prepared(self, database: str) -> sqlite3.Connection:
+    def _connect(self, database: str) -> sqlite3.Connection:
         db = sqlite3.connect(database, timeout=60, isolation_level=None, check_same_thread=False)
         try:
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = WAL")
-            # It can be made again: what a power cut takes is not worth waiting for the disk.
+            # The index can be rebuilt, so it need not survive a power cut.
             db.execute("PRAGMA synchronous = OFF")
             db.execute("BEGIN IMMEDIATE")
-            if not self._is_ours(db):
+            if not self._is_current(db):
                 for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                     db.execute(f"DROP TABLE IF EXISTS {row['name']}")
                 for statement in _SCHEMA.split(";"):
@@ -173,7 +194,7 @@ class RunIndex:
             raise
         return db
 
-    def _is_ours(self, db: sqlite3.Connection) -> bool:
+    def _is_current(self, db: sqlite3.Connection) -> bool:
         try:
             row = db.execute("SELECT version, run FROM state").fetchone()
         except sqlite3.OperationalError:
@@ -190,7 +211,7 @@ class RunIndex:
             raise
         self._db.execute("COMMIT")
 
-    def _take_in(self, file: BinaryIO, db: sqlite3.Connection) -> None:
+    def _read_new_lines(self, file: BinaryIO, db: sqlite3.Connection) -> None:
         end, edges = db.execute("SELECT end, edges FROM state").fetchone()
         if _edges(file, end) != edges:
             db.execute("DELETE FROM episodes")
@@ -199,14 +220,14 @@ class RunIndex:
         with closing(db.cursor()) as cursor:
             for line in file:
                 if not line.endswith(b"\n"):
-                    break  # being written, or torn
-                cursor.execute(UPSERT, episode_row(line, end, self.path))
+                    break  # it is still being written
+                cursor.execute(_UPSERT, _episode_row(line, end, self.path))
                 end += len(line)
         db.execute("UPDATE state SET end = ?, edges = ?", (end, _edges(file, end)))
 
 
 def _edges(file: BinaryIO, end: int) -> str:
-    """A hash of the beginning and of the last bytes before `end`; another one where the file is shorter than that."""
+    """Gives a hash of the first bytes and of the last ones before `end`, which changes if the file is shorter."""
     if not end:
         return ""
     if os.fstat(file.fileno()).st_size < end:
@@ -216,3 +237,44 @@ def _edges(file: BinaryIO, end: int) -> str:
     file.seek(max(0, end - _EDGE))
     last = file.read(min(_EDGE, end))
     return hashlib.sha256(first + b"|" + last).hexdigest()
+
+
+def _episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
+    """Gives the values of `_UPSERT` for one line that begins at this byte of the file."""
+    try:
+        record = read_json_line(line)
+        summary = read_summary(record, offset)
+        answer, key = record["answer"], summary.key
+        words = f"{key.question_id}\n{answer or ''}\n{summary.cause}\n{summary.message}".casefold()
+        return (
+            *key,
+            summary.outcome,
+            _correctness(summary),
+            answer,
+            summary.metrics.get("f1"),
+            record["answerability"],
+            summary.usage.tokens,
+            summary.usage.calls,
+            summary.usage.searches,
+            summary.seconds,
+            " ".join(step["action"] for step in record["steps"]),
+            summary.cause,
+            words,
+            offset,
+            json.dumps(summary_record(summary), separators=(",", ":")),
+        )
+    except DAMAGED_LINE as error:
+        raise RunError(
+            f"The line at byte {offset:,} of {path} is not an episode: {describe_damage(error)}.",
+            remedy="Delete that line, and give the command of the run again to replace the episode.",
+        ) from None
+
+
+def _correctness(summary: EpisodeSummary) -> str:
+    """Gives the judge's verdict where there is one, otherwise what F1 says: all of it, a part or none."""
+    judged, f1 = summary.metrics.get("judge"), summary.metrics.get("f1")
+    if judged is not None:
+        return "right" if judged >= 0.5 else "wrong"
+    if f1 is None:
+        return "unscored"
+    return "wrong" if f1 <= 0 else "right" if f1 >= 1 else "partly"

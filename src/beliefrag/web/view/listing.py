@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 from beliefrag.methods import METHODS
 from beliefrag.web.view.index import RunIndex
 
-__all__ = ["MOST", "ORDERS", "EpisodeFilter", "list_episodes", "neighbours", "others", "patterns"]
+__all__ = [
+    "MAX_ROWS",
+    "ORDERS",
+    "ActionPattern",
+    "EpisodeFilter",
+    "EpisodePage",
+    "EpisodeRow",
+    "Neighbours",
+    "action_patterns",
+    "find_neighbours",
+    "list_episodes",
+    "list_same_question",
+]
 
-MOST = 500
+MAX_ROWS = 500
 """Rows that one page can have."""
 
 ORDERS = {
@@ -29,7 +42,7 @@ ORDERS = {
 """What episodes can be ordered by."""
 
 _FROM = "FROM episodes AS e LEFT JOIN questions AS q ON q.dataset = e.dataset AND q.question_id = e.question_id"
-_SHOWN = (
+_COLUMNS = (
     "e.id, e.dataset, e.method, e.question_id, e.outcome, e.correctness, substr(e.answer, 1, 300) AS answer, e.f1, "
     "e.answerability, e.tokens, e.calls, e.rounds, e.seconds, e.actions, e.cause, substr(q.text, 1, 300) AS question"
 )
@@ -37,10 +50,10 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFilter:
-    """Which episodes, and in which order. What is left empty leaves nothing out."""
+    """Which episodes, and in which order. An empty field filters nothing."""
 
     text: str = ""
-    """Words that all occur in the question, its id, the answer or the error."""
+    """Words that must all occur in the question, its id, the answer or the error."""
     dataset: str = ""
     method: str = ""
     outcome: str = ""
@@ -53,46 +66,98 @@ class EpisodeFilter:
     descending: bool = False
 
 
-def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 100) -> dict[str, Any]:
-    """One page of episodes, and how many there are in all."""
+@dataclass(frozen=True, slots=True)
+class EpisodeRow:
+    """One episode in a list. Answer and question are cut to 300 characters."""
+
+    id: int
+    dataset: str
+    method: str
+    question_id: str
+    outcome: str
+    correctness: str
+    answer: str | None
+    f1: float | None
+    answerability: float | None
+    tokens: int
+    calls: int
+    rounds: int
+    seconds: float
+    actions: str
+    cause: str
+    question: str | None
+    method_title: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePage:
+    """One page of a list."""
+
+    total: int
+    """How many episodes there are on all pages."""
+    offset: int
+    episodes: list[EpisodeRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The place of an episode in a list, and the episodes around it."""
+
+    place: int
+    """Counted from 1; 0 where the episode is not in the list."""
+    total: int
+    previous: int | None
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPattern:
+    """A sequence of actions, and how many episodes took it."""
+
+    actions: str
+    episodes: int
+
+
+def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 100) -> EpisodePage:
+    """Gives one page of episodes, and how many there are in all."""
     where, values = _where(wanted)
     total = index.rows(f"SELECT count(*) AS n {_FROM} {where}", values)[0]["n"]
     rows = index.rows(
-        f"SELECT {_SHOWN} {_FROM} {where} {_order(wanted)} LIMIT ? OFFSET ?",
-        (*values, min(limit, MOST), offset),
+        f"SELECT {_COLUMNS} {_FROM} {where} {_order(wanted)} LIMIT ? OFFSET ?",
+        (*values, min(limit, MAX_ROWS), offset),
     )
-    return {"total": total, "offset": offset, "episodes": [_titled(dict(row)) for row in rows]}
+    return EpisodePage(total, offset, [_to_row(row) for row in rows])
 
 
-def neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> dict[str, int | None]:
-    """The episodes before and after one in a listing, and its place there (from 1; 0 where it is not in it)."""
+def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neighbours:
+    """Finds the episodes before and after one in a list."""
     where, values = _where(wanted)
     ids = [row["id"] for row in index.rows(f"SELECT e.id {_FROM} {where} {_order(wanted)}", values)]
     if number not in ids:
-        return {"place": 0, "total": len(ids), "previous": None, "next": None}
+        return Neighbours(0, len(ids), None, None)
     at = ids.index(number)
     before, after = ids[at - 1] if at else None, ids[at + 1] if at + 1 < len(ids) else None
-    return {"place": at + 1, "total": len(ids), "previous": before, "next": after}
+    return Neighbours(at + 1, len(ids), before, after)
 
 
-def others(index: RunIndex, number: int) -> list[dict[str, Any]]:
-    """The episodes of all methods on the question of one episode, itself among them."""
+def list_same_question(index: RunIndex, number: int) -> list[EpisodeRow]:
+    """Gives the episodes of all methods on the question of one episode, including that one."""
     rows = index.rows(
-        f"SELECT {_SHOWN} {_FROM} JOIN episodes AS own ON own.dataset = e.dataset "
+        f"SELECT {_COLUMNS} {_FROM} JOIN episodes AS own ON own.dataset = e.dataset "
         "AND own.question_id = e.question_id WHERE own.id = ? ORDER BY e.id",
         (number,),
     )
-    return [_titled(dict(row)) for row in rows]
+    return [_to_row(row) for row in rows]
 
 
-def patterns(index: RunIndex, most: int = 40) -> list[dict[str, Any]]:
-    """The sequences of actions that occur, the most frequent first."""
+def action_patterns(index: RunIndex, most: int = 40) -> list[ActionPattern]:
+    """Gives the sequences of actions that occur, the most frequent first."""
     query = "SELECT actions, count(*) AS episodes FROM episodes GROUP BY actions ORDER BY 2 DESC, 1 LIMIT ?"
-    return [dict(row) for row in index.rows(query, (most,))]
+    return [ActionPattern(row["actions"], row["episodes"]) for row in index.rows(query, (most,))]
 
 
-def _titled(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "method_title": METHODS.title(row["method"])}
+def _to_row(row: sqlite3.Row) -> EpisodeRow:
+    return EpisodeRow(**dict(row), method_title=METHODS.title(row["method"]))
 
 
 def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
@@ -106,7 +171,7 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
             clauses.append(f"e.{column} = ?")
             values.append(value)
     if actions := " ".join(wanted.actions.upper().split()):
-        # Whole actions: a space on both sides.
+        # Spaces on both sides, so that only whole actions match.
         clauses.append("instr(' ' || e.actions || ' ', ?)")
         values.append(f" {actions} ")
     for bound, relation in ((wanted.least_tokens, ">="), (wanted.most_tokens, "<=")):
@@ -118,5 +183,5 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
 
 def _order(wanted: EpisodeFilter) -> str:
     column, direction = ORDERS[wanted.order], "DESC" if wanted.descending else "ASC"
-    # The number settles ties, so that pages neither repeat nor lose an episode.
+    # The id decides ties, so that pages neither repeat nor lose an episode.
     return f"ORDER BY {column} {direction} NULLS LAST, e.id"

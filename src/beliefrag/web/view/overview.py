@@ -1,44 +1,96 @@
-"""A run at one glance: methods by datasets with their intervals, what is missing, and what it was made with."""
+"""A run in one view: methods by datasets with their intervals, what is missing, and what it was made with."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
 
 from beliefrag.methods import METHODS
 from beliefrag.runs.cells import MEAN, Cell
 from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import Summary
 
-__all__ = ["overview_record"]
+__all__ = ["RunOverview", "view_run"]
 
-_SHOWN = (
-    "f1",
-    "exact_match",
-    "cover",
-    "judge",
-    "evidence_recall",
-    "answer_row_recall",
-    "rounds",
-    "calls",
-    "tokens",
-    "seconds",
+_MEASURES = (
+    *("f1", "exact_match", "cover", "judge", "evidence_recall", "answer_row_recall"),
+    *("rounds", "calls", "tokens", "seconds"),
 )
 
 
-def overview_record(summary: Summary) -> dict[str, Any]:
-    """The summary as plain data."""
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class MethodName(_Frozen):
+    """A method's name and title."""
+
+    name: str
+    title: str
+
+
+class EstimateView(_Frozen):
+    """A mean with its interval."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int | None
+    level: float
+    smallest: int | None
+    few: bool
+
+
+class CellView(_Frozen):
+    """One method on one dataset, or on the mean of all."""
+
+    dataset: str
+    is_mean: bool
+    method: str
+    method_title: str
+    episodes: int
+    asked: int
+    failed: int
+    outcomes: Mapping[str, int]
+    measures: Mapping[str, EstimateView | None]
+
+
+class FailureView(_Frozen):
+    """How many episodes failed for one cause."""
+
+    cause: str
+    dataset: str
+    method: str
+    episodes: int
+
+
+class RunOverview(_Frozen):
+    """The numbers of a run."""
+
+    first_line: str
+    complete: bool
+    datasets: tuple[str, ...]
+    methods: tuple[MethodName, ...]
+    cells: tuple[CellView, ...]
+    failures: tuple[FailureView, ...]
+    made: Mapping[str, str]
+
+
+def view_run(summary: Summary) -> RunOverview:
+    """Gives the summary of a run as the overview page shows it."""
     run = summary.run
-    return {
-        "first_line": summary.first_line,
-        "complete": summary.complete,
-        "datasets": list(run.datasets),
-        "methods": [{"name": name, "title": METHODS.title(name)} for name in run.methods],
-        "cells": [_cell(cell) for cell in summary.cells],
-        "failures": [
-            {"cause": each.cause, "dataset": each.dataset, "method": each.method, "episodes": len(each.question_ids)}
+    return RunOverview(
+        first_line=summary.first_line,
+        complete=summary.complete,
+        datasets=tuple(run.datasets),
+        methods=tuple(MethodName(name=name, title=METHODS.title(name)) for name in run.methods),
+        cells=tuple(_view_cell(cell) for cell in summary.cells),
+        failures=tuple(
+            FailureView(cause=each.cause, dataset=each.dataset, method=each.method, episodes=len(each.question_ids))
             for each in summary.failures
-        ],
-        "made": {
+        ),
+        made={
             "made": run.made,
             "model": run.model,
             "verifier": run.verifier,
@@ -48,35 +100,33 @@ def overview_record(summary: Summary) -> dict[str, Any]:
             "seed": str(run.seed),
             **{f"budget: {name.replace('_', ' ')}": f"{value:,}" for name, value in run.budget.items()},
         },
-    }
+    )
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
-    return {
-        "dataset": cell.dataset,
-        "is_mean": cell.dataset == MEAN,
-        "method": cell.method,
-        "method_title": METHODS.title(cell.method),
-        "episodes": cell.episodes,
-        "asked": cell.asked,
-        "failed": cell.failed,
-        "outcomes": dict(cell.outcomes),
-        "measures": {
-            **{name: _estimate(cell.measures.get(name)) for name in _SHOWN},
-            "tokens_beside_f1": _estimate(cell.tokens_beside_f1),
-        },
-    }
+def _view_cell(cell: Cell) -> CellView:
+    measures = {name: _view_estimate(cell.measures.get(name)) for name in _MEASURES}
+    return CellView(
+        dataset=cell.dataset,
+        is_mean=cell.dataset == MEAN,
+        method=cell.method,
+        method_title=METHODS.title(cell.method),
+        episodes=cell.episodes,
+        asked=cell.asked,
+        failed=cell.failed,
+        outcomes=dict(cell.outcomes),
+        measures={**measures, "tokens_beside_f1": _view_estimate(cell.tokens_beside_f1)},
+    )
 
 
-def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
+def _view_estimate(estimate: Estimate | None) -> EstimateView | None:
     if estimate is None:
         return None
-    return {
-        "mean": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.questions,
-        "level": estimate.level,
-        "smallest": estimate.smallest,
-        "few": estimate.has_few_questions,
-    }
+    return EstimateView(
+        mean=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        n=estimate.questions,
+        level=estimate.level,
+        smallest=estimate.smallest,
+        few=estimate.has_few_questions,
+    )

@@ -1,20 +1,34 @@
-"""An episode from its line in a run, with what its dataset adds: texts, gold answer, supporting passages."""
+"""An episode of a run as the pages show it, with what its dataset adds: texts, gold answer, supporting passages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import asdict
 
-from pydantic import ValidationError
-
+from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import METHODS
+from beliefrag.runs.episode import Episode, Step
 from beliefrag.runs.record import RunRecord
-from beliefrag.types import Passage
-from beliefrag.web.view.errors import NotHere, ViewError
-from beliefrag.web.view.sanitise import Material
-from beliefrag.web.view.schema import EpisodeView
+from beliefrag.types import Passage, Usage
+from beliefrag.web.view.run_datasets import RunDatasets
+from beliefrag.web.view.schema import (
+    AttemptView,
+    CallView,
+    ComparisonView,
+    DroppedView,
+    EpisodeView,
+    ErrorView,
+    GoldView,
+    NotAvailable,
+    PassageView,
+    SearchView,
+    StepView,
+    UsageView,
+    ViewError,
+    repairs_in_words,
+)
 
-__all__ = ["episode_of_run", "thresholds_in_force"]
+__all__ = ["active_thresholds", "view_episode"]
 
 _SWITCHES = {
     "conflict": "correct_conflict",
@@ -26,105 +40,154 @@ _SWITCHES = {
 """Thresholds that count only while something is switched on."""
 
 
-def thresholds_in_force(all_of_them: Mapping[str, float | bool | None]) -> dict[str, float]:
-    """The thresholds that decide something, by name."""
+def active_thresholds(thresholds: Mapping[str, float | bool | None]) -> dict[str, float]:
+    """Gives the thresholds that decide something, by name; those that are switched off are left out."""
     return {
         name: float(value)
-        for name, value in all_of_them.items()
-        if value is not None and not isinstance(value, bool) and all_of_them.get(_SWITCHES.get(name, ""), True)
+        for name, value in thresholds.items()
+        if value is not None and not isinstance(value, bool) and thresholds.get(_SWITCHES.get(name, ""), True)
     }
 
 
-def episode_of_run(record: Mapping[str, Any], number: int, run: RunRecord, material: Material) -> EpisodeView:
-    """The episode of one line.
+def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDatasets) -> EpisodeView:
+    """Gives an episode of a run as the pages show it.
+
+    Args:
+        episode: The episode.
+        number: Its number in the index.
+        run: The run's record.
+        datasets: The run's datasets, as far as they are on this machine.
 
     Raises:
-        ViewError: The line lacks something or holds another type than it should.
+        ViewError: The episode contradicts itself.
     """
+    key = episode.key
     notes: list[str] = []
+    passages: Mapping[str, Passage] = {}
+    labelled: LabelledQuestion | None = None
     try:
-        view = _view(record, number, run)
-        passages = _add_material(view, notes, material)
-        timing = record["timing"]
-        seconds = timing.get("calls") or [None] * len(record["calls"])
-        view["seconds"] = timing.get("model_seconds")
-        view["steps"] = list(_steps(record, view.get("question")))
-        view["calls"] = [{**call, "seconds": took} for call, took in zip(record["calls"], seconds, strict=True)]
-        view["passages"] = {each: _passage(passages.get(each)) for each in _ids(record, view.get("gold"))}
-        return EpisodeView.model_validate({**view, "notes": notes})
-    except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
-        raise ViewError(
-            f"Episode {number} of the run cannot be shown: its line lacks something or is damaged ({error!s:.100})."
-        ) from None
+        dataset = datasets.get(key.dataset)
+        notes += [dataset.note] if dataset.note else []
+        passages, labelled = dataset.passages, dataset.questions.get(key.question_id)
+    except NotAvailable as missing:
+        notes.append(str(missing))
+    question = labelled.question.text if labelled else None
+    gold = labelled.gold if labelled else None
+    supporting = gold.supporting if gold else None
+    made_with = {"verifier": run.verifier, "retriever": run.retriever}
+    error = episode.error
+    return EpisodeView(
+        origin="run",
+        id=number,
+        method=key.method,
+        method_title=METHODS.title(key.method),
+        dataset=key.dataset,
+        question_id=key.question_id,
+        seed=key.seed,
+        model=run.model,
+        made_with=made_with | ({"calibration": run.calibration.name} if run.calibration else {}),
+        question=question,
+        outcome=episode.outcome,
+        answer=episode.answer,
+        reason=episode.reason,
+        error=ErrorView(cause=error.cause, message=error.message, remedy=error.remedy) if error else None,
+        answerability=episode.answerability,
+        metrics=episode.metrics,
+        usage=_view_usage(episode.usage),
+        seconds=episode.timing.model_seconds,
+        budget=run.budget,
+        thresholds=active_thresholds(run.thresholds),
+        sources=episode.sources,
+        steps=tuple(_view_step(step, question) for step in episode.steps),
+        calls=tuple(_view_calls(episode, number)),
+        passages={each: _view_passage(passages.get(each)) for each in _passage_ids(episode, supporting or ())},
+        gold=GoldView(answers=tuple(gold.answers), supporting=tuple(supporting) if supporting is not None else None)
+        if gold
+        else None,
+        notes=tuple(notes),
+        licence=run.datasets[key.dataset].licence if key.dataset in run.datasets else "",
+    )
 
 
-def _view(record: Mapping[str, Any], number: int, run: RunRecord) -> dict[str, Any]:
-    dataset = record["dataset"]
-    return {
-        **{name: record[name] for name in ("method", "dataset", "question_id", "seed", "outcome", "answer", "reason")},
-        **{name: record[name] for name in ("answerability", "metrics", "usage", "sources")},
-        "error": record.get("error"),
-        "origin": "run",
-        "id": number,
-        "method_title": METHODS.title(record["method"]),
-        "model": run.model,
-        "made_with": _made_with(run),
-        "budget": run.budget,
-        "thresholds": thresholds_in_force(run.thresholds),
-        "licence": run.datasets[dataset].licence if dataset in run.datasets else "",
-    }
-
-
-def _add_material(view: dict[str, Any], notes: list[str], material: Material) -> Mapping[str, Passage]:
-    """Adds the question and what is right about it, where the dataset is at hand, and gives its passages."""
-    try:
-        benchmark = material.benchmark(view["dataset"])
-    except NotHere as error:
-        notes.append(str(error))
-        return {}
-    notes += [benchmark.note] if benchmark.note else []
-    labelled = benchmark.questions.get(view["question_id"])
-    if labelled is not None:
-        view["question"] = labelled.question.text
-        view["gold"] = {"answers": labelled.gold.answers, "supporting": labelled.gold.supporting}
-    return benchmark.passages
-
-
-def _made_with(run: RunRecord) -> dict[str, str]:
-    made = {"verifier": run.verifier, "retriever": run.retriever}
-    if run.calibration is not None:
-        made["calibration"] = run.calibration.name
-    return made
-
-
-def _steps(record: Mapping[str, Any], question: str | None) -> Iterator[dict[str, Any]]:
-    for recorded in record["steps"]:
-        step = dict(recorded)
-        query = step.pop("query", None)
-        if step["action"] == "RETRIEVE" and "added" in step:
-            own = step.get("query_is_the_question", False)
-            step["search"] = {
-                "query": question if own else query,
-                "is_question": own,
-                "hits": step.get("hits", ()),
-                **{name: step[name] for name in ("added", "known", "refused")},
-            }
-        elif step["action"] == "REWRITE":
-            step["rewritten"] = query
+def _view_step(step: Step, question: str | None) -> StepView:
+    search, attempt = step.search, step.attempt
+    return StepView(
+        step=step.number,
+        action=step.action,
+        branch=step.branch,
+        reason=step.reason,
+        comparisons=tuple(
+            ComparisonView(
+                name=each.name, value=each.value, relation=each.relation, threshold=each.threshold, holds=each.holds
+            )
+            for each in step.comparisons
+        ),
+        legal=tuple(step.legal),
+        diagnostics=asdict(step.diagnostics) if step.diagnostics else None,
+        belief=asdict(step.belief) if step.belief else None,
+        answerability=step.answerability,
+        retrieval_value=step.retrieval_value,
+        tokens=step.tokens,
+        flagged=step.flagged,
+        attempt=AttemptView(answer=attempt.answer, tokens=attempt.tokens, f1=attempt.scores.get("f1"))
+        if attempt
+        else None,
+        search=SearchView(
+            query=question if search.is_question else search.query,
+            is_question=search.is_question,
+            hits=search.hits,
+            added=search.added,
+            known=search.known,
+            refused=search.refused,
+        )
+        if search
+        else None,
+        rewritten=step.rewritten,
         # The reason for a removal is the reason of the step that removed it.
-        step["dropped"] = [{"id": each, "why": step["reason"]} for each in step.get("dropped", ())]
-        yield step
+        dropped=tuple(DroppedView(id=each, why=step.reason) for each in step.dropped or ()),
+        evidence=step.evidence,
+    )
 
 
-def _ids(record: Mapping[str, Any], gold: Mapping[str, Any] | None) -> Iterator[str]:
-    """Every passage that the episode names, and those that the answer rests on."""
-    seen = dict.fromkeys(record["sources"])
-    for step in record["steps"]:
-        for name in ("added", "known", "refused", "dropped", "evidence", "flagged"):
-            seen |= dict.fromkeys(step.get(name, ()))
-        seen |= dict.fromkeys(hit[0] for hit in step.get("hits", ()))
-    yield from seen | dict.fromkeys((gold or {}).get("supporting") or ())
+def _view_calls(episode: Episode, number: int) -> Iterator[CallView]:
+    seconds = episode.timing.calls
+    if seconds is not None and len(seconds) != len(episode.calls):
+        raise ViewError(
+            f"Episode {number} of the run cannot be shown: it has {len(episode.calls)} calls and {len(seconds)} times."
+        )
+    for place, call in enumerate(episode.calls):
+        yield CallView(
+            step=call.step,
+            purpose=call.purpose,
+            reply=call.reply,
+            tokens_in=call.tokens_in,
+            tokens_out=call.tokens_out,
+            counted_by=call.counted_by,
+            retries=call.retries,
+            repairs=repairs_in_words(call.repairs),
+            seconds=seconds[place] if seconds is not None else None,
+        )
 
 
-def _passage(passage: Passage | None) -> dict[str, Any]:
-    return {"title": passage.title, "text": passage.text, "source": passage.source} if passage else {}
+def _view_usage(usage: Usage) -> UsageView:
+    names = ("calls", "tokens", "tokens_in", "tokens_out", "retries", "wasted_tokens", "searches")
+    purposes = {purpose: _view_usage(part) for purpose, part in (usage.by_purpose or {}).items()}
+    return UsageView(**{name: getattr(usage, name) for name in names}, by_purpose=purposes)
+
+
+def _view_passage(passage: Passage | None) -> PassageView:
+    return PassageView(title=passage.title, text=passage.text, source=passage.source) if passage else PassageView()
+
+
+def _passage_ids(episode: Episode, supporting: tuple[str, ...] | frozenset[str]) -> list[str]:
+    """Gives every passage that the episode names, and those that support the gold answer."""
+    found = dict.fromkeys(episode.sources)
+    for step in episode.steps:
+        if step.search is not None:
+            for ids in (step.search.added, step.search.known, step.search.refused):
+                found |= dict.fromkeys(ids)
+        for ids in (step.dropped or (), step.evidence, step.flagged):
+            found |= dict.fromkeys(ids)
+        if step.search is not None:
+            found |= dict.fromkeys(identifier for identifier, _ in step.search.hits)
+    return list(found | dict.fromkeys(supporting))

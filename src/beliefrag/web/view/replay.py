@@ -1,19 +1,17 @@
-"""The prompts of a run's episode, by playing it again from the reply cache.
+"""Rebuilds the prompts of a run's episode by running it again from the reply cache.
 
-A run keeps replies and no prompts: they would be the benchmark's text over and over. With the dataset and the replies
-at hand the episode can be played again without a model, and its prompts are shown if every step and every reply came
-out as recorded.
+A run keeps replies and no prompts, because prompts would repeat the benchmark's text many times. With the dataset and
+the replies the episode can be run again without a model. Its prompts are shown if every step and every reply came out
+as recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -26,94 +24,92 @@ from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
 from beliefrag.result import Result
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.episode import EpisodeKey
-from beliefrag.runs.episode_format import episode_record
+from beliefrag.runs.episode import Episode, EpisodeKey
+from beliefrag.runs.episode_format import episode_record, read_episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings
-from beliefrag.web.view.errors import NotHere
-from beliefrag.web.view.lines import mended
-from beliefrag.web.view.schema import MessageView, PromptsView
+from beliefrag.web.view.sanitise import replace_lone_surrogates
+from beliefrag.web.view.schema import MessageView, NotAvailable, PromptsView
 
-__all__ = ["Replayer"]
-
-_SAME = ("outcome", "answer", "steps", "calls")
+__all__ = ["PromptReplayer"]
 
 
-class Replayer:
-    """Plays episodes of one run again. What a dataset needs is opened at its first episode, and kept."""
+class PromptReplayer:
+    """Runs episodes of one run again. What a dataset needs is opened at its first episode, and kept."""
 
     def __init__(self, run: RunRecord) -> None:
         self._run = run
-        self._setups: dict[str, Setup | NotHere] = {}
-        # One at a time, and in a thread without an event loop: whoever asks may have one.
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="play-again")
+        self._setups: dict[str, Setup | NotAvailable] = {}
+        # One at a time, and in a thread without an event loop, because the caller may have one.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
-    def prompts(self, record: Mapping[str, Any], folder: Path) -> PromptsView:
-        """The prompts of the episode with this line.
+    def prompts(self, episode: Episode, folder: Path) -> PromptsView:
+        """Gives the prompts of an episode.
 
         Args:
-            record: The line.
-            folder: The dataset that it was asked on, recognised.
+            episode: The recorded episode.
+            folder: The dataset that its question is from.
 
         Raises:
-            NotHere: They cannot be had here; the message says why.
+            NotAvailable: They cannot be rebuilt here; the message says why.
         """
-        return self._thread.submit(self._prompts, record, folder).result()
+        return self._thread.submit(self._rebuild, episode, folder).result()
 
     def close(self) -> None:
-        """Lets go of the cache."""
-        self._thread.submit(self._let_go).result()
+        """Closes the cache."""
+        self._thread.submit(self._close_setups).result()
         self._thread.shutdown()
 
-    def _prompts(self, record: Mapping[str, Any], folder: Path) -> PromptsView:
-        course = self._course(record["dataset"], folder)
-        labelled = course.questions.get(record["question_id"])
-        if labelled is None or record["method"] not in course.methods:
-            raise NotHere("The dataset here does not hold the question of this episode.")
+    def _rebuild(self, episode: Episode, folder: Path) -> PromptsView:
+        key = episode.key
+        setup = self._dataset_setup(key.dataset, folder)
+        labelled = setup.questions.get(key.question_id)
+        if labelled is None or key.method not in setup.methods:
+            raise NotAvailable("The dataset here does not hold the question of this episode.")
         try:
-            seen = asyncio.run(_played(course, record["method"], labelled))
+            seen = asyncio.run(_run_episode(setup, key.method, labelled))
         except BeliefRAGError as error:
-            raise NotHere(f"The episode cannot be played again: {error.message}", remedy=error.remedy) from error
-        key = EpisodeKey(record["dataset"], record["method"], record["question_id"], record["seed"])
-        played = episode_record(score_episode(Result.of(seen), labelled, key))
-        again = mended(json.loads(json.dumps(played)))
-        if missed := (again.get("error") or {}).get("message", "") if again["outcome"] != record["outcome"] else "":
-            raise NotHere(
-                f"The prompts are not in the run, and the replies to make them again are not in the cache: {missed}",
+            raise NotAvailable(f"The episode cannot be run again: {error.message}", remedy=error.remedy) from error
+        replayed = _as_recorded(seen, labelled, key)
+        if replayed.outcome != episode.outcome and replayed.error is not None:
+            raise NotAvailable(
+                "The prompts are not in the run, and the replies to rebuild them are not in the cache: "
+                f"{replayed.error.message}",
                 remedy="View it with the BELIEFRAG_CACHE_DIR that the run was made with.",
             )
-        if any(again[name] != record[name] for name in _SAME):
-            raise NotHere("The prompts are not in the run, and playing the episode again took another way.")
+        if _course(replayed) != _course(episode):
+            raise NotAvailable("The prompts are not in the run, and running the episode again went another way.")
         calls = (event for event in seen if isinstance(event, events.CallFinished))
         return PromptsView(
             calls=tuple(
-                tuple(MessageView.model_validate(mended(dict(message))) for message in call.messages) for call in calls
+                tuple(MessageView(**replace_lone_surrogates(dict(message))) for message in call.messages)
+                for call in calls
             ),
-            source="made again from the reply cache: every step and every reply came out as recorded",
+            source="rebuilt from the reply cache: every step and every reply came out as recorded",
         )
 
-    def _let_go(self) -> None:
+    def _close_setups(self) -> None:
         for setup in self._setups.values():
             if isinstance(setup, Setup):
                 asyncio.run(setup.aclose())
         self._setups.clear()
 
-    def _course(self, dataset: str, folder: Path) -> DatasetSetup:
+    def _dataset_setup(self, dataset: str, folder: Path) -> DatasetSetup:
         if dataset not in self._setups:
             try:
                 self._setups[dataset] = self._open(folder)
-            except NotHere as error:
+            except NotAvailable as error:
                 self._setups[dataset] = error
         setup = self._setups[dataset]
-        if isinstance(setup, NotHere):
+        if isinstance(setup, NotAvailable):
             raise setup
         return setup.courses[dataset]
 
     def _open(self, folder: Path) -> Setup:
-        why = "The prompts are not in the run, and cannot be made again here"
+        problem = "The prompts are not in the run, and cannot be rebuilt here"
         try:
             settings = Settings.model_validate(dict(self._run.settings))
-            wanted = RunSpec(
+            spec = RunSpec(
                 (folder,),
                 self._run.methods,
                 seed=self._run.seed,
@@ -121,16 +117,27 @@ class Replayer:
                 replay=True,
                 injection=self._run.injection or Injection(),
             )
-            setup = set_up(settings, wanted, self._run)
+            setup = set_up(settings, spec, self._run)
             resume_record(self._run, setup.record)
         except ValidationError:
-            raise NotHere(f"{why}: its settings are those of another version.") from None
+            raise NotAvailable(f"{problem}: its settings are those of another version.") from None
         except BeliefRAGError as error:
-            raise NotHere(f"{why}: {error.message}", remedy=error.remedy) from error
+            raise NotAvailable(f"{problem}: {error.message}", remedy=error.remedy) from error
         return setup
 
 
-async def _played(course: DatasetSetup, method: str, labelled: LabelledQuestion) -> list[events.Event]:
-    stream = loop.run(labelled.question, course.methods[method], course.harness_for(labelled))
+def _as_recorded(seen: list[events.Event], labelled: LabelledQuestion, key: EpisodeKey) -> Episode:
+    """Gives the episode as it would be read from a run's file, so that it can be compared with a recorded one."""
+    record = episode_record(score_episode(Result.of(seen), labelled, key))
+    return read_episode(replace_lone_surrogates(json.loads(json.dumps(record))))
+
+
+def _course(episode: Episode) -> tuple[object, ...]:
+    """Gives what must be the same in both: everything that does not depend on the clock or on the judge."""
+    return episode.outcome, episode.answer, episode.steps, episode.calls
+
+
+async def _run_episode(setup: DatasetSetup, method: str, labelled: LabelledQuestion) -> list[events.Event]:
+    stream = loop.run(labelled.question, setup.methods[method], setup.harness_for(labelled))
     async with aclosing(stream):
         return [event async for event in stream]

@@ -1,108 +1,30 @@
-"""Questions, gold answers and passages of a run's datasets, where their folders are on this machine.
-
-A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record:
-one that only has the same name is not used, because its gold answers could be others.
-"""
+"""Makes text from files safe for a database and a page: halves of surrogate pairs, which neither can take, go."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import json
+from typing import Any
 
-from beliefrag.bench.datasets import is_dataset, load_dataset
-from beliefrag.bench.perturbation import searched_passages
-from beliefrag.bench.questions import Gold, LabelledQuestion, gold_hash
-from beliefrag.errors import BeliefRAGError
-from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.runs.record import DatasetRecord
-from beliefrag.types import Passage
-from beliefrag.web.view.errors import NotHere
-
-__all__ = ["Benchmark", "Material"]
-
-_HOW = "Give its folder with --data, or set BELIEFRAG_DATA to the folder that holds it."
+__all__ = ["read_json_line", "replace_lone_surrogates"]
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """One dataset of a run, recognised."""
+def read_json_line(line: bytes) -> Any:
+    """Gives what a line of JSON holds, with a replacement character for each half of a surrogate pair.
 
-    folder: Path
-    questions: Mapping[str, LabelledQuestion]
-    passages: Mapping[str, Passage]
-    """Empty where the corpus is another one than the run searched."""
-    note: str = ""
-
-    def gold(self, question_id: str) -> Gold | None:
-        """What is right about a question."""
-        return self.questions[question_id].gold if question_id in self.questions else None
-
-
-class Material:
-    """Loads a run's datasets when they are first asked for, and keeps them.
-
-    Args:
-        folders: Datasets, or folders of datasets.
-        records: What the run says of each dataset.
+    Raises:
+        ValueError: It is not JSON.
     """
-
-    def __init__(self, folders: Iterable[Path], records: Mapping[str, DatasetRecord]) -> None:
-        self._candidates = tuple(_datasets(folders))
-        self._records = dict(records)
-        self._loaded: dict[str, Benchmark | NotHere] = {}
-        self._lock = threading.Lock()
-
-    def benchmark(self, name: str) -> Benchmark:
-        """The dataset of that name.
-
-        Raises:
-            NotHere: It is not on this machine, or is another one than the run was made with.
-        """
-        with self._lock:
-            if name not in self._loaded:
-                try:
-                    self._loaded[name] = self._load(name)
-                except NotHere as error:
-                    self._loaded[name] = error
-            found = self._loaded[name]
-        if isinstance(found, NotHere):
-            raise found
-        return found
-
-    def _load(self, name: str) -> Benchmark:
-        record = self._records.get(name)
-        same_name = [folder for folder in self._candidates if folder.resolve().name == name]
-        problem = f"The dataset {name} is not here, so its questions, gold answers and passages cannot be shown."
-        if record is None:
-            raise NotHere(problem)
-        for folder in same_name or self._candidates:
-            try:
-                dataset = load_dataset(folder)
-            except BeliefRAGError as error:
-                problem = error.message
-                continue
-            if dataset.name != name:
-                continue
-            if gold_hash(dataset.questions) != record.gold:
-                problem = f"The dataset {name} in {folder.name} has other questions or gold answers than the run."
-                continue
-            searched = searched_passages(dataset)
-            digests = sum(map(passage_digest, searched))
-            same = CorpusState.from_sum(len(searched), digests).fingerprint == record.fingerprint
-            return Benchmark(
-                folder,
-                {question.id: question for question in dataset.questions},
-                {passage.id: passage for passage in dataset.passages} if same else {},
-                "" if same else f"The corpus of {name} is another one than the run searched: passages are not shown.",
-            )
-        raise NotHere(problem, remedy=_HOW)
+    value = json.loads(line)
+    # Only an escape can bring a half in, and hardly any line has one.
+    return replace_lone_surrogates(value) if b"\\ud" in line.lower() else value
 
 
-def _datasets(folders: Iterable[Path]) -> Iterable[Path]:
-    for folder in folders:
-        if is_dataset(folder):
-            yield folder
-        elif folder.is_dir():
-            yield from (inner for inner in sorted(folder.iterdir()) if inner.is_dir() and is_dataset(inner))
+def replace_lone_surrogates(value: Any) -> Any:
+    """Gives plain data with a replacement character for each half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {replace_lone_surrogates(key): replace_lone_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_lone_surrogates(item) for item in value]
+    return value

@@ -1,7 +1,7 @@
-"""One episode as the pages show it, wherever it came from: a run, a trace or an episode under way.
+"""One episode as the pages show it, whether it comes from a run, a trace or an episode that runs now.
 
-`viewer/src/shape.ts` has the same names. What comes from a file is checked against these types before a page gets it,
-so a damaged file is told of and never half shown.
+`viewer/src/schema.ts` has the same names. What comes from a file is checked against these types before a page gets it,
+so that a damaged file gives an error and is never shown in part.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from beliefrag.engine.replies import REPAIRS
+from beliefrag.errors import BeliefRAGError
 
 __all__ = [
+    "AttemptView",
     "CallView",
     "ComparisonView",
     "DroppedView",
@@ -21,12 +23,28 @@ __all__ = [
     "ErrorView",
     "GoldView",
     "MessageView",
+    "NotAvailable",
     "PassageView",
     "PromptsView",
     "SearchView",
     "StepView",
     "UsageView",
+    "ViewError",
+    "repairs_in_words",
 ]
+
+
+class ViewError(BeliefRAGError):
+    """Something cannot be viewed, or the page cannot be served."""
+
+
+class NotAvailable(BeliefRAGError):
+    """A part of an episode was not recorded, or is not on this machine. The page says so in its place."""
+
+
+def repairs_in_words(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Says what had to be repaired to read a reply."""
+    return tuple(f"{count} {REPAIRS.get(kind, kind)}" for kind, count in counts.items() if count)
 
 
 class _View(BaseModel):
@@ -113,16 +131,14 @@ class CallView(_View):
     counted_by: str
     retries: int
     repairs: tuple[str, ...] = ()
-    """What had to be mended to read the reply, in words."""
+    """What had to be repaired to read the reply, in words."""
     seconds: float | None = None
     cached: bool | None = None
 
     @field_validator("repairs", mode="before")
     @classmethod
     def _in_words(cls, counts: Any) -> Any:
-        if not isinstance(counts, Mapping):
-            return counts
-        return tuple(f"{count} {REPAIRS.get(kind, kind)}" for kind, count in counts.items() if count)
+        return repairs_in_words(counts) if isinstance(counts, Mapping) else counts
 
 
 class MessageView(_View):

@@ -1,4 +1,4 @@
-"""What can be viewed: a run, a trace, or an episode under way."""
+"""What can be viewed: a run, a trace, or an episode that runs now."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ import hashlib
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from beliefrag._version import __version__
 from beliefrag.events import Event, as_record
+from beliefrag.runs.episode import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summary_of
-from beliefrag.web.view.errors import NotHere, ViewError
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.lines import mended
-from beliefrag.web.view.overview import overview_record
-from beliefrag.web.view.recorded import episode_of_run
-from beliefrag.web.view.replay import Replayer
-from beliefrag.web.view.sanitise import Material
-from beliefrag.web.view.schema import EpisodeView, PromptsView
-from beliefrag.web.view.trace import Record, episode_of, prompts_of, read_trace
+from beliefrag.web.view.overview import RunOverview, view_run
+from beliefrag.web.view.recorded import view_episode
+from beliefrag.web.view.replay import PromptReplayer
+from beliefrag.web.view.run_datasets import RunDatasets
+from beliefrag.web.view.sanitise import replace_lone_surrogates
+from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, ViewError
+from beliefrag.web.view.trace import EventRecord, read_trace, view_events, view_prompts
 
-__all__ = ["LiveSource", "RunSource", "Source", "TraceSource", "open_source"]
+__all__ = ["EpisodeSource", "LiveSource", "RunSource", "TraceSource", "open_source"]
 
 
-class Source(Protocol):
-    """Episodes by number."""
+class EpisodeSource(Protocol):
+    """Gives episodes by number."""
 
     @property
     def kind(self) -> Literal["run", "trace", "live"]:
-        """What it is."""
+        """Where the episodes come from."""
         ...
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Its name for a person."""
         ...
 
     def episode(self, number: int) -> EpisodeView:
-        """One episode without its prompts.
+        """Gives one episode without its prompts.
 
         Raises:
-            NotHere: There is no such number.
+            NotAvailable: There is no such number.
         """
         ...
 
     def prompts(self, number: int) -> PromptsView:
-        """The prompts of its calls, or why they cannot be had."""
+        """Gives the prompts of its calls, or why there are none."""
         ...
 
     def close(self) -> None:
-        """Lets go of files."""
+        """Closes files."""
         ...
 
 
@@ -71,13 +71,14 @@ def open_source(path: Path, data: Iterable[Path] = ()) -> RunSource | TraceSourc
         return RunSource(path.parent, data)
     if not path.exists():
         raise ViewError(
-            f"{path} is not there.", remedy="Name the folder of a run, or a file that 'beliefrag ask --trace' wrote."
+            f"{path} does not exist.",
+            remedy="Name the folder of a run, or a file that 'beliefrag ask --trace' wrote.",
         )
     return TraceSource(path)
 
 
 class RunSource:
-    """A benchmark run, finished or under way."""
+    """A benchmark run, finished or running."""
 
     kind: Literal["run"] = "run"
 
@@ -86,63 +87,63 @@ class RunSource:
         self.name = folder.resolve().name
         self.index = RunIndex(folder)
         self._folder = folder
-        self._material = Material(data, run.datasets)
-        self._replayer = Replayer(run)
+        self._datasets = RunDatasets(data, run.datasets)
+        self._replayer = PromptReplayer(run)
         self._summarising = threading.Lock()
         self.index.refresh()
         for name, record in run.datasets.items():
-            if not self.index.knows_questions(name, record.gold):
-                self._learn(name, record.gold)
+            if not self.index.has_questions(name, record.gold):
+                self._store_questions(name, record.gold)
 
     @property
     def record(self) -> RunRecord:
-        """What the run was made with, as of now: a run under way can grow."""
+        """The run's record as it is now, because a running run can grow."""
         return RunRecord.read(self._folder)
 
-    def overview(self) -> dict[str, Any]:
-        """The numbers of the run. They are reckoned again only when the run has grown."""
+    def overview(self) -> RunOverview:
+        """Gives the numbers of the run. They are computed again only when the run has grown."""
         with self._summarising:
             run = (self._folder / RUN_FILE).read_bytes()
             state = f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
-            found: dict[str, Any] | None = self.index.kept_overview(state)
-            if found is None:
-                found = overview_record(summary_of(self.record, self.index.episodes()))
-                self.index.keep_overview(state, found)
-            return found
+            if (stored := self.index.stored_overview(state)) is not None:
+                return RunOverview.model_validate_json(stored)
+            overview = view_run(summary_of(self.record, self.index.episodes()))
+            self.index.store_overview(state, overview.model_dump_json())
+            return overview
 
     def episode(self, number: int) -> EpisodeView:
-        """One episode, with what its dataset adds."""
-        return episode_of_run(self._line(number), number, self.record, self._material)
+        """Gives one episode, with what its dataset adds."""
+        return view_episode(self._episode(number), number, self.record, self._datasets)
 
     def prompts(self, number: int) -> PromptsView:
-        """The prompts, made again from the reply cache where that is possible."""
-        line = self._line(number)
+        """Gives the prompts, rebuilt from the reply cache where that is possible."""
+        episode = self._episode(number)
         try:
-            return self._replayer.prompts(line, self._material.benchmark(line["dataset"]).folder)
-        except NotHere as error:
+            return self._replayer.prompts(episode, self._datasets.get(episode.key.dataset).folder)
+        except NotAvailable as error:
             return PromptsView(absent=str(error))
 
     def close(self) -> None:
-        """Lets go of the index and of the reply cache."""
+        """Closes the index and the reply cache."""
         self._replayer.close()
         self.index.close()
 
-    def _line(self, number: int) -> dict[str, Any]:
-        line = self.index.record(number)
-        if line is None:
-            raise NotHere(f"There is no episode {number} in this run.")
-        return line
+    def _episode(self, number: int) -> Episode:
+        episode = self.index.episode(number)
+        if episode is None:
+            raise NotAvailable(f"There is no episode {number} in this run.")
+        return episode
 
-    def _learn(self, name: str, gold: str) -> None:
+    def _store_questions(self, name: str, gold: str) -> None:
         try:
-            questions = self._material.benchmark(name).questions
-        except NotHere:
+            questions = self._datasets.get(name).questions
+        except NotAvailable:
             return  # each of its episodes says so
-        self.index.learn_questions(name, gold, {each.id: each.question.text for each in questions.values()})
+        self.index.store_questions(name, gold, {each.id: each.question.text for each in questions.values()})
 
 
 class TraceSource:
-    """The one episode of a trace file, which may still be written."""
+    """The one episode of a trace file, which may still grow."""
 
     kind: Literal["trace"] = "trace"
 
@@ -152,24 +153,24 @@ class TraceSource:
         read_trace(path)
 
     def episode(self, number: int) -> EpisodeView:
-        """The episode; its number is 0."""
-        _only_zero(number)
-        return episode_of(read_trace(self._path))
+        """Gives the episode; its number is 0."""
+        _check_zero(number)
+        return view_events(read_trace(self._path))
 
     def prompts(self, number: int) -> PromptsView:
-        """Its prompts: a trace holds them."""
-        _only_zero(number)
-        return prompts_of(read_trace(self._path))
+        """Gives its prompts, which a trace holds."""
+        _check_zero(number)
+        return view_prompts(read_trace(self._path))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Closes nothing: no file stays open."""
 
 
 class LiveSource:
-    """An episode while it happens. Events are fed from the thread that plays it, and read from those that serve.
+    """An episode that runs now. The thread that runs it adds events, and the threads that serve pages read them.
 
     Args:
-        thresholds: Those in force.
+        thresholds: The thresholds that are used.
     """
 
     kind: Literal["live"] = "live"
@@ -177,12 +178,12 @@ class LiveSource:
 
     def __init__(self, thresholds: Mapping[str, float]) -> None:
         self._thresholds = thresholds
-        self._records: list[Record] = []
+        self._records: list[EventRecord] = []
         self._lock = threading.Lock()
 
     @property
     def version(self) -> int:
-        """Grows with every event."""
+        """Grows by one with every event."""
         return len(self._records)
 
     @property
@@ -191,29 +192,29 @@ class LiveSource:
         with self._lock:
             return bool(self._records) and self._records[-1]["event"] == "finished"
 
-    def feed(self, event: Event) -> None:
-        """Takes in one event."""
+    def add_event(self, event: Event) -> None:
+        """Adds one event."""
         with self._lock:
-            self._records.append(mended(as_record(event)))
+            self._records.append(replace_lone_surrogates(as_record(event)))
 
     def episode(self, number: int) -> EpisodeView:
-        """The episode so far; its number is 0."""
-        _only_zero(number)
-        return episode_of(self._so_far(), live=True, thresholds=self._thresholds)
+        """Gives the episode so far; its number is 0."""
+        _check_zero(number)
+        return view_events(self._records_so_far(), live=True, thresholds=self._thresholds)
 
     def prompts(self, number: int) -> PromptsView:
-        """The prompts of the calls that were made so far."""
-        _only_zero(number)
-        return prompts_of(self._so_far())
+        """Gives the prompts of the calls so far."""
+        _check_zero(number)
+        return view_prompts(self._records_so_far())
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Closes nothing: no file stays open."""
 
-    def _so_far(self) -> list[Record]:
+    def _records_so_far(self) -> list[EventRecord]:
         with self._lock:
             return list(self._records)
 
 
-def _only_zero(number: int) -> None:
+def _check_zero(number: int) -> None:
     if number:
-        raise NotHere(f"There is no episode {number} here: the only one has the number 0.")
+        raise NotAvailable(f"There is no episode {number} here: the only one has the number 0.")

@@ -1,4 +1,4 @@
-"""An episode from its events: those of a trace file, or those that an episode under way has left so far."""
+"""An episode from its events: those of a trace file, or those of an episode that runs now."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from beliefrag.methods import METHODS
 from beliefrag.policy.decide import UNSURE
-from beliefrag.web.view.errors import ViewError
-from beliefrag.web.view.lines import read_line
-from beliefrag.web.view.schema import EpisodeView, MessageView, PromptsView
+from beliefrag.web.view.sanitise import read_json_line
+from beliefrag.web.view.schema import EpisodeView, MessageView, PromptsView, ViewError
 
-__all__ = ["episode_of", "prompts_of", "read_trace"]
+__all__ = ["EventRecord", "read_trace", "view_events", "view_prompts"]
 
-Record = Mapping[str, Any]
+EventRecord = Mapping[str, Any]
+"""An event as plain data, as a trace holds it."""
 
 _COMPARED = {
     ("answerability", "answer"): "answer",
@@ -29,60 +29,61 @@ _COMPARED = {
     ("answerability", "abstain"): "abstain_answerability",
     ("answerability", UNSURE): "least_answerability",
 }
-"""Which setting a comparison was made with: a trace holds the numbers that were compared, and no settings."""
+"""The setting behind each comparison. A trace holds the compared numbers but no settings."""
 
 
-def read_trace(path: Path) -> list[Record]:
-    """The events of a trace file. A last line without an end was torn by a kill, and is left out.
+def read_trace(path: Path) -> list[EventRecord]:
+    """Reads the events of a trace file. A last line without an end is left out: a kill cut it off.
 
     Raises:
-        ViewError: The file cannot be read or is no trace.
+        ViewError: The file cannot be read or is not a trace.
     """
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise ViewError(f"{path} cannot be read: {error.strerror}.") from error
-    records: list[Record] = []
+    records: list[EventRecord] = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            record = read_line(line)
+            record = read_json_line(line)
         except ValueError:
             record = None
         if not isinstance(record, dict) or "event" not in record:
-            raise _no_trace(path, f"line {number} is no event")
+            raise _not_a_trace(path, f"line {number} is not an event")
         records.append(record)
     if not records or records[0]["event"] != "started":
-        raise _no_trace(path, "it does not begin with the start of an episode")
+        raise _not_a_trace(path, "it does not begin with the start of an episode")
     try:
-        episode_of(records)
-        prompts_of(records)
+        view_events(records)
+        view_prompts(records)
     except (KeyError, TypeError, AttributeError, IndexError, ValidationError) as error:
         what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"{type(error).__name__} {error}"
-        raise _no_trace(path, f"an event lacks something or holds another type ({what})") from None
+        raise _not_a_trace(path, f"an event lacks something or holds another type ({what})") from None
     return records
 
 
-def _no_trace(path: Path, why: str) -> ViewError:
+def _not_a_trace(path: Path, why: str) -> ViewError:
     return ViewError(
-        f"{path} is no trace: {why}.", remedy="Name a file that 'beliefrag ask --trace' wrote, or the folder of a run."
+        f"{path} is not a trace: {why}.",
+        remedy="Name a file that 'beliefrag ask --trace' wrote, or the folder of a run.",
     )
 
 
-def episode_of(
-    records: Sequence[Record], *, live: bool = False, thresholds: Mapping[str, float] | None = None
+def view_events(
+    records: Sequence[EventRecord], *, live: bool = False, thresholds: Mapping[str, float] | None = None
 ) -> EpisodeView:
-    """The episode that a stream of events tells of, as far as it goes.
+    """Gives the episode of a stream of events, as far as it goes.
 
     Args:
-        records: Events as plain data, the first of them `started`; none of an episode that is about to begin.
+        records: Events as plain data, the first of them `started`; none for an episode that has not begun.
         live: Whether more events may come.
-        thresholds: Those in force, where somebody knows them; otherwise those that decisions were made with.
+        thresholds: Those that are used, where they are known; otherwise those that decisions were made with.
     """
     origin = "live" if live else "trace"
     if not records:
         return EpisodeView(origin="live", id=0, method="", method_title="", outcome="running", waiting="it to begin")
-    started, outcome = records[0], _ending(records)
-    steps = list(_steps(records))
+    started, outcome = records[0], _outcome_record(records)
+    steps = list(_step_records(records))
     unfinished = "running" if live else "failed"
     view: dict[str, Any] = {
         "origin": origin,
@@ -100,24 +101,24 @@ def episode_of(
         "usage": outcome.get("usage") or _usage_so_far(records),
         "seconds": records[-1]["at"],
         "budget": started["budget"],
-        "thresholds": thresholds if thresholds is not None else _thresholds(steps),
+        "thresholds": thresholds if thresholds is not None else _thresholds_of_decisions(steps),
         "sources": [passage["id"] for passage in outcome.get("sources", ())],
         "steps": steps,
         "calls": [record for record in records if record["event"] == "call_finished"],
-        "passages": _passages(records),
+        "passages": _passage_records(records),
         "waiting": _waiting(records) if live and not outcome else "",
     }
     if outcome.get("outcome") == "failed":
         view["error"] = {"cause": outcome["cause"], "message": outcome["error"], "remedy": outcome["remedy"]}
     elif not outcome and not live:
-        view["error"] = {"cause": "torn", "message": "The trace breaks off before the end of the episode."}
+        view["error"] = {"cause": "torn", "message": "The trace ends before the end of the episode."}
     if thresholds is None:
         view["notes"] = ("A trace holds the thresholds that decisions were made with; others are not drawn.",)
     return EpisodeView.model_validate(view)
 
 
-def prompts_of(records: Sequence[Record]) -> PromptsView:
-    """The prompts, as the events hold them."""
+def view_prompts(records: Sequence[EventRecord]) -> PromptsView:
+    """Gives the prompts, which the events hold."""
     calls = (record["messages"] for record in records if record["event"] == "call_finished")
     return PromptsView(
         calls=tuple(tuple(MessageView.model_validate(message) for message in messages) for messages in calls),
@@ -125,13 +126,13 @@ def prompts_of(records: Sequence[Record]) -> PromptsView:
     )
 
 
-def _ending(records: Sequence[Record]) -> Record:
+def _outcome_record(records: Sequence[EventRecord]) -> EventRecord:
     last = records[-1]
-    ending: Record = last["outcome"] if last["event"] == "finished" else {}
+    ending: EventRecord = last["outcome"] if last["event"] == "finished" else {}
     return ending
 
 
-def _steps(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def _step_records(records: Sequence[EventRecord]) -> Iterator[dict[str, Any]]:
     step: dict[str, Any] | None = None
     question = records[0]["question"]["text"]
     for record in records:
@@ -160,7 +161,7 @@ def _steps(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
         yield step
 
 
-def _passages(records: Sequence[Record]) -> dict[str, Record]:
+def _passage_records(records: Sequence[EventRecord]) -> dict[str, EventRecord]:
     return {
         hit["passage"]["id"]: hit["passage"]
         for record in records
@@ -169,7 +170,7 @@ def _passages(records: Sequence[Record]) -> dict[str, Record]:
     }
 
 
-def _usage_so_far(records: Sequence[Record]) -> dict[str, int]:
+def _usage_so_far(records: Sequence[EventRecord]) -> dict[str, int]:
     calls = [record for record in records if record["event"] == "call_finished"]
     tokens_in, tokens_out = (sum(call[name] for call in calls) for name in ("tokens_in", "tokens_out"))
     searches = sum(record["event"] == "retrieved" and record["query"] is not None for record in records)
@@ -177,10 +178,10 @@ def _usage_so_far(records: Sequence[Record]) -> dict[str, int]:
     return {"calls": len(calls), "searches": searches, **totals}
 
 
-def _thresholds(steps: Sequence[Record]) -> dict[str, float]:
+def _thresholds_of_decisions(steps: Sequence[EventRecord]) -> dict[str, float]:
     found: dict[str, float] = {}
     for step in steps:
-        # Abstentions compare answerability with thresholds of their own.
+        # Abstentions compare answerability with their own thresholds.
         which = step["branch"] if step["branch"] in ("abstain", UNSURE) else "answer"
         for comparison in step["comparisons"] if step["belief"] else ():
             name = comparison["name"]
@@ -190,6 +191,6 @@ def _thresholds(steps: Sequence[Record]) -> dict[str, float]:
     return found
 
 
-def _waiting(records: Sequence[Record]) -> str:
+def _waiting(records: Sequence[EventRecord]) -> str:
     last = records[-1]
     return f"the model ({last['purpose'].replace('_', ' ')})" if last["event"] == "call_started" else "the next event"

@@ -11,8 +11,8 @@ import pytest
 from beliefrag.cli import main
 from beliefrag.runs.record import RunRecord
 from beliefrag.web.view import RunSource
-from beliefrag.web.view.errors import NotHere
-from beliefrag.web.view.sanitise import Material
+from beliefrag.web.view.run_datasets import RunDatasets
+from beliefrag.web.view.schema import NotAvailable
 from tests.support.bench_runs import BORROWED, records, write_script
 from tests.support.study_data import write_snippets
 from tests.web.view.conftest import Played
@@ -23,35 +23,35 @@ def data(played: Played, tmp_path: Path) -> Path:
     return Path(shutil.copytree(played.data, tmp_path / "data"))
 
 
-def material(played: Played, *folders: Path) -> Material:
-    return Material(folders, RunRecord.read(played.run).datasets)
+def datasets(played: Played, *folders: Path) -> RunDatasets:
+    return RunDatasets(folders, RunRecord.read(played.run).datasets)
 
 
 def test_a_dataset_is_found_by_its_folder_or_in_a_folder_of_datasets(played: Played) -> None:
     for folder in (played.data, played.data / "north"):
-        assert material(played, folder).benchmark("north").gold("north-q0").answers == ("Larvik",)  # type: ignore[union-attr]
+        assert datasets(played, folder).get("north").questions["north-q0"].gold.answers == ("Larvik",)
 
 
 def test_gold_of_another_dataset_of_the_same_name_is_not_shown(played: Played, data: Path) -> None:
     file = data / "north" / "questions.jsonl"
     file.write_text(file.read_text(encoding="utf-8").replace("Larvik", "Oslo"), encoding="utf-8")
-    with pytest.raises(NotHere, match="other questions or gold answers than the run"):
-        material(played, data).benchmark("north")
+    with pytest.raises(NotAvailable, match="other questions or gold answers than the run"):
+        datasets(played, data).get("north")
 
 
 def test_passages_of_another_corpus_are_not_shown_but_its_gold_is(played: Played, data: Path) -> None:
     file = data / "north" / "corpus.jsonl"
     more = {"id": "extra", "title": "More", "text": "Another passage."}
     file.write_text(file.read_text(encoding="utf-8") + json.dumps(more) + "\n", encoding="utf-8")
-    found = material(played, data).benchmark("north")
+    found = datasets(played, data).get("north")
     assert found.passages == {}
-    assert "another one than the run searched" in found.note
-    assert found.gold("north-q0") is not None
+    assert "passages are not shown" in found.note
+    assert found.questions["north-q0"].gold.answers == ("Larvik",)
 
 
 def test_a_dataset_that_is_not_here_is_said_with_what_to_do(played: Played, tmp_path: Path) -> None:
-    with pytest.raises(NotHere, match="BELIEFRAG_DATA"):
-        material(played, tmp_path, tmp_path / "nothing").benchmark("north")
+    with pytest.raises(NotAvailable, match="BELIEFRAG_DATA"):
+        datasets(played, tmp_path, tmp_path / "nothing").get("north")
 
 
 def test_prompts_need_the_cache_that_the_run_was_made_with(
@@ -61,7 +61,7 @@ def test_prompts_need_the_cache_that_the_run_was_made_with(
     source = RunSource(played.run, [played.data])
     absent = source.prompts(1).absent
     source.close()
-    assert "cannot be made again here" in absent
+    assert "cannot be rebuilt here" in absent
 
 
 def test_a_run_with_false_passages_is_shown_with_them_and_its_prompts_are_made_again(
@@ -87,6 +87,6 @@ def test_prompts_that_would_come_out_differently_are_not_shown(played: Played, t
     lines[first]["calls"][0]["reply"] = "something else"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     source = RunSource(run, [data])
-    assert "took another way" in source.prompts(first + 1).absent
+    assert "went another way" in source.prompts(first + 1).absent
     assert source.prompts(second + 1).absent == ""
     source.close()

@@ -1,4 +1,4 @@
-// What the server sends. The names are those of beliefrag/view/shape.py, listing.py and overview.py.
+// What the server sends. The names are those of schema.py, listing.py and overview.py in src/beliefrag/web/view.
 
 export interface Passage { title: string; text: string | null; source: string }
 export interface Comparison { name: string; value: number; relation: string; threshold: number; holds: boolean }

@@ -1,0 +1,105 @@
+"""Questions, gold answers and passages of a run's datasets, where their folders are on this machine.
+
+A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record.
+One that only has the same name is not used, because its gold answers could be others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from beliefrag.bench.datasets import is_dataset, load_dataset
+from beliefrag.bench.perturbation import searched_passages
+from beliefrag.bench.questions import LabelledQuestion, gold_hash
+from beliefrag.errors import BeliefRAGError
+from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
+from beliefrag.runs.record import DatasetRecord
+from beliefrag.types import Passage
+from beliefrag.web.view.schema import NotAvailable
+
+__all__ = ["RunDataset", "RunDatasets"]
+
+_REMEDY = "Give its folder with --data, or set BELIEFRAG_DATA to the folder that holds it."
+
+
+@dataclass(frozen=True, slots=True)
+class RunDataset:
+    """One dataset of a run."""
+
+    folder: Path
+    questions: Mapping[str, LabelledQuestion]
+    passages: Mapping[str, Passage]
+    """Empty where the corpus is not the one that the run searched."""
+    note: str = ""
+    """What cannot be shown, and why."""
+
+
+class RunDatasets:
+    """Loads a run's datasets when they are first needed, and keeps them.
+
+    Args:
+        folders: Datasets, or folders of datasets.
+        records: What the run recorded about each dataset.
+    """
+
+    def __init__(self, folders: Iterable[Path], records: Mapping[str, DatasetRecord]) -> None:
+        self._candidates = tuple(_find_datasets(folders))
+        self._records = dict(records)
+        self._loaded: dict[str, RunDataset | NotAvailable] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> RunDataset:
+        """Gives the dataset of that name.
+
+        Raises:
+            NotAvailable: It is not on this machine, or is not the one that the run was made with.
+        """
+        with self._lock:
+            if name not in self._loaded:
+                try:
+                    self._loaded[name] = self._load(name)
+                except NotAvailable as error:
+                    self._loaded[name] = error
+            found = self._loaded[name]
+        if isinstance(found, NotAvailable):
+            raise found
+        return found
+
+    def _load(self, name: str) -> RunDataset:
+        record = self._records.get(name)
+        same_name = [folder for folder in self._candidates if folder.resolve().name == name]
+        problem = f"The dataset {name} is not here, so its questions, gold answers and passages cannot be shown."
+        if record is None:
+            raise NotAvailable(problem)
+        for folder in same_name or self._candidates:
+            try:
+                dataset = load_dataset(folder)
+            except BeliefRAGError as error:
+                problem = error.message
+                continue
+            if dataset.name != name:
+                continue
+            if gold_hash(dataset.questions) != record.gold:
+                problem = f"The dataset {name} in {folder.name} has other questions or gold answers than the run."
+                continue
+            searched = searched_passages(dataset)
+            digests = sum(map(passage_digest, searched))
+            same = CorpusState.from_sum(len(searched), digests).fingerprint == record.fingerprint
+            return RunDataset(
+                folder,
+                {question.id: question for question in dataset.questions},
+                {passage.id: passage for passage in dataset.passages} if same else {},
+                "" if same else f"The corpus of {name} is not the one that the run searched: passages are not shown.",
+            )
+        raise NotAvailable(problem, remedy=_REMEDY)
+
+
+def _find_datasets(folders: Iterable[Path]) -> Iterable[Path]:
+    for folder in folders:
+        if is_dataset(folder):
+            yield folder
+        elif folder.is_dir():
+            yield from (inner for inner in sorted(folder.iterdir()) if inner.is_dir() and is_dataset(inner))
