@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -55,3 +56,32 @@ def test_a_package_that_cannot_be_imported_is_named_in_one_line(home: Path, tmp_
     )
     assert ran.code == 2
     assert ran.err.count("\n") == 1 and "beliefrag-example" in ran.err and "nothing_of_that_name" in ran.err
+
+
+def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Path, installed: dict[str, str]) -> None:
+    listed = in_shell("data", "list", env=installed)
+    assert "quiz_cards\tCC0\tno\texample.org/cards\tcards.jsonl\n" in listed.out
+    cards = [{"number": number, "front": f"What is {number} times two?", "back": str(2 * number)} for number in (1, 2)]
+    file = home / "cards.jsonl"
+    file.write_text("".join(f"{json.dumps(card)}\n" for card in cards), encoding="utf-8")
+    ran = in_shell("data", "import", "quiz_cards", file, "--out", home / "cards", env=installed)
+    assert ran.code == 0, ran.err
+    assert "questions    2\n" in ran.out and "licence      CC0\n" in ran.out
+    ran = in_shell(
+        *("bench", "run", "--data", home / "cards", "--methods", "static", "--model", "echo:4"),
+        *("--no-judge", "--yes", "--out", home / "run"),
+        env=installed,
+    )
+    assert ran.code == 0, ran.err
+    assert "static" in in_shell("bench", "report", home / "run", env=installed).out
+
+
+def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: dict[str, str]) -> None:
+    assert "echo\tEcho\t" in in_shell("model", "providers", env=installed).out
+    ran = in_shell(
+        *("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Colin Archer", "--method", "static", "--json"),
+        env=installed,
+    )
+    assert ran.code == 0, ran.err
+    assert ran.record["answer"] == "Colin Archer"
+    assert ran.record["made_with"]["model"] == "echo:Colin Archer"

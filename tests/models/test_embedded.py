@@ -18,7 +18,7 @@ from beliefrag.errors import ModelError
 from beliefrag.hub import DownloadError
 from beliefrag.models import embedded as embedded_module
 from beliefrag.models.embedded import Embedded
-from beliefrag.models.llama_engine import Engine, GenerationStoppedError
+from beliefrag.models.llama_engine import GenerationStoppedError, LlamaEngine
 from beliefrag.models.protocol import ChatModel, ChatRequest, Message
 from beliefrag.models.weights.download import pull
 
@@ -63,7 +63,7 @@ def generations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What became of each call that reached the engine, and how often one was loaded."""
     happened: list[str] = []
 
-    class Watched(Engine):
+    class Watched(LlamaEngine):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             happened.append("loaded")
             super().__init__(*args, **kwargs)
@@ -77,7 +77,7 @@ def generations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             happened.append("generated")
             return generation
 
-    monkeypatch.setattr(embedded_module, "Engine", Watched)
+    monkeypatch.setattr(embedded_module, "LlamaEngine", Watched)
     return happened
 
 

@@ -19,7 +19,7 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.hub import DownloadError
 from beliefrag.models.weights.catalogue import Weights
 from beliefrag.models.weights.download import DownloadProgress, download, pull
-from beliefrag.models.weights.sources import HubSource, PartialFile, SourceName
+from beliefrag.models.weights.download_sources import HubSource, PartialFile, SourceName
 from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, quick_hub, serve
 
 

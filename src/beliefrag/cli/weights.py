@@ -15,7 +15,7 @@ from beliefrag.cli.output import open_console
 from beliefrag.errors import ModelError
 from beliefrag.models.weights import CATALOGUE, DEFAULT, Weights, is_present
 from beliefrag.models.weights.download import DownloadProgress, pull
-from beliefrag.models.weights.sources import all_sources
+from beliefrag.models.weights.download_sources import all_sources
 
 __all__ = ["ensure_weights", "format_size", "show_progress"]
 

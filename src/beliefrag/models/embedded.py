@@ -14,7 +14,7 @@ from pathlib import Path
 
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.failures import EmptyReplyError
-from beliefrag.models.llama_engine import Engine, Generation, GenerationStoppedError, PromptTooLongError, read_head
+from beliefrag.models.llama_engine import Generation, GenerationStoppedError, LlamaEngine, PromptTooLongError, read_head
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.models.weights.catalogue import weights_with_hash
 from beliefrag.models.weights.store import file_hash, weights_at
@@ -103,7 +103,7 @@ class Embedded:
         self._reuse = reuse_prefix
         self._memory = prompt_memory_mib if reuse_prefix else 0
         self._identity: str | None = None
-        self._engine: Engine | None = None
+        self._engine: LlamaEngine | None = None
         self._trained_context: int | None = None
         self._statistics = EngineStatistics()
         self._closed = threading.Event()
@@ -191,7 +191,7 @@ class Embedded:
             truncated=generation.finish == "length",
         )
 
-    def _load(self) -> Engine:
+    def _load(self) -> LlamaEngine:
         started = time.perf_counter()
         head = read_head(self._path)
         self._check_hash()
@@ -199,7 +199,9 @@ class Embedded:
         with contextlib.suppress(OSError), self._path.open("rb", buffering=0) as file:
             while file.read(_READ_BYTES):
                 pass
-        engine = Engine(self._path, head, context=self._context, threads=self._threads, prompt_memory_mib=self._memory)
+        engine = LlamaEngine(
+            self._path, head, context=self._context, threads=self._threads, prompt_memory_mib=self._memory
+        )
         self._trained_context = head.context
         self._statistics = replace(self._statistics, seconds_loading=time.perf_counter() - started)
         return engine

@@ -22,7 +22,7 @@ from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.failures import one_line
 from beliefrag.models.protocol import Message, TokenProbability, count_pieces
 
-__all__ = ["Engine", "Generation", "GenerationStoppedError", "PromptTooLongError", "join_chunks", "read_head"]
+__all__ = ["Generation", "GenerationStoppedError", "LlamaEngine", "PromptTooLongError", "join_chunks", "read_head"]
 
 _BATCH = 128
 """Tokens of a prompt that are read between two checks whether to stop. On a CPU larger batches are no faster."""
@@ -74,7 +74,7 @@ class Generation:
     seconds_writing: float
 
 
-class Engine:
+class LlamaEngine:
     """One model in memory.
 
     Args:
@@ -88,7 +88,7 @@ class Engine:
         ModelError: The weights cannot be loaded.
     """
 
-    def __init__(self, path: Path, head: Head, *, context: int, threads: int, prompt_memory_mib: int) -> None:
+    def __init__(self, path: Path, head: GgufHead, *, context: int, threads: int, prompt_memory_mib: int) -> None:
         # With the default policy idle OpenMP threads spin; on a busy machine that starves the working ones.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
@@ -286,7 +286,7 @@ def _refusal(said: str) -> ModelError:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class GgufHead:
     """What the head of a GGUF file says about the model."""
 
     architecture: str
@@ -296,7 +296,7 @@ class Head:
     """Texts that the tokenizer reads as marks of the chat template, such as the end of a turn."""
 
 
-def read_head(path: Path) -> Head:
+def read_head(path: Path) -> GgufHead:
     """Reads the head of a GGUF file.
 
     Raises:
@@ -317,7 +317,7 @@ class _HeadReader:
         self._path = path
         self._left = os.fstat(file.fileno()).st_size
 
-    def read(self) -> Head:
+    def read(self) -> GgufHead:
         if self._left < len(_MAGIC) or self._take(len(_MAGIC)) != _MAGIC:
             raise ModelError(f"{self._path} is not a GGUF file.", remedy="Give weights in llama.cpp's format (*.gguf).")
         version = self._number("I")
@@ -330,7 +330,7 @@ class _HeadReader:
         values = self._values(self._number("Q"))
         architecture = str(values.get("general.architecture", ""))
         context = values.get(f"{architecture}.context_length")
-        return Head(
+        return GgufHead(
             architecture=architecture,
             context=context if isinstance(context, int) and context > 0 else None,
             control_tokens=_control_tokens(values.get(_TOKENS, ()), values.get(_TOKEN_TYPES, ())),

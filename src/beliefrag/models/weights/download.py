@@ -10,7 +10,7 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.hub import DownloadError
 from beliefrag.models.weights.catalogue import Weights, find
-from beliefrag.models.weights.sources import PartialFile, Source, SourceName, all_sources
+from beliefrag.models.weights.download_sources import PartialFile, SourceName, WeightsSource, all_sources
 from beliefrag.models.weights.store import (
     compute_hash,
     file_hash,
@@ -59,7 +59,7 @@ def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgr
     return download(weights, path_of(weights), sources, progress or DownloadProgress())
 
 
-def download(weights: Weights, target: Path, sources: Sequence[Source], progress: DownloadProgress) -> Path:
+def download(weights: Weights, target: Path, sources: Sequence[WeightsSource], progress: DownloadProgress) -> Path:
     """Writes exactly these weights to `target`, from the first source that delivers."""
     usable = [source for source in sources if source.has(weights)]
     if not usable:
@@ -86,7 +86,9 @@ def download(weights: Weights, target: Path, sources: Sequence[Source], progress
     return target
 
 
-def _fetch(weights: Weights, partial: PartialFile, sources: Sequence[Source], progress: DownloadProgress) -> None:
+def _fetch(
+    weights: Weights, partial: PartialFile, sources: Sequence[WeightsSource], progress: DownloadProgress
+) -> None:
     failures: list[DownloadError] = []
     for source in sources:
         try:
@@ -114,7 +116,7 @@ def _other_ways(weights: Weights, tried: Sequence[SourceName]) -> str:
     return f"{instead} your own file: --model local:/path/to/file.gguf"
 
 
-def _check_space(weights: Weights, partial: PartialFile, source: Source) -> None:
+def _check_space(weights: Weights, partial: PartialFile, source: WeightsSource) -> None:
     needed = weights.size - partial.size + source.scratch_bytes(weights)
     free = shutil.disk_usage(partial.path.parent).free
     if free < needed:

