@@ -73,7 +73,7 @@ def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Pa
         env=installed,
     )
     assert ran.code == 0, ran.err
-    assert "static" in in_shell("bench", "report", home / "run", env=installed).out
+    assert "quiz_cards\tStatic\t2\t0.500\t" in in_shell("bench", "report", home / "run", env=installed).out
 
 
 def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: dict[str, str]) -> None:
