@@ -43,12 +43,7 @@ def doctor(
     from beliefrag.cli.output import print_table, show_status
 
     typed = options.as_settings(
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        verifier=verifier,
-        prompts=prompts,
+        model=model, base_url=base_url, calibration=calibration, borrow=borrow, verifier=verifier, prompts=prompts
     )
     with show_status("looking at everything"):
         findings = [*checks.check_installation(), *checks.check_cache()]

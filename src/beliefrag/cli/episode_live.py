@@ -15,14 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from beliefrag import events
-from beliefrag.cli.episode_words import (
-    Row,
-    belief_items,
-    describe_effect,
-    describe_wait,
-    format_percent,
-    summary_rows,
-)
+from beliefrag.cli.episode_words import Row, belief_items, describe_effect, describe_wait, format_percent, summary_rows
 from beliefrag.cli.output import safe_line
 from beliefrag.types import Action, Belief
 
@@ -34,11 +27,7 @@ _NOTE = 24
 _WORSE_WHEN_HIGH = frozenset({"conflict", "uncertainty", "gap"})
 
 
-_ACTIONS = {
-    Action.ANSWER: "bold green",
-    Action.STOP: "bold yellow",
-    Action.ABSTAIN: "bold magenta",
-}
+_ACTIONS = {Action.ANSWER: "bold green", Action.STOP: "bold yellow", Action.ABSTAIN: "bold magenta"}
 _SHORT = {
     "sufficiency": "suff",
     "reliability": "rel",

@@ -261,7 +261,7 @@ def assemble(
     scale = found.score_scale
     assembly = Assembly(
         engine,
-        engine.build_harness(found, _made_with(engine, corpus, scale)),
+        engine.build_harness(found, _made_with(engine, found, corpus)),
         engine.build_method(settings.method, scale),
         scale,
         source.report,
@@ -321,7 +321,7 @@ def guarantee_from_settings(
     )
 
 
-def _made_with(engine: Engine, corpus: str | None, scale: ScoreScale | None) -> dict[str, str]:
+def _made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
     """What shaped the episodes and stands in no other field of a trace."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
@@ -329,10 +329,12 @@ def _made_with(engine: Engine, corpus: str | None, scale: ScoreScale | None) -> 
         made_with["method_options"] = ", ".join(f"{name}={value}" for name, value in options.items())
     if engine.artifact is not None:
         made_with["calibration"] = "; ".join([engine.artifact.name, *engine.calibration_warnings])
-        if scale is None:
+        if retriever.score_scale is None:
             made_with["relevance"] = (
                 f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"
             )
+    if retriever.identity not in (None, Bm25Index.identity):
+        made_with["retriever"] = str(retriever.identity)
     if corpus:
         made_with["corpus"] = corpus
     return made_with

@@ -37,12 +37,7 @@ from beliefrag.types import Hit, Passage
 if TYPE_CHECKING:
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = [
-    "MOST_WORDS",
-    "Bm25Index",
-    "Bm25Options",
-    "query_terms",
-]
+__all__ = ["MOST_WORDS", "Bm25Index", "Bm25Options", "query_terms"]
 
 _Scored = tuple[float, tantivy.DocAddress]
 
@@ -91,9 +86,7 @@ class Bm25Index:
             before = read_snapshot(index)
             try:
                 with explain_engine_errors(
-                    IndexUnusable,
-                    f"The index {printable_path(index)} cannot be opened",
-                    remedy=REBUILD,
+                    IndexUnusable, f"The index {printable_path(index)} cannot be opened", remedy=REBUILD
                 ):
                     searcher, schema = open_searcher(before.store)
             except CorpusError:

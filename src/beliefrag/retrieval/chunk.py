@@ -11,15 +11,7 @@ from beliefrag.retrieval.document import Document
 from beliefrag.retrieval.text import clean_text, make_storable
 from beliefrag.types import Passage
 
-__all__ = [
-    "LONGEST",
-    "LONGEST_ROW",
-    "TARGET",
-    "count_words",
-    "cut_document",
-    "split_sentences",
-    "split_text",
-]
+__all__ = ["LONGEST", "LONGEST_ROW", "TARGET", "count_words", "cut_document", "split_sentences", "split_text"]
 
 TARGET = 100
 """Words that a passage is filled up to."""

@@ -19,15 +19,7 @@ from beliefrag.retrieval.text import printable_path
 from beliefrag.retrieval.writer import IndexWriter, PassageChange
 from beliefrag.types import Passage
 
-__all__ = [
-    "EmptyCorpus",
-    "IndexProgress",
-    "IndexReport",
-    "OnProgress",
-    "Paths",
-    "index_paths",
-    "list_paths",
-]
+__all__ = ["EmptyCorpus", "IndexProgress", "IndexReport", "OnProgress", "Paths", "index_paths", "list_paths"]
 
 _COMMIT_PASSAGES = 20_000
 _COMMIT_SECONDS = 15.0

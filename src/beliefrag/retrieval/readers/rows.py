@@ -13,12 +13,7 @@ from typing import IO, Any
 from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
 from beliefrag.retrieval.text import clean_line, detect_encoding, make_storable
 
-__all__ = [
-    "BadRow",
-    "read_jsonl",
-    "read_table",
-    "row_document",
-]
+__all__ = ["BadRow", "read_jsonl", "read_table", "row_document"]
 
 _LONGEST_LINE = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"

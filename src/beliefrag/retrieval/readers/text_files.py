@@ -8,10 +8,7 @@ from collections.abc import Iterator
 from beliefrag.retrieval.document import Complain, CorpusFile, Document
 from beliefrag.retrieval.text import clean_line, decode, read_limited
 
-__all__ = [
-    "read_markdown",
-    "read_plain_text",
-]
+__all__ = ["read_markdown", "read_plain_text"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
