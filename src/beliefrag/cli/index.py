@@ -38,10 +38,10 @@ def index(
 
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
-    from beliefrag.retrieval import index_paths
+    from beliefrag import index as make_index
 
     with show_index_progress() as progress:
-        report = index_paths(paths, out, progress=progress)
+        report = make_index(paths, out, progress=progress)
     _print_report(report, out)
 
 
