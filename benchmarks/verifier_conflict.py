@@ -23,7 +23,7 @@ from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import build_verifier
-from beliefrag.verifiers.probability import yes
+from beliefrag.verifiers.probability import ask_yes_or_no
 from benchmarks.verifier_forms import interval, load
 
 
@@ -41,7 +41,7 @@ async def measure(model_name: str, n: int, seed: int) -> dict[str, Any]:
         for name, texts in pairs.items():
             evidence = evidence_block([Passage(str(i), "", text) for i, text in enumerate(texts)])
             fields = {"question": escape(row["query"]), "evidence": evidence}
-            found[-1][name] = round(await yes(calls, "verifier_agree", fields), 4)
+            found[-1][name] = round(await ask_yes_or_no(calls, "verifier_agree", fields), 4)
         print(found[-1], flush=True)
     await model.aclose()
     return {"model": model.identity, "n": len(found), "auc": interval(found, _auc), "pairs": found}

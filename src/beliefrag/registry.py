@@ -51,7 +51,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from beliefrag.errors import BeliefRAGError, SettingsError
 
-__all__ = ["Choice", "Extension", "NoOptions", "Registry", "TypicalCost"]
+__all__ = ["Extension", "ExtensionChoice", "NoOptions", "Registry", "TypicalCost"]
 
 T = TypeVar("T")
 """What an extension is, once it is built."""
@@ -141,7 +141,7 @@ class Extension(Generic[T, I]):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Generic[T, I]):
+class ExtensionChoice(Generic[T, I]):
     """An extension with the options that were chosen for it."""
 
     extension: Extension[T, I]
@@ -278,7 +278,7 @@ class Registry(Generic[T, I]):
         except BeliefRAGError:
             return name
 
-    def choose(self, text: str, settings: Mapping[str, Mapping[str, Any]] | None = None) -> Choice[T, I]:
+    def choose(self, text: str, settings: Mapping[str, Mapping[str, Any]] | None = None) -> ExtensionChoice[T, I]:
         """Reads `NAME` or `NAME:key=value,key=value`.
 
         Args:
@@ -291,7 +291,7 @@ class Registry(Generic[T, I]):
         name, _, typed = text.partition(":")
         extension = self[name.strip()]
         values = {**(settings or {}).get(extension.name, {}), **self._read_options(text, typed)}
-        return Choice(extension, extension.make_options(values))
+        return ExtensionChoice(extension, extension.make_options(values))
 
     def _read_options(self, text: str, typed: str) -> dict[str, str]:
         values: dict[str, str] = {}

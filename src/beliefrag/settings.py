@@ -22,7 +22,7 @@ from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
-__all__ = ["DEFAULT_MODEL", "Loaded", "Prices", "Settings", "load_settings", "user_config_path"]
+__all__ = ["DEFAULT_MODEL", "LoadedSettings", "Prices", "Settings", "load_settings", "user_config_path"]
 
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
@@ -100,7 +100,7 @@ class Settings(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """Settings in force, with the source of each."""
 
     settings: Settings
@@ -109,7 +109,7 @@ class Loaded:
 
     def rows(self) -> Iterator[tuple[str, Any, str]]:
         """Name, value and source of every setting."""
-        for name, value in _leaves(self.settings.model_dump()):
+        for name, value in _flatten(self.settings.model_dump()):
             yield name, value, self.sources.get(name, "default")
 
 
@@ -119,7 +119,7 @@ def user_config_path() -> Path:
     return (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"
 
 
-def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None = None) -> Loaded:
+def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None = None) -> LoadedSettings:
     """Puts the sources together.
 
     Args:
@@ -131,24 +131,24 @@ def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None
     """
     project = config or Path(PROJECT_FILE)
     layers = [
-        (str(user_config_path()), _read(user_config_path(), required=False)),
-        (str(project), _read(project, required=config is not None)),
-        ("environment", _environment()),
+        (str(user_config_path()), _read_file(user_config_path(), required=False)),
+        (str(project), _read_file(project, required=config is not None)),
+        ("environment", _read_environment()),
         ("given", {name: value for name, value in (typed or {}).items() if value is not None}),
     ]
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for source, values in layers:
-        for name, value in _leaves(values):
-            sources[name] = _variable(name) if source == "environment" else source
-            _put(merged, name, value)
+        for name, value in _flatten(values):
+            sources[name] = _variable_name(name) if source == "environment" else source
+            _set_value(merged, name, value)
     try:
-        return Loaded(Settings.model_validate(merged), sources)
+        return LoadedSettings(Settings.model_validate(merged), sources)
     except ValidationError as error:
-        raise _explained(error, sources) from None
+        raise _describe_error(error, sources) from None
 
 
-def _read(path: Path, *, required: bool) -> dict[str, Any]:
+def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -159,39 +159,39 @@ def _read(path: Path, *, required: bool) -> dict[str, Any]:
         raise SettingsError(f"Cannot read the settings file {path}: {error}.", remedy="Mend or remove it.") from error
 
 
-def _environment() -> dict[str, Any]:
+def _read_environment() -> dict[str, Any]:
     values: dict[str, Any] = {}
-    known = {_variable(name): name for name, _ in _leaves(Settings().model_dump())}
+    known = {_variable_name(name): name for name, _ in _flatten(Settings().model_dump())}
     for variable, text in os.environ.items():
         if variable in known:
-            _put(values, known[variable], text)
+            _set_value(values, known[variable], text)
         elif variable.startswith(_OPTIONS) and variable.count("__") == 2:
-            _put(values, variable.removeprefix(_PREFIX).lower().replace("__", "."), text)
+            _set_value(values, variable.removeprefix(_PREFIX).lower().replace("__", "."), text)
         elif variable.startswith(_PREFIX) and variable not in _OTHER_VARIABLES:
             _log.warning("%s is no setting and is passed over; 'beliefrag config show' lists all settings.", variable)
     return values
 
 
-def _variable(name: str) -> str:
+def _variable_name(name: str) -> str:
     return f"{_PREFIX}{name.upper().replace('.', '__')}"
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _put(values: dict[str, Any], name: str, value: Any) -> None:
+def _set_value(values: dict[str, Any], name: str, value: Any) -> None:
     *groups, last = name.split(".")
     for group in groups:
         values = values.setdefault(group, {})
     values[last] = value
 
 
-def _explained(error: ValidationError, sources: Mapping[str, str]) -> SettingsError:
+def _describe_error(error: ValidationError, sources: Mapping[str, str]) -> SettingsError:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
     source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "given")

@@ -24,7 +24,7 @@ from beliefrag.bench.perturbation import Injection, Injector
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import DatasetSetup, RunSpec, set_up
 from beliefrag.engine import loop
-from beliefrag.engine.controller import Controller, Measurement, Method, View, unlabelled
+from beliefrag.engine.controller import Controller, Measurement, Method, View, hide_question_id
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.outcome import Answered
@@ -173,10 +173,10 @@ async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_every
         events = [event async for event in loop.run(labelled.question, spy, course.harness_for(labelled))]
         # Whoever records the episode still knows which one it was.
         assert Result.of(events).question == labelled.question
-    assert one.asked == other.asked == {unlabelled(labelled.question)}
+    assert one.asked == other.asked == {hide_question_id(labelled.question)}
     assert labelled.id.startswith("fact-")
     assert all("fact" not in question.id and question.text == labelled.question.text for question in one.asked)
-    assert len({unlabelled(each.question).id for each in course.questions.values()}) == len(course.questions)
+    assert len({hide_question_id(each.question).id for each in course.questions.values()}) == len(course.questions)
 
 
 def test_the_walk_goes_through_bound_methods_and_closures(injected: tuple[DatasetSetup, LabelledQuestion]) -> None:

@@ -17,7 +17,7 @@ from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import conditions_of_run, find_calibration_warnings, load_artifact
 from beliefrag.cli import bench_run
 from beliefrag.errors import CalibrationError
-from beliefrag.methods.intervention import Frozen, MatchedState, Permuted
+from beliefrag.methods.intervention import FrozenAnswerability, MatchedState, PermutedAnswerability
 from beliefrag.report.run_report import provenance
 from beliefrag.runs.errors import RunChanged
 from beliefrag.runs.record import RunRecord
@@ -156,12 +156,12 @@ def test_a_run_goes_on_with_what_it_began_with(tmp_path: Path) -> None:
 def test_a_run_whose_answerability_was_exchanged_goes_on_with_the_same_exchange(tmp_path: Path) -> None:
     data = write_dataset(tmp_path, "north", 4)
     how: dict[str, Any] = {"methods": ("beliefrag",)}
-    run(tmp_path, data, interventions={"north": Frozen()}, n=2, **how)
+    run(tmp_path, data, interventions={"north": FrozenAnswerability()}, n=2, **how)
     assert RunRecord.read(tmp_path / "run").interventions == {"north": "frozen"}
-    run(tmp_path, data, interventions={"north": Frozen()}, **how)
+    run(tmp_path, data, interventions={"north": FrozenAnswerability()}, **how)
     with pytest.raises(RunChanged, match=r"began with the answerability on north frozen, .* with its own"):
         run(tmp_path, data, **how)
-    one, other = (Permuted({1: (MatchedState("q", value),)}).identity for value in (0.1, 0.2))
+    one, other = (PermutedAnswerability({1: (MatchedState("q", value),)}).identity for value in (0.1, 0.2))
     assert one != other
 
 
@@ -169,7 +169,7 @@ def test_an_exchanged_answerability_is_drawn_by_the_questions_own_id(tmp_path: P
     data = write_dataset(tmp_path, "north", 4)
     own = {f"north-q{k}": 0.01 * (k + 1) for k in range(4)}
     states = {1: tuple(MatchedState(question_id, value) for question_id, value in own.items())}
-    found = run(tmp_path, data, interventions={"north": Permuted(states, seed=7)}, methods=("beliefrag",))
+    found = run(tmp_path, data, interventions={"north": PermutedAnswerability(states, seed=7)}, methods=("beliefrag",))
     for record in records(found):
         others = [value for question_id, value in own.items() if question_id != record["question_id"]]
         drawn = [(step["step"], step["answerability"]) for step in record["steps"][1:]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.cli.config import without_secrets
+from beliefrag.cli.config import hide_secrets
 from beliefrag.settings import load_settings
 from tests.cli.shell import Ran
 
@@ -64,6 +64,6 @@ def test_a_key_in_an_address_is_not_shown(
 
 
 def test_an_address_without_secrets_stays_as_it_is() -> None:
-    assert without_secrets("http://localhost:8000/v1") == "http://localhost:8000/v1"
-    assert without_secrets(None) is None
-    assert without_secrets("http://[half") == "(not an address)"
+    assert hide_secrets("http://localhost:8000/v1") == "http://localhost:8000/v1"
+    assert hide_secrets(None) is None
+    assert hide_secrets("http://[half") == "(not an address)"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.engine.replies import Repairs, bare_answer, json_object, one_line
+from beliefrag.engine.replies import Repairs, read_answer, read_json_object, read_line
 from beliefrag.errors import ReplyError
 
 OBJECT = {"support": 0.5, "unhelpful_doc_ids": [1]}
@@ -13,7 +13,7 @@ TEXT = json.dumps(OBJECT)
 
 def test_plain_json_needs_no_repair() -> None:
     repairs = Repairs()
-    assert json_object(TEXT, repairs) == OBJECT
+    assert read_json_object(TEXT, repairs) == OBJECT
     assert repairs == {}
 
 
@@ -29,13 +29,13 @@ def test_plain_json_needs_no_repair() -> None:
 )
 def test_what_is_plainly_meant_is_repaired_and_counted(reply: str) -> None:
     repairs = Repairs()
-    assert json_object(reply, repairs) == OBJECT
+    assert read_json_object(reply, repairs) == OBJECT
     assert repairs == {"repaired": 1}
 
 
 def test_thinking_before_the_object_is_passed_over() -> None:
     repairs = Repairs()
-    assert json_object(f'<think>maybe {{"support": 1}}</think>\n{TEXT}', repairs) == OBJECT
+    assert read_json_object(f'<think>maybe {{"support": 1}}</think>\n{TEXT}', repairs) == OBJECT
     assert repairs == {}
 
 
@@ -59,7 +59,7 @@ def test_thinking_before_the_object_is_passed_over() -> None:
 def test_what_is_not_one_object_is_refused(reply: str) -> None:
     repairs = Repairs()
     with pytest.raises(ReplyError):
-        json_object(reply, repairs)
+        read_json_object(reply, repairs)
     assert repairs == {}
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_one_object_is_refused(reply: str) -> None:
     ],
 )
 def test_a_query_is_the_first_line_with_words(reply: str, query: str) -> None:
-    assert one_line(reply) == query
+    assert read_line(reply) == query
 
 
 @pytest.mark.parametrize(
@@ -93,20 +93,20 @@ def test_a_query_is_the_first_line_with_words(reply: str, query: str) -> None:
     ],
 )
 def test_an_answer_is_bare(reply: str, answer: str) -> None:
-    assert bare_answer(reply) == answer
+    assert read_answer(reply) == answer
 
 
 @pytest.mark.parametrize("reply", ["", "  \n", "...", "```\n```", "<think>only thought</think>", "<think>and thought"])
 def test_a_reply_without_words_is_no_answer_and_no_query(reply: str) -> None:
     with pytest.raises(ReplyError):
-        bare_answer(reply)
+        read_answer(reply)
     with pytest.raises(ReplyError):
-        one_line(reply)
+        read_line(reply)
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
-    for read in (bare_answer, one_line, lambda reply: json_object(reply, Repairs())):
+    for read in (read_answer, read_line, lambda reply: read_json_object(reply, Repairs())):
         try:
             read(text)
         except ReplyError:

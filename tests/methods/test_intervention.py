@@ -6,7 +6,12 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from beliefrag.methods.intervention import Frozen, Intervened, MatchedState, Permuted
+from beliefrag.methods.intervention import (
+    FrozenAnswerability,
+    MatchedState,
+    MethodWithIntervention,
+    PermutedAnswerability,
+)
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.result import Result
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
@@ -22,11 +27,11 @@ def searches() -> PlannedRetriever:
     return PlannedRetriever(hits("a", "b"), hits("c", "d"), hits("e", "f"))
 
 
-async def played(folder: Path, intervention: Frozen | Permuted | None) -> Result:
+async def played(folder: Path, intervention: FrozenAnswerability | PermutedAnswerability | None) -> Result:
     """Weak evidence after the first search, good evidence after the second."""
     model = script(folder, WEAK, GOOD, GOOD, says("query_writer", "next", repeat=True), says("answer", "it"))
     own = published_method(ScoreScale(20.0, 8.0), EAGER)
-    return await play(model, searches(), method=Intervened(own, intervention) if intervention else own)
+    return await play(model, searches(), method=MethodWithIntervention(own, intervention) if intervention else own)
 
 
 def steps(result: Result) -> list[dict[str, object]]:
@@ -40,7 +45,7 @@ def without_answerability(step: dict[str, object]) -> str:
 
 
 async def test_a_frozen_score_stays_at_the_first_value_that_rests_on_evidence(tmp_path: Path) -> None:
-    live, frozen = await played(tmp_path, None), await played(tmp_path, Frozen())
+    live, frozen = await played(tmp_path, None), await played(tmp_path, FrozenAnswerability())
     lived = [step["answerability"] for step in steps(live)]
     kept = [step["answerability"] for step in steps(frozen)]
     # Before the first search there is no evidence, and the value is the calibration's constant.
@@ -50,7 +55,7 @@ async def test_a_frozen_score_stays_at_the_first_value_that_rests_on_evidence(tm
 
 
 async def test_up_to_the_first_changed_decision_nothing_but_answerability_differs(tmp_path: Path) -> None:
-    low = Permuted({0: (MatchedState("other", 0.1),)})
+    low = PermutedAnswerability({0: (MatchedState("other", 0.1),)})
     live, permuted = await played(tmp_path, None), await played(tmp_path, low)
     changed = next(k for k, pair in enumerate(zip(actions(live), actions(permuted), strict=False)) if len({*pair}) > 1)
     assert changed == 2
@@ -63,7 +68,7 @@ async def test_up_to_the_first_changed_decision_nothing_but_answerability_differ
 
 
 async def test_an_intervention_that_gives_the_live_value_leaves_the_whole_episode_as_it_is(tmp_path: Path) -> None:
-    live, same = await played(tmp_path, None), await played(tmp_path, Permuted({}))
+    live, same = await played(tmp_path, None), await played(tmp_path, PermutedAnswerability({}))
     assert json.dumps(steps(live)) == json.dumps(steps(same))
     assert live.answer == same.answer
 
@@ -73,7 +78,7 @@ async def test_a_permuted_value_comes_from_another_question_of_the_same_round(tm
         1: (MatchedState("", 0.11), MatchedState("x", 0.22), MatchedState("y", 0.33)),
         2: (MatchedState("x", 0.44),),
     }
-    result = await played(tmp_path, Permuted(states))
+    result = await played(tmp_path, PermutedAnswerability(states))
     values = [step["answerability"] for step in steps(result)]
     # The question of these tests has the id "", so that 0.11 is its own.
     assert values[1] in {0.22, 0.33}
@@ -85,7 +90,7 @@ async def test_draws_depend_on_seed_question_and_step_alone(tmp_path: Path) -> N
     states = {1: tuple(MatchedState(f"q{k}", k / 1000) for k in range(500))}
     values = Counter()  # type: ignore[var-annotated]
     for seed in (0, 0, 1):
-        result = await played(tmp_path, Permuted(states, seed))
+        result = await played(tmp_path, PermutedAnswerability(states, seed))
         values[tuple(step["answerability"] for step in steps(result)[1:])] += 1
     assert sorted(values.values()) == [1, 2]
     assert all(len(set(drawn)) == len(drawn) for drawn in values)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.perturbation import Injection
-from beliefrag.methods.intervention import Frozen
+from beliefrag.methods.intervention import FrozenAnswerability
 from beliefrag.settings import Settings
 from beliefrag.studies import Kind, RequiredRun, StudyError, StudyOptions
 from beliefrag.studies.catalogue import STUDIES, studies_named
@@ -78,7 +78,10 @@ def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
         (RequiredRun("r", ("static",), kind=ROWS), "it has no datasets of rows"),
         (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55}), "its thresholds.answer is 0.5, not 0.55"),
         (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.5}), ""),
-        (RequiredRun("r", ("static",), intervene=lambda *_: Frozen()), "its episodes rest on those of another run"),
+        (
+            RequiredRun("r", ("static",), intervene=lambda *_: FrozenAnswerability()),
+            "its episodes rest on those of another run",
+        ),
         (RequiredRun("r", ("static",), injection=Injection(noise=0.4)), "its searches had nothing injected"),
     ],
 )

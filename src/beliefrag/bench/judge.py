@@ -9,7 +9,7 @@ from dataclasses import replace
 from beliefrag.bench.metrics import accepted
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
-from beliefrag.engine.replies import Repairs, bare_answer
+from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import BeliefRAGError, ReplyError
 from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.models.cost import Meter
@@ -106,7 +106,7 @@ def read_verdict(reply: ChatReply, repairs: Repairs) -> bool:
     Raises:
         ReplyError: It said neither yes nor no.
     """
-    words = re.findall(r"[a-z]+", bare_answer(reply.text).lower())
+    words = re.findall(r"[a-z]+", read_answer(reply.text).lower())
     if not words or words[0] not in _VERDICTS:
         raise ReplyError("The reply is neither yes nor no.")
     return _VERDICTS[words[0]]

@@ -18,7 +18,7 @@ from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration
-from beliefrag.methods.intervention import Intervened, Intervention
+from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.weights import missing_identity
 from beliefrag.models.with_cache import CachedModel
@@ -233,7 +233,7 @@ def _intervened(method: Method, questions: Sequence[LabelledQuestion], wanted: R
     intervention = wanted.interventions.get(dataset)
     if intervention is None or not needs_calibration(method.name):
         return method
-    return Intervened(method, intervention, tuple(each.question for each in questions))
+    return MethodWithIntervention(method, intervention, tuple(each.question for each in questions))
 
 
 def _held_to(settings: Settings, artifact: Artifact, here: RunConditions, wanted: RunSpec) -> Thresholds:

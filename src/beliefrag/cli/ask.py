@@ -20,7 +20,7 @@ _OUTPUT = "Output"
 _DEFAULT = Budget()
 
 
-def _limit(help_: str, default: int) -> Any:
+def _budget_option(help_: str, default: int) -> Any:
     return typer.Option(metavar="N", help=f"{help_}; {default:,} by default.", rich_help_panel=_BUDGET)
 
 
@@ -41,10 +41,10 @@ def ask(
     verifier: options.Verifier = None,
     prompts: options.Prompts = None,
     no_cache: options.NoCache = False,
-    rounds: Annotated[int | None, _limit("Most searches", _DEFAULT.rounds)] = None,
-    top_k: Annotated[int | None, _limit("Passages per search", _DEFAULT.top_k)] = None,
-    actions: Annotated[int | None, _limit("Most actions, the last one included", _DEFAULT.actions)] = None,
-    tokens: Annotated[int | None, _limit("Tokens after which no search begins", _DEFAULT.tokens)] = None,
+    rounds: Annotated[int | None, _budget_option("Most searches", _DEFAULT.rounds)] = None,
+    top_k: Annotated[int | None, _budget_option("Passages per search", _DEFAULT.top_k)] = None,
+    actions: Annotated[int | None, _budget_option("Most actions, the last one included", _DEFAULT.actions)] = None,
+    tokens: Annotated[int | None, _budget_option("Tokens after which no search begins", _DEFAULT.tokens)] = None,
     never_abstain: Annotated[
         bool,
         typer.Option(
@@ -113,8 +113,8 @@ def ask(
         raise typer.BadParameter("--json and --quiet exclude each other")
     if no_open and not view:
         raise typer.BadParameter("--no-open needs --view", param_hint="--no-open")
-    paths = options.all_docs(docs, further)
-    typed = options.as_settings(
+    paths = options.join_docs(docs, further)
+    typed = options.collect_settings(
         method=method,
         retriever=retriever,
         model=model,

@@ -81,7 +81,7 @@ def run(
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.settings import load_settings
 
-    typed = options.as_settings(
+    typed = options.collect_settings(
         model=model,
         base_url=base_url,
         calibration=calibration,

@@ -71,7 +71,7 @@ def collect(
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.settings import load_settings
 
-    typed = options.as_settings(
+    typed = options.collect_settings(
         model=model,
         base_url=base_url,
         verifier=verifier,

@@ -10,7 +10,7 @@ import typer
 
 from beliefrag.cli import options
 
-__all__ = ["app", "without_secrets"]
+__all__ = ["app", "hide_secrets"]
 
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
@@ -35,17 +35,19 @@ def show(
     from beliefrag.settings import load_settings
 
     rows = [
-        (name, without_secrets(value) if name == "base_url" else value, source)
+        (name, hide_secrets(value) if name == "base_url" else value, source)
         for name, value, source in load_settings(config=config).rows()
     ]
     if as_json:
         record = {name: {"value": value, "source": source} for name, value, source in rows}
         typer.echo(json.dumps(record, indent=2, default=str))
     else:
-        print_table(("setting", "value", "source"), [(name, _words(value), source) for name, value, source in rows])
+        print_table(
+            ("setting", "value", "source"), [(name, _format_value(value), source) for name, value, source in rows]
+        )
 
 
-def without_secrets(url: str | None) -> str | None:
+def hide_secrets(url: str | None) -> str | None:
     """An address without user, password and query: any of them may be a key."""
     if url is None:
         return None
@@ -58,7 +60,7 @@ def without_secrets(url: str | None) -> str | None:
     return urlunsplit((parts.scheme, hidden + host, parts.path, "(hidden)" if parts.query else "", ""))
 
 
-def _words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "-"
     return str(value).lower() if isinstance(value, bool) else str(value)

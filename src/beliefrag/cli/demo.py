@@ -57,11 +57,11 @@ def demo(
 
     questions = load_questions()
     if list_:
-        _list(questions)
+        _print_questions(questions)
         return
     if question > len(questions):
         raise typer.BadParameter(f"there are {len(questions)} questions", param_hint="--question")
-    typed = options.as_settings(
+    typed = options.collect_settings(
         method=method,
         model=model,
         base_url=base_url,
@@ -77,19 +77,19 @@ def demo(
         assembly = assemble(settings, passages=load_passages())
     display = choose_display(assembly, settings)
     result = asyncio.run(play(chosen.asked(), assembly, display=display, trace=None))
-    _compare(chosen, result)
+    _print_comparison(chosen, result)
     print_failure(result)
     raise typer.Exit(exit_code(result.outcome))
 
 
-def _list(questions: list[DemoQuestion]) -> None:
+def _print_questions(questions: list[DemoQuestion]) -> None:
     from beliefrag.cli.output import print_table
 
     rows = [(str(number), each.kind, each.question) for number, each in enumerate(questions, start=1)]
     print_table(("n", "kind", "question"), rows)
 
 
-def _compare(question: DemoQuestion, result: Result) -> None:
+def _print_comparison(question: DemoQuestion, result: Result) -> None:
     from beliefrag.cli.output import safe_line
 
     given = result.answer if result.answer is not None else f"no answer ({result.outcome.name})"

@@ -42,14 +42,14 @@ def doctor(
     from beliefrag.cli.exit_codes import FAILED
     from beliefrag.cli.output import print_table, show_status
 
-    typed = options.as_settings(
+    typed = options.collect_settings(
         model=model, base_url=base_url, calibration=calibration, borrow=borrow, verifier=verifier, prompts=prompts
     )
     with show_status("looking at everything"):
         findings = [*checks.check_installation(), *checks.check_cache()]
         settings, finding = checks.check_settings(typed, config)
         findings += [finding, *checks.check_model(settings)]
-        findings += checks.check_documents(options.all_docs(docs, further) or [], index)
+        findings += checks.check_documents(options.join_docs(docs, further) or [], index)
     rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
     print_table(("", "what", "how it is, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
     if any(finding.state is checks.CheckState.PROBLEM for finding in findings):

@@ -45,10 +45,10 @@ def labelled_questions(
     if questions is None:
         if docs:
             raise SettingsError("--docs belongs to --questions, and --data brings its own.", remedy="Leave one out.")
-        return tuple(options.all_docs(data, further) or ()), ()
+        return tuple(options.join_docs(data, further) or ()), ()
     if not docs:
         raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
-    return (), (_own(questions, options.all_docs(docs, further) or []),)
+    return (), (_own(questions, options.join_docs(docs, further) or []),)
 
 
 def _own(questions: Path, docs: list[Path]) -> Dataset:

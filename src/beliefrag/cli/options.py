@@ -34,8 +34,8 @@ __all__ = [
     "Prompts",
     "Retriever",
     "Verifier",
-    "all_docs",
-    "as_settings",
+    "collect_settings",
+    "join_docs",
     "tracing",
 ]
 
@@ -203,7 +203,7 @@ Debug = Annotated[
 ]
 
 
-def all_docs(docs: list[Path] | None, further: list[Path] | None) -> list[Path] | None:
+def join_docs(docs: list[Path] | None, further: list[Path] | None) -> list[Path] | None:
     """The paths after --docs. A shell turns `--docs notes/*.md` into one option and further arguments."""
     if further and not docs:
         raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="--docs")
@@ -227,7 +227,7 @@ def tracing(otel: bool, otel_text: bool) -> Iterator[Tracing | None]:
         opened.close()
 
 
-def as_settings(
+def collect_settings(
     *,
     method: str | None = None,
     retriever: str | None = None,

@@ -167,8 +167,8 @@ def http(
     from beliefrag.web.server import listen, serve
     from beliefrag.web.service import AnswerService
 
-    paths = options.all_docs(docs, further)
-    typed = options.as_settings(
+    paths = options.join_docs(docs, further)
+    typed = options.collect_settings(
         method=method,
         retriever=retriever,
         model=model,
@@ -290,8 +290,8 @@ def mcp(
     unused = [name for name, value in (network | {"--grace": grace}).items() if value is not None]
     if unused and not over_http:
         raise typer.BadParameter("it needs --http, which is missing", param_hint=unused[0])
-    paths = options.all_docs(docs, further)
-    typed = options.as_settings(
+    paths = options.join_docs(docs, further)
+    typed = options.collect_settings(
         method=method,
         retriever=retriever,
         model=model,

@@ -116,7 +116,7 @@ def study(
         raise SettingsError(
             f"--methods and --of say what frontier compares; {name} has its own methods.", remedy="Leave them out."
         )
-    typed = options.as_settings(
+    typed = options.collect_settings(
         model=model,
         base_url=base_url,
         calibration=calibration,
@@ -130,7 +130,7 @@ def study(
     if (judge_model or judge_base_url) and not judge:
         raise SettingsError("A judge is named, and nothing is to be judged.", remedy="Give --judge too.")
     asked = _asked(settings, label=label, methods=methods, of=of)
-    folders = options.all_docs(data, further) or []
+    folders = options.join_docs(data, further) or []
     if not folders and not from_:
         raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
     makes: dict[str, object] = {"--n": n, "--seed": seed, "--split": split, "--replay": replay, "--judge": judge}

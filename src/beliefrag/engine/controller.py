@@ -15,10 +15,10 @@ from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.policy.decide import Spent
 from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
 
-__all__ = ["Controller", "Measurement", "Method", "View", "unlabelled"]
+__all__ = ["Controller", "Measurement", "Method", "View", "hide_question_id"]
 
 
-def unlabelled(question: Question) -> Question:
+def hide_question_id(question: Question) -> Question:
     """The question as a controller sees it: a benchmark's id can tell the number of hops or the split.
 
     The id that it gets instead is the same everywhere, so that a method can seed its draws by it.
@@ -33,7 +33,7 @@ class View:
     """What a controller may see: the question, the evidence, its own history and what is left. No gold, no labels."""
 
     question: Question
-    """With an id that says nothing: see `unlabelled`."""
+    """With an id that says nothing: see `hide_question_id`."""
     step: int
     passages: tuple[Passage, ...]
     """Retained evidence in the order in which it came."""

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from beliefrag import events
-from beliefrag.engine.controller import Measurement, Method, View, unlabelled
+from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-from beliefrag.policy import Change, Evidence, Spent, correction_fits, legal_actions, novelty
+from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
@@ -78,7 +78,7 @@ class _Clock:
         return _Stamp(step=self.step, at=round(time.perf_counter() - self._began, 4))
 
 
-class _Ending(TypedDict):
+class _OutcomeFields(TypedDict):
     reason: str
     answerability: float | None
     belief: Belief | None
@@ -91,13 +91,13 @@ class _Episode:
         self, question: Question, method: Method, harness: Harness, emit: Callable[[events.Event], None]
     ) -> None:
         self._question = question
-        self._shown = unlabelled(question)
+        self._visible_question = hide_question_id(question)
         self._method = method
         self._harness = harness
         self._emit = emit
         self._clock = _Clock()
         self._meter = Meter(harness.model)
-        self._calls = ModelCalls(self._meter, harness.prompts, harness.verifier, _recorder(self._clock, emit))
+        self._calls = ModelCalls(self._meter, harness.prompts, harness.verifier, _build_recorder(self._clock, emit))
         self._evidence = Evidence()
         self._queries: list[str] = []
         self._rewritten: str | None = None
@@ -120,29 +120,31 @@ class _Episode:
             )
         )
         try:
-            outcome = await self._until_the_end()
+            outcome = await self._run_steps()
         except BeliefRAGError as error:
             _log.debug("An episode failed.", exc_info=True)
-            outcome = self._failed(type(error).__name__, error.message, error.remedy)
+            outcome = self._build_failure(type(error).__name__, error.message, error.remedy)
         except Exception as error:
             _log.debug("An episode broke off.", exc_info=True)
             message = f"Internal error, {type(error).__name__}: {error}"
-            outcome = self._failed(type(error).__name__, message, "Run again with --debug and report what it prints.")
+            outcome = self._build_failure(
+                type(error).__name__, message, "Run again with --debug and report what it prints."
+            )
         self._emit(events.Finished(**self._clock.stamp(), outcome=outcome))
 
-    async def _until_the_end(self) -> Outcome:
+    async def _run_steps(self) -> Outcome:
         controller = self._method.begin()
         while True:
-            measurement = self._latest = await controller.measure(self._view(), self._calls)
+            measurement = self._latest = await controller.measure(self._build_view(), self._calls)
             # Measuring may have spent tokens, so what is legal is worked out again before the decision.
-            view = self._view()
+            view = self._build_view()
             decision = controller.decide(view, measurement)
             if decision.action not in view.legal:
                 raise BeliefRAGError(
                     f"The method {self._method.name} chose {decision.action}, which is not legal here.",
                     remedy="This is a fault of the method: it must choose from view.legal.",
                 )
-            self._record(decision, measurement)
+            self._record_decision(decision, measurement)
             match decision.action:
                 case Action.RETRIEVE:
                     await self._retrieve(decision)
@@ -151,10 +153,10 @@ class _Episode:
                 case Action.VERIFY:
                     self._prune(decision, measurement)
                 case _:
-                    return await self._end(decision, view)
+                    return await self._finish(decision, view)
             self._clock.step += 1
 
-    def _record(self, decision: Decision, measurement: Measurement) -> None:
+    def _record_decision(self, decision: Decision, measurement: Measurement) -> None:
         self._decisions.append(decision)
         self._emit(
             events.Decided(
@@ -172,10 +174,10 @@ class _Episode:
         )
 
     async def _retrieve(self, decision: Decision) -> None:
-        query = decision.query or await self._next_query()
+        query = decision.query or await self._choose_query()
         hits: tuple[Hit, ...] = ()
         candidates: tuple[float, ...] = ()
-        change = Change()
+        change = EvidenceChange()
         logged = len(self._evidence.log)
         if query is None:
             self._nothing_missing = True
@@ -205,7 +207,7 @@ class _Episode:
             )
         )
 
-    async def _next_query(self) -> str | None:
+    async def _choose_query(self) -> str | None:
         """The first query is the question itself; later ones are written in view of the evidence (SPEC 5)."""
         if not self._queries:
             return self._question.text
@@ -216,7 +218,7 @@ class _Episode:
         window = self._evidence.window(self._harness.budget.answer_passages)
         query = await self._calls.write_query(self._question, window, known)
         # A search that was already made would only return the same passages.
-        if query is not None and self._rewritten is not None and _repeats(query, self._queries):
+        if query is not None and self._rewritten is not None and _is_repeated(query, self._queries):
             return self._rewritten
         return query
 
@@ -254,23 +256,23 @@ class _Episode:
             events.Pruned(**self._clock.stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids)
         )
 
-    async def _end(self, decision: Decision, view: View) -> Outcome:
+    async def _finish(self, decision: Decision, view: View) -> Outcome:
         compared = "; ".join(str(comparison) for comparison in decision.comparisons)
         reason = f"{decision.reason} ({compared})" if compared else decision.reason
         if decision.action is Action.ABSTAIN:
-            return Abstained(**self._ending(reason, view.answer_window))
+            return Abstained(**self._outcome_fields(reason, view.answer_window))
         answer = decision.answer or await self._calls.answer(self._question, view.answer_window)
         kind = Answered if decision.action is Action.ANSWER else Stopped
-        return kind(answer=answer, **self._ending(reason, view.answer_window))
+        return kind(answer=answer, **self._outcome_fields(reason, view.answer_window))
 
-    def _failed(self, cause: str, error: str, remedy: str) -> Failed:
-        ending = self._ending(error, self._evidence.passages)
+    def _build_failure(self, cause: str, error: str, remedy: str) -> Failed:
+        ending = self._outcome_fields(error, self._evidence.passages)
         # What was believed on the way to a failure is in the trace; the failure itself has no probability.
         ending["answerability"] = None
         return Failed(cause=cause, error=error, remedy=remedy, **ending)
 
-    def _ending(self, reason: str, sources: tuple[Passage, ...]) -> _Ending:
-        return _Ending(
+    def _outcome_fields(self, reason: str, sources: tuple[Passage, ...]) -> _OutcomeFields:
+        return _OutcomeFields(
             reason=reason,
             answerability=self._latest.answerability,
             belief=self._latest.belief,
@@ -278,11 +280,11 @@ class _Episode:
             usage=self._meter.usage,
         )
 
-    def _view(self) -> View:
+    def _build_view(self) -> View:
         budget = self._harness.budget
         spent = Spent(len(self._queries), len(self._decisions), self._meter.usage.tokens)
         return View(
-            question=self._shown,
+            question=self._visible_question,
             step=self._clock.step,
             passages=self._evidence.passages,
             scores=self._evidence.scores,
@@ -306,7 +308,7 @@ class _Episode:
         )
 
 
-def _recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> CallRecorder:
+def _build_recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> CallRecorder:
     """Makes events of calls.
 
     It holds the clock and where events go, and nothing else. A controller is given the model calls, which hold this,
@@ -336,5 +338,5 @@ def _recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> CallRecord
     return CallRecorder(started, finished)
 
 
-def _repeats(query: str, made: list[str]) -> bool:
+def _is_repeated(query: str, made: list[str]) -> bool:
     return query.casefold().split() in [earlier.casefold().split() for earlier in made]

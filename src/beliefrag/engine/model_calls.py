@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from beliefrag.engine.replies import Repairs, bare_answer, one_line
+from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
@@ -81,7 +81,7 @@ class ModelCalls:
             "evidence": evidence_block(passages),
             "prior_queries": "; ".join(escape(query) for query in queries) or "none",
         }
-        query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: one_line(reply.text))
+        query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: read_line(reply.text))
         return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
@@ -93,7 +93,7 @@ class ModelCalls:
         fields = {"question": escape(question.text), "query": escape(query), "reason": escape(reason)}
 
         def read(reply: ChatReply, repairs: Repairs) -> str:
-            written = one_line(reply.text)
+            written = read_line(reply.text)
             if written.casefold().split() == query.casefold().split():
                 raise ReplyError("That is the same query as before.")
             return written
@@ -106,7 +106,7 @@ class ModelCalls:
     async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
         """The final short answer."""
         fields = {"question": escape(question.text), "evidence": evidence_block(passages)}
-        return await self.ask("answer", "answer", fields, lambda reply, _: bare_answer(reply.text))
+        return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text))
 
     async def ask(
         self,
@@ -150,20 +150,20 @@ class ModelCalls:
             stop=stop,
         )
         try:
-            return await self._read(request, read, "asked_again")
+            return await self._ask_and_read(request, read, "asked_again")
         except _Unreadable as first:
-            again = replace(request, messages=(*request.messages, *_objection(first)))
+            again = replace(request, messages=(*request.messages, *_messages_to_ask_again(first)))
         try:
-            return await self._read(again, read, "unusable")
+            return await self._ask_and_read(again, read, "unusable")
         except _Unreadable as second:
             raise UnreadableReply(
                 f"The {purpose.replace('_', ' ')} reply could not be used, twice: {second.problem}",
                 remedy="Try another model, or other wording with --prompts.",
             ) from second
 
-    async def _read(self, request: ChatRequest, read: Callable[[ChatReply, Repairs], _T], otherwise: str) -> _T:
+    async def _ask_and_read(self, request: ChatRequest, read: Callable[[ChatReply, Repairs], _T], otherwise: str) -> _T:
         repairs = Repairs()
-        reply, paid = await self._call(request)
+        reply, paid = await self._send(request)
         try:
             # Who asks for one token expects the reply to stop there; anywhere else a cut reply is half a thought.
             if reply.truncated and request.max_tokens is None:
@@ -176,7 +176,7 @@ class ModelCalls:
             if paid:
                 self._recorder.finished(request, reply, dict(repairs))
 
-    async def _call(self, request: ChatRequest) -> tuple[ChatReply, bool]:
+    async def _send(self, request: ChatRequest) -> tuple[ChatReply, bool]:
         """The reply, and whether it was paid for now.
 
         What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
@@ -200,7 +200,7 @@ class _Unreadable(Exception):
         self.problem = problem
 
 
-def _objection(unreadable: _Unreadable) -> tuple[Message, Message]:
+def _messages_to_ask_again(unreadable: _Unreadable) -> tuple[Message, Message]:
     # The model is shown its own reply: at temperature 0 the bare prompt would give the same words again.
     return (
         Message("assistant", escape(unreadable.reply)[:2000]),

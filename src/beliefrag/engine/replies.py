@@ -12,7 +12,7 @@ import json_repair
 from beliefrag.errors import ReplyError
 from beliefrag.prompts import unescape
 
-__all__ = ["REPAIRS", "Repairs", "bare_answer", "json_object", "one_line"]
+__all__ = ["REPAIRS", "Repairs", "read_answer", "read_json_object", "read_line"]
 
 Repairs = Counter[str]
 """How often each kind of mending was needed."""
@@ -32,7 +32,7 @@ _LABEL = re.compile(r"\A(?:the\s+)?(?:final\s+|search\s+|rewritten\s+|short\s+)?
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
 
 
-def json_object(text: str, repairs: Repairs) -> dict[str, Any]:
+def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
     """The one JSON object in a reply.
 
     A code fence or text around the object is passed over, and small damage (a trailing comma, wrong quotes) is mended;
@@ -42,12 +42,12 @@ def json_object(text: str, repairs: Repairs) -> dict[str, Any]:
     Raises:
         ReplyError: There is no object, or more than one.
     """
-    plain = _without_thinking(text)
+    plain = _strip_thinking(text)
     try:
         try:
             value, whole = json.loads(plain), True
         except json.JSONDecodeError:
-            value, whole = _embedded_object(plain), False
+            value, whole = _find_object(plain), False
     except (ValueError, RecursionError) as error:
         # Numbers of thousands of digits and brackets nested by the thousand are no verdict.
         raise ReplyError("The reply is not a JSON object.") from error
@@ -58,45 +58,45 @@ def json_object(text: str, repairs: Repairs) -> dict[str, Any]:
     return value
 
 
-def one_line(text: str) -> str:
+def read_line(text: str) -> str:
     """The first line with words in it, without label, quotes or fence: how a query is read.
 
     Raises:
         ReplyError: The reply has no words.
     """
-    for line in _body(text).splitlines():
-        cleaned = _unquoted(_LABEL.sub("", line.strip()))
+    for line in _strip_fence(text).splitlines():
+        cleaned = _strip_quotes(_LABEL.sub("", line.strip()))
         if re.search(r"\w", cleaned):
             return cleaned
     raise ReplyError("The reply holds no query.")
 
 
-def bare_answer(text: str) -> str:
+def read_answer(text: str) -> str:
     """The answer on one line, without label, quotes or fence.
 
     Raises:
         ReplyError: The reply has no words.
     """
-    answer = unescape(_unquoted(_LABEL.sub("", " ".join(_body(text).split()))))
+    answer = unescape(_strip_quotes(_LABEL.sub("", " ".join(_strip_fence(text).split()))))
     if not re.search(r"\w", answer):
         raise ReplyError("The reply holds no answer.")
     return answer
 
 
-def _body(text: str) -> str:
-    plain = _without_thinking(text)
+def _strip_fence(text: str) -> str:
+    plain = _strip_thinking(text)
     fenced = _FENCE.match(plain)
     return fenced.group(1) if fenced else plain
 
 
-def _without_thinking(text: str) -> str:
+def _strip_thinking(text: str) -> str:
     said = _THINKING.sub("", text).strip()
     if said.startswith("<think>"):
         raise ReplyError("The reply is all thinking and no answer.")
     return said
 
 
-def _embedded_object(text: str) -> Any:
+def _find_object(text: str) -> Any:
     decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     position = text.find("{")
@@ -116,7 +116,7 @@ def _embedded_object(text: str) -> Any:
     return json_repair.loads(text[start : end + 1]) if 0 <= start < end else None
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     text = text.strip()
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[-1] not in text[1:-1]:
         return text[1:-1].strip()

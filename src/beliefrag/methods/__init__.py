@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from beliefrag.engine.controller import Method
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
-from beliefrag.registry import Choice, Registry, TypicalCost
+from beliefrag.registry import ExtensionChoice, Registry, TypicalCost
 from beliefrag.verifiers import VERIFIERS
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "MethodInputs",
     "TypicalCost",
     "build_method",
-    "choose_method",
     "needs_calibration",
     "typical_cost",
 ]
@@ -83,17 +81,8 @@ class CostWithVerifier(TypicalCost):
     """The cost of a whole episode, by verifier form, where it was measured."""
 
 
-def choose_method(text: str, options: Mapping[str, Mapping[str, Any]] | None = None) -> Choice[Method, MethodInputs]:
-    """The method that `NAME` or `NAME:key=value,...` stands for, with its options.
-
-    Raises:
-        SettingsError: The name, an option or a value cannot be used.
-    """
-    return METHODS.choose(text, options)
-
-
 def build_method(
-    chosen: str | Choice[Method, MethodInputs],
+    chosen: str | ExtensionChoice[Method, MethodInputs],
     inputs: MethodInputs | None = None,
     *,
     score_scale: ScoreScale | None = None,
@@ -101,7 +90,7 @@ def build_method(
     """Makes a method ready to run.
 
     Args:
-        chosen: A choice, or what `choose_method` reads; also the name of a state collector.
+        chosen: A choice, or text such as `NAME:key=value,...`; also the name of a state collector.
         inputs: What it is built from; by default no calibration and the thresholds of the paper.
         score_scale: Where the retriever's scores lie, for a state collector, which has no calibration.
 
@@ -116,7 +105,7 @@ def build_method(
 
             # A state collector asks what every answer would be: one that is held back would be lost.
             return collect_states(chosen, score_scale, replace(inputs.thresholds, least_answerability=None))
-        chosen = choose_method(chosen)
+        chosen = METHODS.choose(chosen)
     if chosen.extension.needs_calibration and inputs.calibration is None:
         raise CalibrationError(
             f"The method {chosen.name!r} needs a calibration for its model.",

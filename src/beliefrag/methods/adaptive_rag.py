@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, one_line
+from beliefrag.engine.replies import Repairs, read_line
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import can_search
@@ -72,7 +72,7 @@ async def _route(view: View, calls: ModelCalls) -> Controller:
 
 
 def _read_route(reply: ChatReply, repairs: Repairs) -> Controller:
-    found = _LETTER.match(one_line(reply.text))
+    found = _LETTER.match(read_line(reply.text))
     if found is None:
         raise ReplyError("The reply is none of the letters A, B and C.")
     routes: dict[str, Method] = {"A": NoRag(), "B": Static(), "C": Iterative()}

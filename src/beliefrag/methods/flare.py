@@ -68,8 +68,8 @@ class _Draft:
 
     def query(self, masked: float) -> str:
         """The words that the model was sure enough of; all of them where it was sure of none."""
-        sure = reasoning.without_lead(" ".join(word.text for word in self.words if word.probability >= masked))
-        return sure if re.search(r"\w", sure) else reasoning.without_lead(self.text)
+        sure = reasoning.strip_lead(" ".join(word.text for word in self.words if word.probability >= masked))
+        return sure if re.search(r"\w", sure) else reasoning.strip_lead(self.text)
 
 
 class _Controller:

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from beliefrag.engine.controller import Controller, Measurement, Method, View, unlabelled
+from beliefrag.engine.controller import Controller, Measurement, Method, View, hide_question_id
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.types import Decision, Question
 
-__all__ = ["Frozen", "Intervened", "Intervention", "MatchedState", "Permuted"]
+__all__ = ["FrozenAnswerability", "Intervention", "MatchedState", "MethodWithIntervention", "PermutedAnswerability"]
 
 
 class Intervention(Protocol):
@@ -41,7 +41,7 @@ class Intervention(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenAnswerability:
     """The answerability of the episode's first state with evidence, throughout.
 
     Before there is evidence answerability is a constant of the calibration, the same for every question: frozen there,
@@ -64,7 +64,7 @@ class MatchedState:
 
 
 @dataclass(frozen=True, slots=True)
-class Permuted:
+class PermutedAnswerability:
     """The answerability of a matched state: same dataset, same round, another question.
 
     The draw is seeded by seed, question and step, so that neither the order of episodes nor a resume changes it.
@@ -108,7 +108,7 @@ class Permuted:
 
 
 @dataclass(frozen=True, slots=True)
-class Intervened:
+class MethodWithIntervention:
     """A method that measures answerability, deciding with another one."""
 
     method: Method
@@ -123,7 +123,7 @@ class Intervened:
 
     def begin(self) -> Controller:
         """A controller of the method, with the intervention between measuring and deciding."""
-        named = {unlabelled(question).id: question for question in self.questions}
+        named = {hide_question_id(question).id: question for question in self.questions}
         return _Controller(self.method.begin(), self.intervention, named)
 
 

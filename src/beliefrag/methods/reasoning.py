@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beliefrag.engine.controller import View
-from beliefrag.engine.replies import one_line
+from beliefrag.engine.replies import read_line
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.retrieval.chunk import split_sentences
 
-__all__ = ["Word", "concludes", "fields", "first_sentence", "repeats", "reply_probability", "without_lead", "words"]
+__all__ = ["Word", "concludes", "fields", "first_sentence", "repeats", "reply_probability", "strip_lead", "words"]
 
 _LABEL = re.compile(r"\A(?:the\s+)?next\s+sentence\s*:\s*", re.IGNORECASE)
 _CONCLUSION = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
@@ -40,7 +40,7 @@ def first_sentence(text: str) -> str:
     Raises:
         ReplyError: The reply has no words.
     """
-    sentence = next(split_sentences(_LABEL.sub("", one_line(text))), "")
+    sentence = next(split_sentences(_LABEL.sub("", read_line(text))), "")
     if not re.search(r"\w", sentence):
         raise ReplyError("The reply holds no sentence.")
     return sentence
@@ -54,7 +54,7 @@ def concludes(sentence: str) -> bool:
     return _CONCLUSION.search(sentence) is not None
 
 
-def without_lead(sentence: str) -> str:
+def strip_lead(sentence: str) -> str:
     """The sentence without the words that announce the answer: those are no use to a search."""
     return _LEAD.sub("", sentence)
 

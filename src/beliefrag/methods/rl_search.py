@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, bare_answer, one_line
+from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
@@ -55,7 +55,7 @@ class _Step:
     text: str
     thought: str
 
-    def turn(self) -> Message:
+    def as_message(self) -> Message:
         """What the model said, as the rest of the dialogue remembers it: its step, and nothing it made up after it."""
         thought = f"<think>{escape(self.thought)[:_LONGEST_THOUGHT]}</think> " if self.thought else ""
         return Message("assistant", f"{thought}<{self.kind}>{escape(self.text)}</{self.kind}>")
@@ -69,18 +69,18 @@ class _Controller:
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if view.queries:
-            self._turns.append(self._information(view))
+            self._turns.append(self._information_message(view))
         self._step = None
         # The last word may be said after the last search, but not once the tokens are spent.
         if view.spent.tokens < view.budget.tokens:
             fields = {"question": escape(view.question.text)}
             try:
                 self._step = await calls.ask(
-                    "dialogue", "search_dialogue", fields, _read, stop=_STEP_ENDS, turns=self._turns
+                    "dialogue", "search_dialogue", fields, _read_step, stop=_STEP_ENDS, turns=self._turns
                 )
             except UnreadableReply:
                 return Measurement()
-            self._turns.append(self._step.turn())
+            self._turns.append(self._step.as_message())
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
@@ -93,18 +93,18 @@ class _Controller:
             return search(view, "the model asks for a search", query=self._step.text)
         return stop(view)
 
-    def _information(self, view: View) -> Message:
+    def _information_message(self, view: View) -> Message:
         new = [passage for passage in view.passages if passage.id not in self._shown]
         self._shown.update(passage.id for passage in new)
         left = "" if can_search(view) else "\nNo search is left: give your best answer."
-        return Message("user", f"<information>\n{_found(new)}\n</information>{left}")
+        return Message("user", f"<information>\n{_describe_new_passages(new)}\n</information>{left}")
 
 
-def _found(passages: list[Passage]) -> str:
+def _describe_new_passages(passages: list[Passage]) -> str:
     return evidence_block(passages) if passages else "(nothing new)"
 
 
-def _read(reply: ChatReply, repairs: Repairs) -> _Step:
+def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
     """The first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
     thought = " ".join(_THOUGHT.findall(reply.text))
     said = _THOUGHT.sub("", reply.text)
@@ -114,5 +114,5 @@ def _read(reply: ChatReply, repairs: Repairs) -> _Step:
     if said[found.end() :].strip():
         repairs["repaired"] += 1
     if found.group(1).lower() == "search":
-        return _Step("search", one_line(found.group(2)), thought)
-    return _Step("answer", bare_answer(found.group(2)), thought)
+        return _Step("search", read_line(found.group(2)), thought)
+    return _Step("answer", read_answer(found.group(2)), thought)

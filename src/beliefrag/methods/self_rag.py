@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, one_line
+from beliefrag.engine.replies import Repairs, read_line
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
@@ -49,7 +49,7 @@ class _Controller:
         if can_search(view):
             fields = {"question": escape(view.question.text), "evidence": evidence_block(view.answer_window)}
             try:
-                self._wanted = await calls.ask("trigger", "trigger", fields, _is_yes)
+                self._wanted = await calls.ask("trigger", "trigger", fields, _read_yes_or_no)
             except UnreadableReply:
                 self._wanted = True
         return Measurement()
@@ -64,8 +64,8 @@ class _Controller:
         return stop(view)
 
 
-def _is_yes(reply: ChatReply, repairs: Repairs) -> bool:
-    found = re.match(r"\W*(yes|no)\b", one_line(reply.text), re.IGNORECASE)
+def _read_yes_or_no(reply: ChatReply, repairs: Repairs) -> bool:
+    found = re.match(r"\W*(yes|no)\b", read_line(reply.text), re.IGNORECASE)
     if found is None:
         raise ReplyError("The reply is neither yes nor no.")
     return found.group(1).lower() == "yes"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, bare_answer
+from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
@@ -60,7 +60,7 @@ class _Controller:
         return Measurement()
 
     def _read(self, reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
-        return bare_answer(reply.text), reply_probability(reply, self._method.name)
+        return read_answer(reply.text), reply_probability(reply, self._method.name)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         if view.queries:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatModel
-from beliefrag.registry import Choice, Registry
+from beliefrag.registry import ExtensionChoice, Registry
 
 __all__ = ["MODEL_PROVIDERS", "ModelAddress", "ModelProvider", "choose_provider", "default_verifier", "open_provider"]
 
@@ -122,7 +122,7 @@ class ScriptedProvider:
 
 def choose_provider(
     model: str, options: Mapping[str, Mapping[str, Any]] | None = None
-) -> tuple[Choice[ModelProvider, None], str]:
+) -> tuple[ExtensionChoice[ModelProvider, None], str]:
     """The provider that a model's text names, and the rest of the text.
 
     Args:

@@ -27,7 +27,7 @@ from beliefrag.policy.diagnostics import (
     novelty,
     relevance,
 )
-from beliefrag.policy.evidence import Change, Evidence, Mutation
+from beliefrag.policy.evidence import Evidence, EvidenceChange, Mutation
 
 __all__ = [
     "FALLBACK_SCHEDULE",
@@ -37,8 +37,8 @@ __all__ = [
     "UNSURE",
     "Answerability",
     "Calibration",
-    "Change",
     "Evidence",
+    "EvidenceChange",
     "FittedValue",
     "IsotonicAnswerability",
     "LogisticAnswerability",

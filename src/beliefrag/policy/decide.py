@@ -135,21 +135,21 @@ class Situation:
 
 def decide(situation: Situation, thresholds: Thresholds) -> Decision:
     """Chooses one legal action."""
-    for branch in (_finish_correction, _start_correction, _answer, _acquire):
+    for branch in (_finish_correction, _start_correction, _answer, _search_again):
         decision = branch(situation, thresholds)
         if decision is not None:
             break
     else:
-        decision = _end(situation, thresholds)
-    return _held_back(decision, situation, thresholds)
+        decision = _stop_or_abstain(situation, thresholds)
+    return _hold_back_if_unsure(decision, situation, thresholds)
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
     last = s.actions[-1] if s.actions else None
     if last is Action.VERIFY and Action.REWRITE in s.legal and t.correction_replaces:
-        return _decision(s, Action.REWRITE, "finish-correction", "weak passages are gone; look for better ones")
+        return _make_decision(s, Action.REWRITE, "finish-correction", "weak passages are gone; look for better ones")
     if last is Action.REWRITE and Action.RETRIEVE in s.legal:
-        return _decision(s, Action.RETRIEVE, "finish-rewrite", "the query was rewritten; search with it")
+        return _make_decision(s, Action.RETRIEVE, "finish-rewrite", "the query was rewritten; search with it")
     return None
 
 
@@ -165,12 +165,12 @@ def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
     unreliable = _below("reliability", s.belief.reliability, t.reliability)
     flagged = _at_least("flagged passages", float(s.flagged), 1.0)
     if t.correct_conflict and conflict.holds:
-        return _decision(s, first, "correct-conflict", "the evidence contradicts itself", conflict)
+        return _make_decision(s, first, "correct-conflict", "the evidence contradicts itself", conflict)
     if t.correct_unreliable and unreliable.holds:
-        return _decision(s, first, "correct-unreliable", "the evidence is not reliable enough", unreliable)
+        return _make_decision(s, first, "correct-unreliable", "the evidence is not reliable enough", unreliable)
     if t.correct_flagged and flagged.holds:
         words = "the verifier flagged one passage" if s.flagged == 1 else f"the verifier flagged {s.flagged} passages"
-        return _decision(s, first, "correct-flagged", words, flagged)
+        return _make_decision(s, first, "correct-flagged", words, flagged)
     return None
 
 
@@ -178,11 +178,11 @@ def _answer(s: Situation, t: Thresholds) -> Decision | None:
     answerable = _at_least("answerability", s.answerability, t.answer)
     calm = _below("conflict", s.belief.conflict, t.conflict)
     if answerable.holds and calm.holds:
-        return _decision(s, Action.ANSWER, "answer", "the question can be answered now", answerable, calm)
+        return _make_decision(s, Action.ANSWER, "answer", "the question can be answered now", answerable, calm)
     return None
 
 
-def _acquire(s: Situation, t: Thresholds) -> Decision | None:
+def _search_again(s: Situation, t: Thresholds) -> Decision | None:
     unanswerable = _below("answerability", s.answerability, t.answer)
     worth = _at_least("retrieval value", s.retrieval_value, t.retrieval_value)
     if not (unanswerable.holds and worth.holds and Action.RETRIEVE in s.legal):
@@ -190,12 +190,12 @@ def _acquire(s: Situation, t: Thresholds) -> Decision | None:
     stale = _below("novelty", s.novelty, t.novelty)
     if stale.holds and s.rounds >= 1 and Action.REWRITE in s.legal:
         reason = "the last search brought little new; change the query first"
-        return _decision(s, Action.REWRITE, "rewrite", reason, unanswerable, worth, stale)
+        return _make_decision(s, Action.REWRITE, "rewrite", reason, unanswerable, worth, stale)
     reason = "not answerable yet, and another search is worth it"
-    return _decision(s, Action.RETRIEVE, "retrieve", reason, unanswerable, worth)
+    return _make_decision(s, Action.RETRIEVE, "retrieve", reason, unanswerable, worth)
 
 
-def _end(s: Situation, t: Thresholds) -> Decision:
+def _stop_or_abstain(s: Situation, t: Thresholds) -> Decision:
     inadequate = (
         _below("sufficiency", s.belief.sufficiency, t.abstain_sufficiency),
         _above("uncertainty", s.belief.uncertainty, t.abstain_uncertainty),
@@ -203,12 +203,12 @@ def _end(s: Situation, t: Thresholds) -> Decision:
     )
     if t.abstain and all(comparison.holds for comparison in inadequate):
         reason = "the evidence is inadequate and no search is worth making"
-        return _decision(s, Action.ABSTAIN, "abstain", reason, *inadequate)
+        return _make_decision(s, Action.ABSTAIN, "abstain", reason, *inadequate)
     if t.abstain and not s.retained:
         # With nothing retained the belief stays where it was, so its thresholds cannot speak; the case is plain.
         unanswerable = _below("answerability", s.answerability, t.answer)
         reason = "no passage was found to answer from, and no search is worth making"
-        return _decision(s, Action.ABSTAIN, "abstain-nothing-found", reason, unanswerable)
+        return _make_decision(s, Action.ABSTAIN, "abstain-nothing-found", reason, unanswerable)
     compared = (
         _at_least("answerability", s.answerability, t.answer),
         _below("conflict", s.belief.conflict, t.conflict),
@@ -222,17 +222,17 @@ def _end(s: Situation, t: Thresholds) -> Decision:
         reason = "the evidence still contradicts itself; give the best answer from what there is"
     else:
         reason = "another search is not worth it; give the best answer from what there is"
-    return _decision(s, Action.STOP, "stop", reason, *compared)
+    return _make_decision(s, Action.STOP, "stop", reason, *compared)
 
 
-def _held_back(decision: Decision, s: Situation, t: Thresholds) -> Decision:
+def _hold_back_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Decision:
     if t.least_answerability is None or decision.action not in {Action.ANSWER, Action.STOP}:
         return decision
     unsure = _below("answerability", s.answerability, t.least_answerability)
-    return _decision(s, Action.ABSTAIN, UNSURE, "not sure enough to answer", unsure) if unsure.holds else decision
+    return _make_decision(s, Action.ABSTAIN, UNSURE, "not sure enough to answer", unsure) if unsure.holds else decision
 
 
-def _decision(s: Situation, action: Action, branch: str, reason: str, *compared: Comparison) -> Decision:
+def _make_decision(s: Situation, action: Action, branch: str, reason: str, *compared: Comparison) -> Decision:
     return Decision(action=action, branch=branch, reason=reason, comparisons=compared, legal=s.legal)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from beliefrag.types import Hit, Passage
 
-__all__ = ["Change", "Evidence", "Mutation"]
+__all__ = ["Evidence", "EvidenceChange", "Mutation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Mutation:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EvidenceChange:
     """What a search did to the evidence."""
 
     added: tuple[Passage, ...] = ()
@@ -81,7 +81,7 @@ class Evidence:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, hits: Sequence[Hit], *, step: int, reason: str) -> Change:
+    def add(self, hits: Sequence[Hit], *, step: int, reason: str) -> EvidenceChange:
         """Takes in what a search returned, except what was dropped before."""
         self._rounds += 1
         added: list[Passage] = []
@@ -100,7 +100,7 @@ class Evidence:
                 self._entries[identifier] = _Entry(hit.passage, hit.score, self._rounds, rank)
                 self._log.append(Mutation("add", identifier, step, reason))
                 added.append(hit.passage)
-        return Change(tuple(added), tuple(known), tuple(refused))
+        return EvidenceChange(tuple(added), tuple(known), tuple(refused))
 
     def drop(self, ids: Iterable[str], *, step: int, reason: str) -> tuple[str, ...]:
         """Removes passages for good. Ids that are not retained are passed over; returns those removed."""

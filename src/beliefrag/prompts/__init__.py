@@ -73,7 +73,7 @@ class Prompts:
         shipped = resources.files(__package__)
         templates = {name: (shipped / f"{name}.txt").read_text(encoding="utf-8").strip() for name in NAMES}
         if folder is not None:
-            templates |= _replacements(folder)
+            templates |= _read_replacements(folder)
         return cls(templates)
 
     def fill(self, prompt: str, **values: str) -> str:
@@ -85,7 +85,7 @@ class Prompts:
         return dict(self._hashes)
 
 
-def _replacements(folder: Path) -> dict[str, str]:
+def _read_replacements(folder: Path) -> dict[str, str]:
     try:
         files = sorted(folder.glob("*.txt"))
         found = {file.stem: file.read_text(encoding="utf-8").strip() for file in files}
@@ -137,10 +137,10 @@ def evidence_block(passages: Sequence[Passage]) -> str:
     """
     if not passages:
         return "(no passages)"
-    return "\n".join(_line(number, passage) for number, passage in enumerate(passages, start=1))
+    return "\n".join(_passage_line(number, passage) for number, passage in enumerate(passages, start=1))
 
 
-def _line(number: int, passage: Passage) -> str:
+def _passage_line(number: int, passage: Passage) -> str:
     title = escape(passage.title).replace('"', "'")
     heading = f' title="{title}"' if title else ""
     return f'<passage id="{number}"{heading}>{escape(passage.text)}</passage>'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from beliefrag.errors import SettingsError
 from beliefrag.policy import ScoreScale
-from beliefrag.registry import Choice, Registry
+from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.types import Hit
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def check_retriever(retriever: object) -> Retriever:
     return cast("Retriever", retriever)
 
 
-def known_identity(choice: Choice[Retriever, PassageSource]) -> str | None:
+def known_identity(choice: ExtensionChoice[Retriever, PassageSource]) -> str | None:
     """The identity of a chosen retriever before anything is opened, where its options have an attribute `identity`.
 
     With it, a calibration that does not fit is refused before documents are read.
@@ -99,7 +99,7 @@ def known_identity(choice: Choice[Retriever, PassageSource]) -> str | None:
     return identity if isinstance(identity, str) else None
 
 
-def open_retriever(choice: Choice[Retriever, PassageSource], source: PassageSource) -> Retriever:
+def open_retriever(choice: ExtensionChoice[Retriever, PassageSource], source: PassageSource) -> Retriever:
     """Opens the retriever that was chosen.
 
     Raises:

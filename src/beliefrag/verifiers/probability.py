@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.engine.replies import Repairs, bare_answer
+from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
 
-__all__ = ["Probability", "yes"]
+__all__ = ["Probability", "ask_yes_or_no"]
 
 _ALTERNATIVES = 10
 
@@ -55,16 +55,16 @@ class Probability:
         There is conflict only as far as "no, they do not agree" is likelier than yes: undecided is not torn.
         """
         helps = [
-            await yes(asker, "verifier_helps", {**fields, "evidence": evidence_block([passage])})
+            await ask_yes_or_no(asker, "verifier_helps", {**fields, "evidence": evidence_block([passage])})
             for passage in passages
         ]
         least = min(self.helps, max(helps) - self.margin)
         helpful = [passage for passage, p in zip(passages, helps, strict=True) if p >= least]
-        draft, confidence = await asker.ask("verifier", "answer", fields, _drafted, top_logprobs=1)
+        draft, confidence = await asker.ask("verifier", "answer", fields, _read_draft, top_logprobs=1)
         whole = {**fields, "draft": escape(draft)}
-        support = await yes(asker, "verifier_support", whole)
-        complete = await yes(asker, "verifier_complete", whole)
-        agree = await self._agreement(asker, fields, helpful)
+        support = await ask_yes_or_no(asker, "verifier_support", whole)
+        complete = await ask_yes_or_no(asker, "verifier_complete", whole)
+        agree = await self._ask_agreement(asker, fields, helpful)
         return Observation(
             support=support,
             conflict=max(0.0, 1.0 - 2.0 * agree),
@@ -74,24 +74,26 @@ class Probability:
             draft=draft,
         )
 
-    async def _agreement(self, asker: Asker, fields: Mapping[str, str], helpful: Sequence[Passage]) -> float:
+    async def _ask_agreement(self, asker: Asker, fields: Mapping[str, str], helpful: Sequence[Passage]) -> float:
         """The probability that the helpful passages agree; one voice cannot contradict itself."""
         if len(helpful) < 2:
             return 1.0
-        return await yes(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
+        return await ask_yes_or_no(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
 
 
-async def yes(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:
+async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:
     """The probability of yes against no in the reply to one short question."""
-    return await asker.ask("verifier", prompt, fields, _probability_of_yes, max_tokens=1, top_logprobs=_ALTERNATIVES)
+    return await asker.ask(
+        "verifier", prompt, fields, _read_probability_of_yes, max_tokens=1, top_logprobs=_ALTERNATIVES
+    )
 
 
-def _drafted(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
+def _read_draft(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
     """The drafted answer and the probability of its least likely token."""
-    return bare_answer(reply.text), min(math.exp(min(0.0, token.logprob)) for token in _tokens(reply))
+    return read_answer(reply.text), min(math.exp(min(0.0, token.logprob)) for token in _tokens(reply))
 
 
-def _probability_of_yes(reply: ChatReply, repairs: Repairs) -> float:
+def _read_probability_of_yes(reply: ChatReply, repairs: Repairs) -> float:
     """The share of "yes" in the odds of yes against no for the first token of the reply."""
     weights = {"yes": 0.0, "no": 0.0}
     for word, logprob in _tokens(reply)[0].top:

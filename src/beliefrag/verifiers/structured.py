@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from beliefrag.engine.replies import Repairs, json_object
+from beliefrag.engine.replies import Repairs, read_json_object
 from beliefrag.models.protocol import ChatReply
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
@@ -36,7 +36,7 @@ class Structured:
         """Asks once."""
 
         def read(reply: ChatReply, repairs: Repairs) -> Observation:
-            found = json_object(reply.text, repairs)
+            found = read_json_object(reply.text, repairs)
             support, conflict, gap, uncertainty = (
                 read_score(found, name, repairs, out_of=self.out_of) for name in SCORES
             )

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from beliefrag.methods.intervention import Frozen, Intervention, MatchedState, Permuted
+from beliefrag.methods.intervention import FrozenAnswerability, Intervention, MatchedState, PermutedAnswerability
 from beliefrag.studies.kinds import MULTI_HOP
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
@@ -33,12 +33,12 @@ class Variant:
 
 
 def _frozen(dataset: str, recordings: Mapping[str, Recording]) -> Intervention:
-    return Frozen()
+    return FrozenAnswerability()
 
 
 def _permuted(dataset: str, recordings: Mapping[str, Recording]) -> Intervention:
     live = recordings[_LIVE_RUN]
-    return Permuted(matched_states(live, dataset), live.run.seed)
+    return PermutedAnswerability(matched_states(live, dataset), live.run.seed)
 
 
 def matched_states(live: Recording, dataset: str) -> dict[int, tuple[MatchedState, ...]]:
