@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from beliefrag.cli.episode import play
+from beliefrag.cli.episode import run_episode
 from beliefrag.cli.episode_live import LiveDisplay
 from beliefrag.cli.episode_words import describe_calibration
 from beliefrag.demo import load_passages
@@ -59,7 +59,7 @@ def draw() -> str:
         assembly = assemble(settings, passages=load_passages())
         words = describe_calibration(assembly.artifact, assembly.doubts)
         display = LiveDisplay(console, calibration=words, threshold=settings.thresholds.answer)
-        asyncio.run(play(QUESTION, assembly, display=display, trace=None))
+        asyncio.run(run_episode(QUESTION, assembly, display=display, trace=None))
     return offline(console.export_svg(title="beliefrag ask", unique_id="ask"))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -17,8 +18,10 @@ from beliefrag.calibration.artifact import Artifact
 from beliefrag.calibration.guarantee import Guarantee, describe_target
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Thresholds
-from beliefrag.runs.record import RunRecord
 from beliefrag.types import Budget
+
+if TYPE_CHECKING:
+    from beliefrag.runs.record import RunRecord
 
 __all__ = [
     "RunConditions",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beliefrag.cli import options
 from beliefrag.types import Budget
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from beliefrag.cli.browser_page import DisplayWithPage
+    from beliefrag.cli.episode import Display
+    from beliefrag.engine.assembly import Assembly
 
 __all__ = ["ask"]
 
@@ -98,8 +105,7 @@ def ask(
     import asyncio
     import contextlib
 
-    from beliefrag.cli.browser_page import serve_live_page
-    from beliefrag.cli.episode import play
+    from beliefrag.cli.episode import run_episode
     from beliefrag.cli.episode_display import choose_display, print_answer, print_failure, print_json
     from beliefrag.cli.exit_codes import exit_code
     from beliefrag.cli.opening import open_assembly
@@ -143,9 +149,9 @@ def ask(
         assembly = open_assembly(settings, docs=paths, index=index)
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
         spans = tracing.episode() if tracing else None
-        with serve_live_page(display, assembly, no_open=no_open) if view else contextlib.nullcontext() as page:
-            shown = page or display
-            result = asyncio.run(play(Question(question), assembly, display=shown, trace=written, spans=spans))
+        with _serve_page(display, assembly, no_open=no_open) if view else contextlib.nullcontext() as page:
+            watcher = page or display
+            result = asyncio.run(run_episode(Question(question), assembly, display=watcher, trace=written, spans=spans))
             if as_json:
                 print_json(result)
             elif quiet:
@@ -156,3 +162,12 @@ def ask(
     if written is not None:
         written.check()
     raise typer.Exit(exit_code(result.outcome))
+
+
+def _serve_page(
+    display: Display | None, assembly: Assembly, *, no_open: bool
+) -> AbstractContextManager[DisplayWithPage]:
+    # Only --view needs the viewer.
+    from beliefrag.cli.browser_page import serve_live_page
+
+    return serve_live_page(display, assembly, no_open=no_open)

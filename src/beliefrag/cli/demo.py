@@ -46,7 +46,7 @@ def demo(
     """
     import asyncio
 
-    from beliefrag.cli.episode import play
+    from beliefrag.cli.episode import run_episode
     from beliefrag.cli.episode_display import choose_display, print_failure
     from beliefrag.cli.exit_codes import exit_code
     from beliefrag.cli.output import show_status
@@ -76,7 +76,7 @@ def demo(
     with show_status("opening corpus and model"):
         assembly = assemble(settings, passages=load_passages())
     display = choose_display(assembly, settings)
-    result = asyncio.run(play(chosen.asked(), assembly, display=display, trace=None))
+    result = asyncio.run(run_episode(chosen.asked(), assembly, display=display, trace=None))
     _print_comparison(chosen, result)
     print_failure(result)
     raise typer.Exit(exit_code(result.outcome))

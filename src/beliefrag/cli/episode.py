@@ -17,7 +17,7 @@ from beliefrag.types import Question
 if TYPE_CHECKING:
     from beliefrag.integrations.otel import EpisodeSpans
 
-__all__ = ["Display", "play"]
+__all__ = ["Display", "run_episode"]
 
 
 class Display(Protocol):
@@ -34,7 +34,7 @@ class Display(Protocol):
         ...
 
 
-async def play(
+async def run_episode(
     question: Question,
     assembly: Assembly,
     *,
