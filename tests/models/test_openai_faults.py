@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import BeliefRAGError, ModelError, ReplyError, SettingsError, TransportError
-from beliefrag.models.failures import EmptyReplyError, from_connection
+from beliefrag.models.failures import EmptyReplyError, connection_error
 from beliefrag.models.openai_compatible import OpenAICompatible
 from tests.support.chat import ask
 from tests.support.http_server import ChatServer, Response, completion, failure
@@ -65,7 +65,7 @@ async def test_localhost_that_refuses_is_the_same_error(chat_server: ChatServer)
 def test_a_host_that_refuses_on_all_its_addresses_is_the_same_error() -> None:
     error = OSError("All connection attempts failed")
     error.__cause__ = ExceptionGroup("several", [OSError("unreachable"), ConnectionRefusedError(111, "refused")])
-    assert from_connection(error, server="it", reached=True).message == "it refused the connection."
+    assert connection_error(error, server="it", reached=True).message == "it refused the connection."
 
 
 @pytest.mark.parametrize("proxy", ["socks5://me:hunter2@proxy:1", "odd://me:hunter2@proxy:1"])
@@ -128,7 +128,7 @@ async def test_cancelling_a_call_ends_it_at_once(chat_server: ChatServer, model:
         (failure(400, "odd role"), "rejected the request (HTTP 400): odd role", "settings", False),
         (failure(408, ""), "gave up waiting", "timeout", True),
         (failure(413, ""), "too long", "fewer", False),
-        (failure(429, "Slow down"), "is asked too often", "concurrency", True),
+        (failure(429, "Slow down"), "too many requests", "concurrency", True),
         (failure(429, "Quota", code="insufficient_quota"), "quota is used up", "billing", False),
         (failure(500, "oops"), "failed (HTTP 500): oops", "log", True),
         (failure(501, ""), "failed (HTTP 501)", "log", False),

@@ -103,20 +103,20 @@ def test_replies_can_be_read_while_another_process_writes(path: Path) -> None:
 
 def test_what_is_there_can_be_counted_listed_and_deleted(path: Path) -> None:
     with ReplyStore(path) as store:
-        for n in range(300):
-            store.put(f"{n:03}", "big" if n % 3 else "small", ChatReply("x" * 2000, 1, 1, 0.0))
+        for n in range(60):
+            store.put(f"{n:03}", "big" if n % 3 else "small", ChatReply("x" * 20_000, 1, 1, 0.0))
         stats = store.stats()
-        assert (stats.entries, dict(stats.by_model)) == (300, {"big": 200, "small": 100})
-        assert stats.bytes > 600_000
+        assert (stats.entries, dict(stats.by_model)) == (60, {"big": 40, "small": 20})
+        assert stats.bytes > 1_200_000
         entries = list(store)
-        assert [entry.key for entry in entries] == [f"{n:03}" for n in range(300)]
+        assert [entry.key for entry in entries] == [f"{n:03}" for n in range(60)]
         assert abs(entries[0].created - time.time()) < 60
-        assert (entries[1].model, entries[1].reply.text) == ("big", "x" * 2000)
-        assert store.delete_older_than(entries[290].created) == 290
-        assert store.delete_older_than(entries[290].created) == 0
-        assert [entry.key for entry in store] == [f"{n:03}" for n in range(290, 300)]
+        assert (entries[1].model, entries[1].reply.text) == ("big", "x" * 20_000)
+        assert store.delete_older_than(entries[50].created) == 50
+        assert store.delete_older_than(entries[50].created) == 0
+        assert [entry.key for entry in store] == [f"{n:03}" for n in range(50, 60)]
     with ReplyStore(path) as store:
-        assert store.stats().bytes < 100_000
+        assert store.stats().bytes < 400_000
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -218,28 +218,28 @@ def test_a_file_in_a_folder_that_cannot_be_written_to_can_still_be_read(read_onl
 
 
 def test_processes_that_make_the_file_at_the_same_time_share_it(path: Path) -> None:
-    children = [child(path, name, 60) for name in "abcd"]
+    children = [child(path, name, 15) for name in "abcd"]
     assert [one.wait(60) for one in children] == [0] * 4
     for one in children:
         assert one.stdout is not None
         one.stdout.close()
     with ReplyStore(path) as store:
-        assert store.stats().entries == 240
+        assert store.stats().entries == 60
 
 
 def test_a_killed_process_loses_no_reply_that_it_reported_as_stored(path: Path) -> None:
     reported: list[str] = []
-    for round_ in range(4):
-        victim, survivor = child(path, f"victim{round_}", 10**9), child(path, f"survivor{round_}", 100)
+    for round_ in range(3):
+        victim, survivor = child(path, f"victim{round_}", 10**9), child(path, f"survivor{round_}", 20)
         assert victim.stdout is not None
         assert survivor.stdout is not None
-        reported += [victim.stdout.readline().strip() for _ in range(40 * (round_ + 1))]
+        reported += [victim.stdout.readline().strip() for _ in range(15 * (round_ + 1))]
         victim.kill()
         reported += victim.stdout.read().split("\n")[:-1]
         reported += survivor.communicate(timeout=60)[0].split()
         assert (victim.wait(), survivor.returncode) == (-9, 0)
         victim.stdout.close()
-    assert len(reported) >= 40 + 80 + 120 + 160 + 400
+    assert len(reported) >= 15 + 30 + 45 + 3 * 20
     with ReplyStore(path) as store:
         assert [key for key in reported if store.get(key) is None] == []
         assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.errors import ModelError, SettingsError
@@ -27,29 +27,18 @@ _READ_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EngineStatistics:
-    """What an embedded model has computed so far: its speed, and how much the kept prompts save."""
+    """What an embedded model has computed so far, and how much the kept prompts saved."""
 
     calls: int = 0
-    seconds_loading: float = 0.0
     tokens_read: int = 0
     """Prompt tokens that were computed."""
     tokens_reused: int = 0
     """Prompt tokens that were in memory from an earlier call."""
-    seconds_reading: float = 0.0
-    tokens_written: int = 0
-    seconds_writing: float = 0.0
 
     def plus(self, generation: Generation) -> EngineStatistics:
         """The statistics with one more call."""
-        return replace(
-            self,
-            calls=self.calls + 1,
-            tokens_read=self.tokens_read + generation.tokens_in - generation.tokens_reused,
-            tokens_reused=self.tokens_reused + generation.tokens_reused,
-            seconds_reading=self.seconds_reading + generation.seconds_reading,
-            tokens_written=self.tokens_written + generation.tokens_out,
-            seconds_writing=self.seconds_writing + generation.seconds_writing,
-        )
+        read = generation.tokens_in - generation.tokens_reused
+        return EngineStatistics(self.calls + 1, self.tokens_read + read, self.tokens_reused + generation.tokens_reused)
 
 
 class Embedded:
@@ -192,7 +181,6 @@ class Embedded:
         )
 
     def _load(self) -> LlamaEngine:
-        started = time.perf_counter()
         head = read_head(self._path)
         self._check_hash()
         # Loading holds Python's lock. It takes much less time when the file is in the memory of the operating system.
@@ -203,7 +191,6 @@ class Embedded:
             self._path, head, context=self._context, threads=self._threads, prompt_memory_mib=self._memory
         )
         self._trained_context = head.context
-        self._statistics = replace(self._statistics, seconds_loading=time.perf_counter() - started)
         return engine
 
     def _check_hash(self) -> None:

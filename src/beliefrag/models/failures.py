@@ -1,6 +1,6 @@
-"""The ways a model call fails, each in one line with what to do next.
+"""The errors of model calls, each in one line with what to do next.
 
-Shared by the providers, so that a scripted 429 and a real one are the same error to everything above them.
+All providers use them, so that a scripted 429 and a real one are the same error to the layers above.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 
 from beliefrag.errors import ReplyError, TransportError
 
-__all__ = ["EmptyReplyError", "from_connection", "from_status", "one_line", "wait_asked_for"]
+__all__ = ["EmptyReplyError", "connection_error", "one_line", "read_retry_after", "status_error"]
 
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})
@@ -24,17 +24,17 @@ _TOO_LONG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
-_LONGEST_DETAIL = 240
+_MAX_DETAIL = 240
 
 
 class EmptyReplyError(ReplyError):
-    """A generation without any text: the one bad reply worth asking for again, once.
+    """A reply without any text: the one bad reply for which the call is repeated, once.
 
     Args:
         message: What happened, in one line.
         remedy: What to do next.
-        wasted_tokens: Tokens that were paid for nothing, in and out together.
-        retries: How often it had already been asked again.
+        wasted_tokens: Tokens in and out that were paid for without a result.
+        retries: How often the call had been repeated already.
     """
 
     def __init__(self, message: str, *, remedy: str = "", wasted_tokens: int = 0, retries: int = 0) -> None:
@@ -43,8 +43,8 @@ class EmptyReplyError(ReplyError):
         self.retries = retries
 
 
-def from_status(status: int, *, server: str, detail: str = "", retry_after: float | None = None) -> TransportError:
-    """Gives the error for an HTTP status.
+def status_error(status: int, *, server: str, detail: str = "", retry_after: float | None = None) -> TransportError:
+    """The error for an HTTP status.
 
     Args:
         status: The HTTP status, 400 or above.
@@ -84,7 +84,7 @@ def _explain(status: int, detail: str) -> tuple[str, str]:
         ),
         405: ("takes no chat requests at this address", "Check the base URL (it often ends in /v1)."),
         408: ("gave up waiting", "Try again, or raise the timeout."),
-        429: ("is asked too often", "Wait, or lower the concurrency."),
+        429: ("receives too many requests", "Wait, or lower the concurrency."),
     }.get(
         status,
         ("failed", "Look at the server's log, or try again later.")
@@ -93,14 +93,14 @@ def _explain(status: int, detail: str) -> tuple[str, str]:
     )
 
 
-def from_connection(error: BaseException, *, server: str, reached: bool) -> TransportError:
-    """Gives the error for a connection that could not be made or broke.
+def connection_error(error: BaseException, *, server: str, reached: bool) -> TransportError:
+    """The error for a connection that could not be opened or broke.
 
     Args:
-        error: What the client raised; its causes are looked through.
+        error: What the client raised, with its causes.
         server: Who was asked, without credentials.
-        reached: Whether this server has answered before. If not, its address is probably wrong, and a person should
-            not wait for retries to be told so.
+        reached: Whether this server has answered before. If not, its address is probably wrong, and the person should
+            learn this without waiting for retries.
     """
     causes = tuple(_causes(error))
     if any(isinstance(cause, socket.gaierror) for cause in causes):
@@ -133,16 +133,16 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def one_line(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """Makes what a server said fit for an error message: one short line, no control characters, no secrets."""
+    """Makes a server's text safe for an error message: one short line, no control characters, no secrets."""
     for secret in secrets:
         if secret:
             text = text.replace(secret, "***")
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return text if len(text) <= _LONGEST_DETAIL else text[: _LONGEST_DETAIL - 1] + "…"
+    return text if len(text) <= _MAX_DETAIL else text[: _MAX_DETAIL - 1] + "…"
 
 
-def wait_asked_for(headers: Mapping[str, str]) -> float | None:
-    """Reads how many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
+    """How many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
     milliseconds, asked = headers.get("retry-after-ms"), headers.get("retry-after", "")
     try:
         wait = float(milliseconds) / 1000 if milliseconds else float(asked)

@@ -70,8 +70,6 @@ class Generation:
     tokens_out: int
     tokens_reused: int
     """Tokens of the prompt that were in memory from an earlier call."""
-    seconds_reading: float
-    seconds_writing: float
 
 
 class LlamaEngine:
@@ -234,18 +232,15 @@ def join_chunks(chunks: Sequence[Mapping[str, Any]]) -> Generation:
     last = chunks[-1] if chunks else {}
     if "usage" not in last or "timings" not in last:
         raise ReplyError("The embedded model ended its reply too early.", remedy="Ask again.")
-    usage, timings = last["usage"], last["timings"]
     return Generation(
         text="".join(choice["delta"].get("content") or "" for choice in choices),
         finish=next((choice["finish_reason"] for choice in reversed(choices) if choice["finish_reason"]), ""),
         tokens=tuple(
             _probability(token) for choice in choices for token in (choice.get("logprobs") or {}).get("content") or ()
         ),
-        tokens_in=usage["prompt_tokens"],
-        tokens_out=usage["completion_tokens"],
-        tokens_reused=timings["cache_n"],
-        seconds_reading=timings["prompt_ms"] / 1000,
-        seconds_writing=timings["predicted_ms"] / 1000,
+        tokens_in=last["usage"]["prompt_tokens"],
+        tokens_out=last["usage"]["completion_tokens"],
+        tokens_reused=last["timings"]["cache_n"],
     )
 
 

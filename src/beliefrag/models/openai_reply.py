@@ -1,7 +1,7 @@
-"""Reads the body of a chat completion into a `ChatReply`, whatever the server put around the answer.
+"""Reads the body of a chat completion into a `ChatReply`.
 
-Servers that call themselves compatible differ: no usage, content in parts, thinking inside the content, an error with
-status 200. All of that ends here, as one reply or one clear error.
+Compatible servers differ: some send no usage, content in parts, thinking inside the content, or an error with status
+200. All of these become one reply or one clear error here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
-from beliefrag.models.failures import EmptyReplyError, from_status, one_line
+from beliefrag.models.failures import EmptyReplyError, one_line, status_error
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
 
 __all__ = ["StoppedThinkingError", "read_reply"]
@@ -26,7 +26,7 @@ _LEAST_LOGPROB = -9999.0
 
 
 class StoppedThinkingError(EmptyReplyError):
-    """The model wrote a stop text in its thinking, and so never came to its answer. Without stop texts it may."""
+    """A stop text ended the model's thinking, so there is no answer. Without stop texts there may be one."""
 
 
 class _Part(BaseModel):
@@ -75,41 +75,41 @@ class _Logprobs(BaseModel):
 def read_reply(
     body: bytes, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
 ) -> ChatReply:
-    """Gives the reply that a body holds.
+    """Reads the reply in a body.
 
-    It ends at the first stop text of the request, whether or not the server saw to that; the cost stays what it was.
+    The text ends at the first stop text of the request, also if the server did not end it there; the cost is unchanged.
 
     Args:
         body: What the server sent with status 200.
-        request: What was asked, for the stop texts, and for counting where the server did not.
+        request: The request: its stop texts, and its messages to count where the server did not.
         server: Who answered, without credentials, for error messages.
         seconds: How long the call took.
         secrets: Texts that must not appear in an error message.
 
     Raises:
         TransportError: The body is not a completion at all.
-        EmptyReplyError: The model generated no text; `StoppedThinkingError` where a stop text is why.
-        ReplyError: There is a completion, but no usable one: no choices, a refusal, filtered.
+        EmptyReplyError: The model generated no text; `StoppedThinkingError` where a stop text is the reason.
+        ReplyError: The completion cannot be used: no choices, a refusal, filtered.
     """
     completion = _parse(body, server, secrets)
     if not completion.choices:
-        raise _without_choices(completion, server, secrets)
+        raise _no_choices_error(completion, server, secrets)
     choice = completion.choices[0]
-    said, thought = _answer(choice)
+    said, thought = _split_thinking(choice)
     text = cut_at_stop(said, request.stop)
-    tokens_in, tokens_out, counted_by = _cost(completion, request, choice)
+    tokens_in, tokens_out, counted_by = _count_usage(completion, request, choice)
     if not text.strip():
         if request.stop and thought and choice.finish_reason == "stop" and not choice.message.refusal:
-            raise _stopped_thinking(server, tokens_in + tokens_out)
-        raise _without_text(choice, server, tokens_in + tokens_out, secrets)
+            raise _stopped_thinking_error(server, tokens_in + tokens_out)
+        raise _no_text_error(choice, server, tokens_in + tokens_out, secrets)
     return ChatReply(
         text=text,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         seconds=seconds,
         counted_by=counted_by,
-        tokens=_tokens(choice, said, request, aligned=not thought) if request.top_logprobs else None,
-        # A reply that was cut at its stop text is whole, even if the server ran on to its limit.
+        tokens=_read_probabilities(choice, said, request, aligned=not thought) if request.top_logprobs else None,
+        # A reply that was cut at its stop text is complete, even if the server reached its limit.
         truncated=choice.finish_reason == "length" and text == said,
     )
 
@@ -125,7 +125,7 @@ def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> _Completion:
                 f"{server} sent JSON that is not a chat completion: {shown}",
                 remedy="Check that the base URL is that of an OpenAI-compatible server (it often ends in /v1).",
             ) from None
-        # A body that begins as JSON was cut short and may come whole the next time. A web page stays one.
+        # A body that begins as JSON is incomplete and may be complete the next time. A web page stays one.
         raise TransportError(
             f"{server} sent {'a web page' if start.startswith(b'<') else 'a body that is not JSON'}: {shown!r}",
             remedy="Check the base URL (it often ends in /v1) and any proxy in between.",
@@ -134,18 +134,18 @@ def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> _Completion:
         ) from None
 
 
-def _without_choices(completion: _Completion, server: str, secrets: tuple[str, ...]) -> ModelError:
+def _no_choices_error(completion: _Completion, server: str, secrets: tuple[str, ...]) -> ModelError:
     if completion.error is None:
         return ReplyError(f"{server} sent a reply without choices.", remedy="Look at the server's log.")
     fields = completion.error if isinstance(completion.error, dict) else {"message": completion.error}
     detail = one_line(str(fields.get("message", fields)), secrets=secrets)
     code = fields.get("code")
     if isinstance(code, int) and 400 <= code <= 599:
-        return from_status(code, server=server, detail=detail)
+        return status_error(code, server=server, detail=detail)
     return ReplyError(f"{server} sent an error instead of a reply: {detail}", remedy="Look at the server's log.")
 
 
-def _without_text(choice: _Choice, server: str, wasted: int, secrets: tuple[str, ...]) -> ReplyError:
+def _no_text_error(choice: _Choice, server: str, wasted: int, secrets: tuple[str, ...]) -> ReplyError:
     if choice.message.refusal:
         detail = one_line(choice.message.refusal, secrets=secrets)
         return ReplyError(f"The model refused: {detail}", remedy="Look at the question and the passages.")
@@ -160,7 +160,7 @@ def _without_text(choice: _Choice, server: str, wasted: int, secrets: tuple[str,
     return EmptyReplyError(f"{server} sent an empty message.", remedy="Look at the server's log.", wasted_tokens=wasted)
 
 
-def _stopped_thinking(server: str, wasted: int) -> StoppedThinkingError:
+def _stopped_thinking_error(server: str, wasted: int) -> StoppedThinkingError:
     return StoppedThinkingError(
         f"{server} ended the reply at a stop text within the model's thinking.",
         remedy="Ask again: stop texts are not sent to this server any more.",
@@ -168,7 +168,7 @@ def _stopped_thinking(server: str, wasted: int) -> StoppedThinkingError:
     )
 
 
-def _answer(choice: _Choice) -> tuple[str, bool]:
+def _split_thinking(choice: _Choice) -> tuple[str, bool]:
     """The text without the thinking, and whether there was any."""
     content = choice.message.content
     if isinstance(content, list):
@@ -183,19 +183,21 @@ def _answer(choice: _Choice) -> tuple[str, bool]:
     return text, apart
 
 
-def _cost(completion: _Completion, request: ChatRequest, choice: _Choice) -> tuple[int, int, str]:
+def _count_usage(completion: _Completion, request: ChatRequest, choice: _Choice) -> tuple[int, int, str]:
     try:
         usage = _Usage.model_validate(completion.usage)
     except ValidationError:
         message = choice.message
-        written = message.content if isinstance(message.content, str) else _answer(choice)[0]
+        written = message.content if isinstance(message.content, str) else _split_thinking(choice)[0]
         thought = message.reasoning_content or message.reasoning or ""
         return count_prompt(request.messages), count_tokens(f"{thought} {written}"), LOCAL_COUNT
     return usage.prompt_tokens, usage.completion_tokens, "server"
 
 
-def _tokens(choice: _Choice, said: str, request: ChatRequest, *, aligned: bool) -> tuple[TokenProbability, ...] | None:
-    """The tokens of the text alone; None where the server gave none or they cannot be told from the thinking."""
+def _read_probabilities(
+    choice: _Choice, said: str, request: ChatRequest, *, aligned: bool
+) -> tuple[TokenProbability, ...] | None:
+    """The tokens of the text; None where the server gave none or they cannot be separated from the thinking."""
     try:
         tokens = _Logprobs.model_validate(choice.logprobs).content
     except ValidationError:
@@ -220,5 +222,5 @@ def _tokens(choice: _Choice, said: str, request: ChatRequest, *, aligned: bool) 
 
 
 def _finite(logprob: float) -> float:
-    # In this order, so that "not a number" gives the least too.
+    # In this order, so that "not a number" also gives the least.
     return max(_LEAST_LOGPROB, logprob)

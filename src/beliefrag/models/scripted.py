@@ -1,4 +1,4 @@
-"""A model whose replies are written in a file, so that demos and tests go through the front door without a model."""
+"""A model that reads its replies from a file, so that demos and tests use the whole program without a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
-from beliefrag.models.failures import EmptyReplyError, from_status
+from beliefrag.models.failures import EmptyReplyError, status_error
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
 
 __all__ = ["Scripted"]
@@ -65,10 +65,10 @@ class _Line(_Strict):
     def text(self) -> str:
         return self.reply if isinstance(self.reply, str) else json.dumps(self.reply, ensure_ascii=False)
 
-    def answers(self, request: ChatRequest) -> bool:
-        wanted = [self.match] if isinstance(self.match, str) else self.match
+    def matches(self, request: ChatRequest) -> bool:
+        required = [self.match] if isinstance(self.match, str) else self.match
         said = "\n".join(message.content for message in request.messages)
-        return self.purpose == request.purpose and all(text in said for text in wanted)
+        return self.purpose == request.purpose and all(text in said for text in required)
 
     def tokens(self, top: int) -> tuple[TokenProbability, ...] | None:
         if self.logprobs is None or top == 0:
@@ -76,17 +76,17 @@ class _Line(_Strict):
         tokens = self.logprobs
         if isinstance(tokens, dict):
             tokens = [_Token(token=self.text, p=tokens[self.text], top=tokens)]
-        return tuple(TokenProbability(each.token, math.log(each.p), _ranked(each.top, top)) for each in tokens)
+        return tuple(TokenProbability(each.token, math.log(each.p), _rank(each.top, top)) for each in tokens)
 
 
 class Scripted:
-    """Answers from a JSON Lines file: what a demo, a test or a bug report needs to be the same every time.
+    """Answers from a JSON Lines file, so that a demo, a test or a bug report gives the same every time.
 
     A line is an object with a `purpose` and a `reply` (a text, or an object that is sent as JSON). For a request, the
     first line from the top that has its purpose, whose `match` occurs in its messages, and that has not been used yet,
-    answers. Each line answers once, unless it says `"repeat": true`. So the replies to one question come in the order
-    of the file; where questions are asked side by side, `match` on something that only one of them holds keeps them
-    apart, and the outcome does not depend on who asks first.
+    answers. Each line answers once, unless it has `"repeat": true`. So the replies to one question come in the order
+    of the file. Where several questions run at the same time, `match` with a text that only one of them has keeps them
+    apart.
 
         {"purpose": "answer", "match": "capital of France", "reply": "Paris"}
         {"purpose": "verifier", "match": ["Paris", "p1"], "reply": {"support": 0.9, "gap": 0.1}, "repeat": true}
@@ -121,7 +121,7 @@ class Scripted:
             raise SettingsError(f"The script {path} is not UTF-8 text.", remedy="Save it as UTF-8.") from None
         # Only "\n" parts lines: a reply may hold other separators that str.splitlines would cut at.
         numbered = enumerate(text.split("\n"), start=1)
-        self._lines = [_read(line, f"{path}, line {number}") for number, line in numbered if line.strip()]
+        self._lines = [_parse_line(line, f"{path}, line {number}") for number, line in numbered if line.strip()]
         self._used: set[int] = set()
         self._identity = f"scripted:{hashlib.sha256(content).hexdigest()[:16]}"
 
@@ -131,11 +131,11 @@ class Scripted:
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Gives the reply of the first line that fits and is not used up."""
-        line = self._take(request)
+        """The reply of the first line that matches and is not used up."""
+        line = self._find_line(request)
         if line.error is not None:
             error = line.error
-            raise from_status(error.status, server="The script", detail=error.message, retry_after=error.retry_after)
+            raise status_error(error.status, server="The script", detail=error.message, retry_after=error.retry_after)
         text = cut_at_stop(line.text, request.stop)
         tokens_in, tokens_out = count_prompt(request.messages), count_tokens(text)
         if not text.strip():
@@ -150,16 +150,16 @@ class Scripted:
         return ChatReply(text, tokens_in, tokens_out, seconds=0.0, counted_by=LOCAL_COUNT, tokens=tokens)
 
     async def aclose(self) -> None:
-        """Does nothing: the file was read and closed long ago."""
+        """Does nothing: the file is closed already."""
 
-    def _take(self, request: ChatRequest) -> _Line:
-        # No await in here: two requests can never be given the same line.
+    def _find_line(self, request: ChatRequest) -> _Line:
+        # There is no await in here: two requests cannot get the same line.
         for number, line in enumerate(self._lines):
-            if number not in self._used and line.answers(request):
+            if number not in self._used and line.matches(request):
                 if not line.repeat:
                     self._used.add(number)
                 return line
-        # The request stays out of the message: messages are kept in files that must hold no benchmark text.
+        # The message does not show the request: messages are stored in files that must hold no benchmark text.
         start = " ".join(request.messages[-1].content.split())[:80] if request.messages else ""
         _log.debug("The script has no line for this request: %s", start)
         raise ModelError(
@@ -168,7 +168,7 @@ class Scripted:
         )
 
 
-def _read(line: str, where: str) -> _Line:
+def _parse_line(line: str, where: str) -> _Line:
     try:
         return _Line.model_validate_json(line)
     except ValidationError as error:
@@ -181,6 +181,6 @@ def _read(line: str, where: str) -> _Line:
         ) from None
 
 
-def _ranked(distribution: dict[str, float], top: int) -> tuple[tuple[str, float], ...]:
+def _rank(distribution: dict[str, float], top: int) -> tuple[tuple[str, float], ...]:
     likeliest = sorted(distribution.items(), key=lambda item: -item[1])[:top]
     return tuple((token, math.log(p)) for token, p in likeliest)
