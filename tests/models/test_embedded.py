@@ -117,7 +117,7 @@ async def test_keywords_that_the_grammar_does_not_know_leave_the_rest_in_force(m
 
 
 async def test_a_schema_that_cannot_be_enforced_is_an_error_and_not_free_text(model: Embedded) -> None:
-    with pytest.raises(ModelError, match="cannot be held to this JSON schema"):
+    with pytest.raises(ModelError, match="JSON schema"):
         await model.chat(ask("Tell me a story.", schema={"type": "object", "properties": {"a": {"type": "banana"}}}))
 
 
@@ -316,7 +316,7 @@ async def test_weights_that_are_cut_short_are_one_clear_error(smollm2: Path, tmp
     with smollm2.open("rb") as whole:
         short.write_bytes(whole.read(20_000_000))
     model = Embedded(short)
-    with pytest.raises(ModelError, match=r"short\.gguf cannot be loaded: damaged, cut short"):
+    with pytest.raises(ModelError, match=r"short\.gguf cannot be loaded: damaged"):
         await model.chat(ask("Say hello."))
     await model.aclose()
 
