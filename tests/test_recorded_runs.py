@@ -1,8 +1,9 @@
 """Runs that an earlier version recorded: they are read, go on, and replay to the same episodes.
 
-`tests/recorded` holds two runs of the version before the second plan on the first five questions of the demo, made on 2026-11-16 against a server
-that replies by a hash of the request, with the replies of their cache. `run` has all twelve methods with the structured
-verifier and a judge, `injected` two methods with the probability verifier and 20 % irrelevant passages.
+`tests/recorded` holds two runs of the version before the second plan on the first five questions of the demo, made on
+2026-11-16 against a server that replies by a hash of the request, with the replies of their cache. `run` has all twelve
+methods with the structured verifier and a judge, `injected` two methods with the probability verifier and 20 %
+irrelevant passages.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class _Sampler:
         self._seen = 0
         self.samples: list[tuple[int, int]] = []
 
-    def ended(self, episode: EpisodeSummary) -> None:
+    def count_episode(self, episode: EpisodeSummary) -> None:
         """Counts one more episode."""
         self._seen += 1
         if self._seen % self._every == 0:
@@ -55,7 +55,16 @@ class _Sampler:
 def _sampled(url: str, data: Path, place: Path, episodes: int, replayed: bool) -> list[tuple[int, int]]:
     sampler = _Sampler(max(1, episodes // _SAMPLES))
     out = "replayed" if replayed else "live"
-    play(url, data, place, at_once=_AT_ONCE, methods=(_METHOD,), replay=replayed, out=out, watcher=sampler)
+    play(
+        url,
+        data,
+        place,
+        at_once=_AT_ONCE,
+        methods=(_METHOD,),
+        replay=replayed,
+        out=out,
+        on_episode=sampler.count_episode,
+    )
     return sampler.samples
 
 

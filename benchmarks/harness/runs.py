@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.plan import make_plan
-from beliefrag.bench.runner import Runner, Watcher, episodes_for
+from beliefrag.bench.runner import Runner, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.runs.store import EpisodeLog
 from beliefrag.settings import Settings
 
@@ -39,7 +41,7 @@ def play(
     n: int | None = None,
     replay: bool = False,
     out: str = "run",
-    watcher: Watcher | None = None,
+    on_episode: Callable[[EpisodeSummary], object] = lambda _: None,
 ) -> Spent:
     """Plays a run from nothing and times its episodes, without the opening of dataset and index.
 
@@ -52,7 +54,7 @@ def play(
         n: Questions.
         replay: Take all replies from the cache.
         out: The run's folder in `place`; it must be new.
-        watcher: Told of each episode.
+        on_episode: Called with each episode.
 
     Raises:
         RuntimeError: An episode failed; its time would mean nothing.
@@ -63,12 +65,12 @@ def play(
     setup = set_up(settings, wanted)
     with EpisodeLog(place / out, synced=not replay) as log:
         setup.record.write(place / out)
-        return asyncio.run(_timed(setup, log, at_once, watcher))
+        return asyncio.run(_timed(setup, log, at_once, on_episode))
 
 
-async def _timed(setup: Setup, log: EpisodeLog, at_once: int, watcher: Watcher | None) -> Spent:
+async def _timed(setup: Setup, log: EpisodeLog, at_once: int, on_episode: Callable[[EpisodeSummary], object]) -> Spent:
     plan = make_plan(setup, log.summaries, at_once=at_once)
-    runner = Runner(setup, log, at_once=episodes_for(at_once), watcher=watcher)
+    runner = Runner(setup, log, at_once=episodes_for(at_once), on_episode=on_episode)
     wall, processor = time.perf_counter(), time.process_time()
     tally = await runner.run(plan)
     spent = Spent(time.perf_counter() - wall, time.process_time() - processor, tally.finished)

@@ -145,7 +145,7 @@ def injected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
     settings = Settings(model=write_script(tmp_path), verifier="structured")
     wanted = RunSpec((folder,), ("static",), splits=("fact",), injection=Injection(0.4, 0.4), judge=False)
     setup = set_up(settings, wanted)
-    yield setup.courses["rgb"], next(iter(setup.courses["rgb"].questions.values()))
+    yield setup.datasets["rgb"], next(iter(setup.datasets["rgb"].questions.values()))
     asyncio.run(setup.aclose())
 
 

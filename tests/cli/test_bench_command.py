@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.setup import chosen_methods
+from beliefrag.bench.setup import choose_methods
 from beliefrag.methods import METHODS
 from beliefrag.runs.store import comparable
 from tests.cli.shell import Ran, on_terminal
@@ -284,7 +284,7 @@ def test_a_judge_that_fails_now_and_then_is_borne_with(beliefrag: Command, home:
 
 
 def test_all_methods_can_be_named_beside_others(beliefrag: Command, home: Path) -> None:
-    assert chosen_methods("all,static") == chosen_methods("static, all") == tuple(METHODS)
+    assert choose_methods("all,static") == choose_methods("static, all") == tuple(METHODS)
     ran = beliefrag(*line_of(home, "--methods", "all,poetry"))
     assert ran.code == 2 and "No method is called 'poetry'" in ran.err
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.bench.circuit_breaker import GIVE_UP_AFTER, CircuitBreaker
+from beliefrag.bench.runner import GIVE_UP_AFTER, CircuitBreaker
 from tests.cli.shell import Ran
 from tests.support.bench_runs import records, served, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion, failure
@@ -156,10 +156,10 @@ def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(
 def test_a_failure_that_is_no_news_does_not_count(
     cause: str, before: str, replies: int, alive: bool, counts: bool
 ) -> None:
-    streak = CircuitBreaker()
+    breaker = CircuitBreaker()
     if alive:
-        streak.went_well()
+        breaker.record_success()
     for _ in range(GIVE_UP_AFTER):
-        assert not streak.hopeless
-        streak.failed(cause, before=before, replies=replies)
-    assert streak.hopeless is counts
+        assert not breaker.is_open
+        breaker.record_failure(cause, before=before, replies=replies)
+    assert breaker.is_open is counts

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.cli.bench_comparison import print_comparison
+from beliefrag.bench import MethodComparison
+from beliefrag.cli.bench import print_comparison
 from beliefrag.runs.paired import DatasetComparison
 from beliefrag.runs.statistics import compare
 from beliefrag.runs.summary import summarise
@@ -352,7 +353,7 @@ def test_of_many_questions_that_are_left_out_the_first_are_named_harmlessly(
     paired = compare(
         {"f1": shared | more, "tokens": shared | more}, {"f1": shared, "tokens": shared}, allow_unequal=True
     )
-    print_comparison([DatasetComparison("north", "f1", paired)], "static", "no_rag")
+    print_comparison(MethodComparison("static", "no_rag", (DatasetComparison("north", "f1", paired),)))
     said = capsys.readouterr().err
     assert "north: 8 questions are left out (q0\N{REPLACEMENT CHARACTER}[31m, q1" in said
     assert "q4\N{REPLACEMENT CHARACTER}[31m and 3 more); only one side has them" in said

@@ -39,10 +39,10 @@ def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> Non
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *line: str) -> None:
     """Has another process run a command while a person is asked whether to run ours, and then says yes."""
 
-    def agreed(calls: int, *, replay: bool) -> bool:
+    def is_confirmed(calls: int, *, replay: bool) -> bool:
         return in_shell(*line).code == 0
 
-    monkeypatch.setattr(bench_run, "agreed", agreed)
+    monkeypatch.setattr(bench_run, "is_confirmed", is_confirmed)
 
 
 @pytest.mark.parametrize("begun", [False, True])

@@ -1,9 +1,98 @@
-"""Benchmarks: questions with gold answers, what an episode scored, and how sure those numbers are."""
+"""Benchmarks: run methods on questions with gold answers, report their numbers with intervals, compare two methods.
+
+    from beliefrag import bench
+
+    spec = bench.RunSpec(data=("data/hotpotqa",), methods=("static", "beliefrag"), n=100)
+    print(bench.preview(spec, out="runs/first"))
+    run = bench.run(spec, out="runs/first", progress=lambda p: print(p.done, "of", p.plan.left))
+    bench.report("runs/first").to_pandas()
+    bench.compare("runs/first", "beliefrag", "static").table
+
+Each name is loaded when it is first used.
+"""
 
 from __future__ import annotations
 
-from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
-from beliefrag.runs.errors import DataError
-from beliefrag.runs.samples import Partition, partition, sample
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["DataError", "Dataset", "Gold", "LabelledQuestion", "Partition", "partition", "sample"]
+if TYPE_CHECKING:
+    from beliefrag.bench.benchmark import (
+        MethodComparison,
+        PreparedRun,
+        Preview,
+        Report,
+        Run,
+        RunProgress,
+        audit,
+        carry_out,
+        carry_out_async,
+        compare,
+        prepare_run,
+        preview,
+        report,
+        run,
+        user_dataset,
+    )
+    from beliefrag.bench.cache_audit import Audit
+    from beliefrag.bench.datasets import import_dataset, load_dataset
+    from beliefrag.bench.plan import Plan
+    from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
+    from beliefrag.bench.runner import RunControl, Tally
+    from beliefrag.bench.setup import RunSpec, choose_methods
+    from beliefrag.runs.errors import DataError
+    from beliefrag.runs.record import Injection
+    from beliefrag.runs.samples import Partition, partition, sample
+
+__all__ = [
+    "Audit",
+    "DataError",
+    "Dataset",
+    "Gold",
+    "Injection",
+    "LabelledQuestion",
+    "MethodComparison",
+    "Partition",
+    "Plan",
+    "PreparedRun",
+    "Preview",
+    "Report",
+    "Run",
+    "RunControl",
+    "RunProgress",
+    "RunSpec",
+    "Tally",
+    "audit",
+    "carry_out",
+    "carry_out_async",
+    "choose_methods",
+    "compare",
+    "import_dataset",
+    "load_dataset",
+    "partition",
+    "prepare_run",
+    "preview",
+    "report",
+    "run",
+    "sample",
+    "user_dataset",
+]
+
+_HOMES = {
+    "bench.cache_audit": ["Audit"],
+    "bench.datasets": ["import_dataset", "load_dataset"],
+    "bench.plan": ["Plan"],
+    "bench.questions": ["Dataset", "Gold", "LabelledQuestion"],
+    "bench.runner": ["RunControl", "Tally"],
+    "bench.setup": ["RunSpec", "choose_methods"],
+    "runs.errors": ["DataError"],
+    "runs.record": ["Injection"],
+    "runs.samples": ["Partition", "partition", "sample"],
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'beliefrag.bench' has no attribute {name!r}")
+    return getattr(import_module(f"beliefrag.{_HOME.get(name, 'bench.benchmark')}"), name)

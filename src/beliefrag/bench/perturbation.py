@@ -43,7 +43,7 @@ class Injector:
         """What passages claim in place of the truth; None where nothing false is injected or can be."""
         return self._false.of(labelled) if self._injection.counterfactual else None
 
-    def around(self, retriever: Retriever, labelled: LabelledQuestion) -> InjectedRetriever:
+    def wrap(self, retriever: Retriever, labelled: LabelledQuestion) -> InjectedRetriever:
         """The retriever for one episode on that question."""
         falsehood = self.falsehood(labelled)
         return InjectedRetriever(

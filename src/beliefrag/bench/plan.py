@@ -74,7 +74,7 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at
     failed: list[EpisodeSummary] = []
     to_judge: list[EpisodeSummary] = []
     done = verdicts = 0
-    for course in setup.courses.values():
+    for course in setup.datasets.values():
         for question_id, labelled in course.questions.items():
             judging = setup.judge is not None and not labelled.gold.is_set
             for method in course.methods:

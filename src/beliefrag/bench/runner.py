@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-from beliefrag.bench.circuit_breaker import CircuitBreaker
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.scoring import score_episode
 from beliefrag.bench.setup import Setup
 from beliefrag.engine import loop
+from beliefrag.errors import TransportError
 from beliefrag.events import Event
 from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever
@@ -21,7 +20,10 @@ from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary, Verdict
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.store import EpisodeLog
 
-__all__ = ["Runner", "Tally", "Watcher", "episodes_for"]
+__all__ = ["GIVE_UP_AFTER", "CircuitBreaker", "RunControl", "Runner", "Tally", "episodes_for"]
+
+GIVE_UP_AFTER = 24
+"""So many failures one after another, with no success in between, are no accident."""
 
 
 def episodes_for(calls: int) -> int:
@@ -33,15 +35,7 @@ def episodes_for(calls: int) -> int:
     return calls + calls // 4
 
 
-class Watcher(Protocol):
-    """Told of every episode that is on disk."""
-
-    def ended(self, episode: EpisodeSummary) -> None:
-        """Takes in one episode."""
-        ...
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Tally:
     """What a run came to this time."""
 
@@ -52,7 +46,75 @@ class Tally:
     trouble: str = ""
     """Why the latest episode failed, or could not be judged."""
     stopped: bool = False
-    """Whether it was asked to stop before everything was done."""
+    """Whether it ended before everything was done, because somebody asked for it."""
+    cancelled: bool = False
+    """Whether the episodes that were under way were dropped."""
+
+
+class RunControl:
+    """Ends a run from another thread or from a signal handler. What is on disk stays, and the run can go on later."""
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self.is_cancelled = False
+        self._cancel: Callable[[], object] = lambda: None
+
+    def stop(self) -> None:
+        """Begins no further episode; those under way are finished."""
+        self.is_stopping = True
+
+    def cancel(self) -> None:
+        """Drops the episodes under way, and ends at once."""
+        self.is_stopping = self.is_cancelled = True
+        self._cancel()
+
+    def attach(self, task: asyncio.Task[object], events: asyncio.AbstractEventLoop) -> None:
+        """Makes `cancel` end this task."""
+        self._cancel = lambda: events.call_soon_threadsafe(task.cancel)
+        if self.is_cancelled:
+            self._cancel()
+
+    def detach(self) -> None:
+        """Makes `cancel` end nothing any more."""
+        self._cancel = lambda: None
+
+
+@dataclass(slots=True)
+class CircuitBreaker:
+    """Counts failures since the last success, to end a run whose server is gone.
+
+    What fails every time, such as a method that needs what the model does not give, must block nothing else.
+    """
+
+    length: int = 0
+    """The failures that count, since the last success."""
+    _any_success: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether to give up."""
+        return self.length >= GIVE_UP_AFTER
+
+    def record_success(self) -> None:
+        """Ends the series of failures."""
+        self.length = 0
+        self._any_success = True
+
+    def record_failure(self, cause: str, *, before: str, replies: int) -> None:
+        """Takes in a failure.
+
+        One with the cause that the same episode failed with before is no news: counted, a few dozen of them would end
+        every attempt to go on. It counts all the same where the server gave no usable reply, and where there is no sign
+        yet that the model is there at all.
+
+        Args:
+            cause: Why it failed now.
+            before: Why it failed when it was last tried; empty if it did not, or was not.
+            replies: How many the model gave before it failed.
+        """
+        known = cause == before and cause != TransportError.__name__
+        if not (known and (self._any_success or replies)):
+            self.length += 1
 
 
 class Runner:
@@ -62,25 +124,30 @@ class Runner:
         setup: Everything opened.
         log: Where episodes go.
         at_once: How many episodes at a time. How many calls are made at a time is up to the model's own limit.
-        watcher: Told of each.
+        on_episode: Called with each episode that is on disk.
         patient: Whether to go on after many failures in a row, as a replay with missing replies does.
+        control: Lets somebody end the run early.
     """
 
     def __init__(
-        self, setup: Setup, log: EpisodeLog, *, at_once: int, watcher: Watcher | None = None, patient: bool = False
+        self,
+        setup: Setup,
+        log: EpisodeLog,
+        *,
+        at_once: int,
+        on_episode: Callable[[EpisodeSummary], object] = lambda _: None,
+        patient: bool = False,
+        control: RunControl | None = None,
     ) -> None:
         self._setup = setup
         self._log = log
         self._at_once = at_once
-        self._watcher = watcher
+        self._on_episode = on_episode
         self._patient = patient
+        self._control = control or RunControl()
         self._failures = CircuitBreaker()
-        self._unjudged = CircuitBreaker()
+        self._judge_failures = CircuitBreaker()
         self._tally = Tally()
-
-    def stop(self) -> None:
-        """Begins no further episode; those under way are finished."""
-        self._tally.stopped = True
 
     async def run(self, plan: Plan) -> Tally:
         """Plays and judges what is left.
@@ -88,6 +155,9 @@ class Runner:
         Raises:
             RunError: Nothing can be written, or everything fails.
         """
+        task = asyncio.current_task()
+        assert task is not None
+        self._control.attach(task, asyncio.get_running_loop())
         # A judge that fails on what was played before must not keep anything from being played.
         jobs = iter([*((key, False) for key in plan.to_play), *((key, True) for key in plan.to_judge)])
         try:
@@ -97,51 +167,51 @@ class Runner:
         except BaseExceptionGroup as errors:
             # One is enough to say why the run ended; the others were cancelled or failed for the same reason.
             raise errors.exceptions[0] from None
-        if next(jobs, None) is None:
-            self._tally.stopped = False
-        return self._tally
+        except asyncio.CancelledError:
+            if not self._control.is_cancelled:
+                raise
+            return replace(self._tally, stopped=True, cancelled=True)
+        finally:
+            self._control.detach()
+        return replace(self._tally, stopped=next(jobs, None) is not None)
 
     async def _work(self, jobs: Iterator[tuple[EpisodeKey, bool]]) -> None:
-        while not self._tally.stopped and (job := next(jobs, None)) is not None:
+        while not self._control.is_stopping and (job := next(jobs, None)) is not None:
             key, only_judge = job
             verdict: Verdict | None = None
             episode = self._log.episode(key) if only_judge else await self._play(key)
-            labelled = self._setup.courses[key.dataset].questions[key.question_id]
+            labelled = self._setup.datasets[key.dataset].questions[key.question_id]
             if self._setup.judge is not None and Judge.is_due(episode, labelled):
                 episode = await self._setup.judge.judge_episode(episode, labelled)
                 verdict = episode.verdict
-                if verdict and verdict.error:
-                    self._tally.unjudged += 1
-                    self._tally.trouble = verdict.error.message
             await self._log.append(episode)
-            if self._watcher is not None:
-                self._watcher.ended(episode.summary())
-            self._count(episode)
+            self._on_episode(episode.summary())
+            self._count_episode(episode)
             self._count_verdict(key, verdict)
 
     async def _play(self, key: EpisodeKey) -> Episode:
-        course = self._setup.courses[key.dataset]
-        labelled = course.questions[key.question_id]
-        harness = course.harness_for(labelled)
-        stream = loop.run(labelled.question, course.methods[key.method], harness)
+        dataset = self._setup.datasets[key.dataset]
+        labelled = dataset.questions[key.question_id]
+        harness = dataset.harness_for(labelled)
+        stream = loop.run(labelled.question, dataset.methods[key.method], harness)
         async with contextlib.aclosing(stream):
             seen: list[Event] = [event async for event in stream]
         episode = score_episode(Result.of(seen), labelled, key)
-        if course.injector is not None and isinstance(harness.retriever, InjectedRetriever):
-            return course.injector.add_injected(episode, harness.retriever, labelled)
+        if dataset.injector is not None and isinstance(harness.retriever, InjectedRetriever):
+            return dataset.injector.add_injected(episode, harness.retriever, labelled)
         return episode
 
-    def _count(self, episode: Episode) -> None:
+    def _count_episode(self, episode: Episode) -> None:
         error = episode.error
         if error is None:
-            self._tally.finished += 1
-            self._failures.went_well()
+            self._tally = replace(self._tally, finished=self._tally.finished + 1)
+            self._failures.record_success()
             return
-        self._tally.failed += 1
-        self._tally.trouble = f"{error.message} {error.remedy}".rstrip()
+        trouble = f"{error.message} {error.remedy}".rstrip()
+        self._tally = replace(self._tally, failed=self._tally.failed + 1, trouble=trouble)
         before = self._log.summaries.get(episode.key)
-        self._failures.failed(error.cause, before=before.cause if before else "", replies=episode.usage.calls)
-        if self._failures.hopeless and not self._patient:
+        self._failures.record_failure(error.cause, before=before.cause if before else "", replies=episode.usage.calls)
+        if self._failures.is_open and not self._patient:
             raise RunError(
                 f"The last {self._failures.length} episodes failed, the latest one so: {error.message}",
                 remedy=f"{error.remedy} Then give the same command again; what is done is kept.".lstrip(),
@@ -152,15 +222,16 @@ class Runner:
         if verdict is None or not (verdict.usage.calls or verdict.error):
             return
         if verdict.error is None:
-            self._unjudged.went_well()
+            self._judge_failures.record_success()
             return
+        self._tally = replace(self._tally, unjudged=self._tally.unjudged + 1, trouble=verdict.error.message)
         before = self._log.summaries.get(key)
-        self._unjudged.failed(
+        self._judge_failures.record_failure(
             verdict.error.cause, before=before.judge_failure if before else "", replies=verdict.usage.calls
         )
-        if self._unjudged.hopeless and not self._patient:
+        if self._judge_failures.is_open and not self._patient:
             raise RunError(
-                f"The judge failed on the last {self._unjudged.length} answers, the latest one so: "
+                f"The judge failed on the last {self._judge_failures.length} answers, the latest one so: "
                 f"{verdict.error.message}",
                 remedy="Mend it, or leave it for later with --no-judge. Then give the same command again; what is done "
                 "is kept.",

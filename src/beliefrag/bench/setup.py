@@ -9,32 +9,25 @@ from pathlib import Path
 
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
-from beliefrag.bench.money import judge_price, model_price
 from beliefrag.bench.perturbation import Injection, Injector, searched_passages
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
-from beliefrag.calibration import Artifact, RunConditions, apply_guarantee, find_calibration_warnings, select_artifact
-from beliefrag.engine.assembly import guarantee_from_settings
+from beliefrag.engine.assembly import Engine, open_engine, open_model
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
-from beliefrag.errors import ModelError, SettingsError
-from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration
-from beliefrag.methods.intervention import Intervention, MethodWithIntervention
-from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
-from beliefrag.models.weights import missing_identity
+from beliefrag.errors import SettingsError
+from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
+from beliefrag.methods.intervention import Intervention
+from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
-from beliefrag.models.with_retries import RetryPolicy
-from beliefrag.paths import cache_dir
-from beliefrag.policy import ScoreScale, Thresholds
-from beliefrag.prompts import Prompts
-from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, known_identity, open_retriever
 from beliefrag.runs.cells import MEAN
 from beliefrag.runs.errors import DataError
+from beliefrag.runs.money import judge_price, model_price
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, now, versions
 from beliefrag.runs.samples import Partition, partition, sample
 from beliefrag.settings import Settings
-from beliefrag.verifiers import build_verifier
 
-__all__ = ["DatasetSetup", "RunSpec", "Setup", "chosen_methods", "set_up"]
+__all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "set_up"]
 
 _ALL = "all"
 _PRIVATE_SETTINGS = {"base_url", "prompts"}
@@ -45,8 +38,10 @@ _PRIVATE_SETTINGS = {"base_url", "prompts"}
 class RunSpec:
     """What somebody wants to run."""
 
-    data: tuple[Path, ...]
-    methods: tuple[str, ...]
+    data: tuple[str | Path, ...] = ()
+    """Folders of datasets in the common form."""
+    methods: tuple[str, ...] = tuple(METHODS)
+    """Each as `NAME` or `NAME:key=value,...`; all by default."""
     own: tuple[Dataset, ...] = ()
     """Datasets that are not in a folder in the common form."""
     n: int | None = None
@@ -68,6 +63,11 @@ class RunSpec:
     preview: bool = False
     """Nothing will be asked: weights that are known by name need not be on this machine."""
 
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        """The names of the methods, without their options."""
+        return tuple(text.partition(":")[0] for text in self.methods)
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetSetup:
@@ -84,10 +84,10 @@ class DatasetSetup:
         """The harness of one episode on a question: its own where something is injected, otherwise the shared one."""
         if self.injector is None:
             return self.harness
-        return replace(self.harness, retriever=self.injector.around(self.harness.retriever, labelled))
+        return replace(self.harness, retriever=self.injector.wrap(self.harness.retriever, labelled))
 
     @property
-    def spared(self) -> int:
+    def questions_without_falsehood(self) -> int:
         """How many questions nothing false can be said about, where false passages are injected."""
         if self.injector is None:
             return 0
@@ -98,7 +98,7 @@ class DatasetSetup:
 class Setup:
     """Everything opened."""
 
-    courses: Mapping[str, DatasetSetup]
+    datasets: Mapping[str, DatasetSetup]
     record: RunRecord
     judge: Judge | None
     models: tuple[ChatModel, ...]
@@ -114,82 +114,81 @@ class Setup:
             await model.aclose()
 
 
-def chosen_methods(names: str) -> tuple[str, ...]:
+def choose_methods(names: str) -> tuple[str, ...]:
     """The methods that a list with commas stands for, in the order of the tables; `all` in it stands for every one.
 
+    A method can have options, as `NAME:key=value`; further ones of the same method follow after commas.
+
     Raises:
-        SettingsError: One of them is not known.
+        SettingsError: One of them is not known, or is named twice.
     """
-    given = [name.strip() for name in names.split(",") if name.strip()]
-    if unknown := [name for name in given if name not in METHODS and name != _ALL]:
-        raise SettingsError(f"No method is called {unknown[0]!r}.", remedy=f"Known: all, {', '.join(METHODS)}.")
+    given: dict[str, str] = {}
+    latest = ""
+    for piece in filter(None, (each.strip() for each in names.split(","))):
+        if latest and "=" in piece and ":" not in piece.partition("=")[0]:
+            given[latest] += f",{piece}"
+            continue
+        latest = piece.partition(":")[0].strip()
+        if latest != _ALL and latest not in METHODS:
+            raise SettingsError(f"No method is called {latest!r}.", remedy=f"Known: all, {', '.join(METHODS)}.")
+        if given.get(latest, piece) != piece:
+            raise SettingsError(
+                f"The method {latest!r} is named twice, with different options.",
+                remedy="Name it once; compare the two in two runs.",
+            )
+        given[latest] = piece
     if not given:
         raise SettingsError("No method is named.", remedy=f"Known: all, {', '.join(METHODS)}.")
-    return tuple(name for name in METHODS if name in given or _ALL in given)
+    return tuple(given.get(name, name) for name in METHODS if name in given or _ALL in given)
 
 
 def set_up(
     settings: Settings,
-    wanted: RunSpec,
+    spec: RunSpec,
     before: RunRecord | None = None,
     *,
-    around: Callable[[ChatModel], ChatModel] = lambda model: model,
+    wrap_model: Callable[[ChatModel], ChatModel] = lambda model: model,
 ) -> Setup:
     """Opens everything, the cheap things first.
 
     Args:
         settings: Model, budget and the rest.
-        wanted: What to run.
+        spec: What to run.
         before: The record of the run that goes on, if there is one. A replay takes the models' identities from it, so
             that neither weights nor a server need to be there.
-        around: Puts a layer of one's own around the model that the episodes share.
+        wrap_model: Puts a layer of one's own around the model that the episodes share.
 
     Raises:
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    verifier = build_verifier(settings.verifier or default_verifier(settings.model))
-    prompts = Prompts.load(settings.prompts)
-    model = around(_open(settings, wanted, before.model if before else None))
+    choice = RETRIEVERS.choose(settings.retriever, settings.retrievers)
+    model = wrap_model(_open_model(settings, spec, before.model if before else None))
+    engine = _open_engine(settings, spec, model, known_identity(choice))
     judging = model
-    if wanted.judge and (wanted.judge_model or wanted.judge_base_url):
-        own = {"model": wanted.judge_model or settings.model, "base_url": wanted.judge_base_url or settings.base_url}
-        judging = _open(settings.model_copy(update=own), wanted, before.judge if before else None)
-    judge = Judge(judging, prompts) if wanted.judge else None
-    artifact: Artifact | None = None
-    thresholds = settings.thresholds
-    if any(map(needs_calibration, wanted.methods)):
-        here = RunConditions(model.identity, verifier.name, prompts.hashes(), Bm25Index.identity)
-        artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
-        thresholds = _held_to(settings, artifact, here, wanted)
-    courses: dict[str, DatasetSetup] = {}
+    if spec.judge and (spec.judge_model or spec.judge_base_url):
+        own = {"model": spec.judge_model or settings.model, "base_url": spec.judge_base_url or settings.base_url}
+        judging = _open_model(settings.model_copy(update=own), spec, before.judge if before else None)
+    judge = Judge(judging, engine.prompts) if spec.judge else None
+    datasets: dict[str, DatasetSetup] = {}
     records: dict[str, DatasetRecord] = {}
-    for dataset in itertools.chain(map(load_dataset, wanted.data), wanted.own):
-        if dataset.name == MEAN:
-            raise DataError(
-                f"A dataset cannot be called {MEAN}: tables call the mean over datasets so.",
-                remedy="Rename its folder, or give it another name in its card.json.",
-            )
-        if dataset.name in courses:
-            raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
-        if not dataset.passages and set(wanted.methods) != {"no_rag"}:
-            # Every method would be a closed book there, and its number would say nothing about it.
-            raise DataError(
-                f"{dataset.name} has no passages to search.",
-                remedy="Import it again with --corpus, or run no_rag alone.",
-            )
-        index = Bm25Index.in_memory(searched_passages(dataset))
-        scale = index.score_scale
-        questions = _chosen(dataset, wanted)
-        courses[dataset.name] = DatasetSetup(
+    identities: set[str] = set()
+    for dataset in itertools.chain(map(load_dataset, map(Path, spec.data)), spec.own):
+        _check_dataset(dataset, spec, datasets)
+        source = PassageSource(passages=searched_passages(dataset))
+        retriever = open_retriever(choice, source)
+        identities.add(retriever.identity or str(choice))
+        questions = _choose_questions(dataset, spec)
+        datasets[dataset.name] = DatasetSetup(
             name=dataset.name,
-            harness=Harness(model, index, prompts, verifier, settings.budget),
+            harness=engine.build_harness(retriever),
             methods={
-                name: _intervened(_method(name, artifact, scale, thresholds), questions, wanted, dataset.name)
-                for name in wanted.methods
+                name: _build_method(text, engine, retriever, questions, spec.interventions.get(dataset.name))
+                for name, text in zip(spec.method_names, spec.methods, strict=True)
             },
             questions={question.id: question for question in questions},
-            injector=Injector(dataset, wanted.injection) if wanted.injection else None,
+            injector=Injector(dataset, spec.injection) if spec.injection else None,
         )
+        index = source.open_index()
         records[dataset.name] = DatasetRecord(
             fingerprint=index.fingerprint,
             gold=gold_hash(dataset.questions),
@@ -197,105 +196,98 @@ def set_up(
             question_ids=tuple(question.id for question in questions),
             licence=dataset.card.licence,
             source=dataset.card.source,
-            score_scale=scale,
-            seen_by_calibration=artifact.seen(question.id for question in questions) if artifact else (),
+            score_scale=retriever.score_scale,
+            seen_by_calibration=engine.artifact.seen(each.id for each in questions) if engine.artifact else (),
         )
     record = RunRecord(
         made=now(),
         versions=versions(),
         model=model.identity,
-        verifier=verifier.name,
-        retriever=Bm25Index.identity,
-        prompts=prompts.hashes(),
+        verifier=engine.verifier.name,
+        retriever="; ".join(sorted(identities)) or str(choice),
+        prompts=engine.prompts.hashes(),
         budget=asdict(settings.budget),
-        thresholds=asdict(thresholds),
-        calibration=_calibration_record(artifact),
+        thresholds=asdict(engine.thresholds),
+        calibration=CalibrationRecord(name=engine.artifact.name, sha256=engine.artifact.sha256)
+        if engine.artifact
+        else None,
         judge=judge.identity if judge else None,
-        seed=wanted.seed,
-        methods=wanted.methods,
+        seed=spec.seed,
+        methods=spec.method_names,
+        method_options=_method_options(spec, settings),
         datasets=records,
-        injection=wanted.injection or None,
-        interventions={name: each.identity for name, each in wanted.interventions.items() if name in courses},
+        injection=spec.injection or None,
+        interventions={name: each.identity for name, each in spec.interventions.items() if name in datasets},
         settings=settings.model_dump(mode="json", exclude=_PRIVATE_SETTINGS),
         price=model_price(model.identity, settings.prices),
         judge_price=judge_price(judge.identity, model.identity, settings.prices) if judge else None,
     )
-    models = (model,) if judging is model else (model, judging)
-    return Setup(courses, record, judge, models)
+    return Setup(datasets, record, judge, (model,) if judging is model else (model, judging))
 
 
-def _method(name: str, artifact: Artifact | None, scale: ScoreScale, thresholds: Thresholds) -> Method:
-    inputs = MethodInputs(artifact.calibration(scale) if artifact else None, thresholds)
-    return build_method(name, inputs, score_scale=scale)
+def _open_model(settings: Settings, spec: RunSpec, identity: str | None) -> ChatModel:
+    return open_model(settings, replay=spec.replay, preview=spec.preview, identity=identity)
 
 
-def _intervened(method: Method, questions: Sequence[LabelledQuestion], wanted: RunSpec, dataset: str) -> Method:
-    intervention = wanted.interventions.get(dataset)
+def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel, retriever: str | None) -> Engine:
+    # The calibration is used as it is, for that is what such a run is about; but it promises nothing there.
+    warnings = [f"searches return {spec.injection}"] if spec.injection else []
+    if spec.interventions:
+        warnings.append("it does not decide with its own answerability")
+    if not any(map(needs_calibration, spec.method_names)):
+        # Methods without a calibration pass over a largest error; whoever shows a preview says so.
+        settings = settings.model_copy(update={"max_error": None})
+    return open_engine(
+        settings, methods=spec.methods, retriever=retriever, model=model, further_warnings=tuple(warnings)
+    )
+
+
+def _check_dataset(dataset: Dataset, spec: RunSpec, others: Mapping[str, DatasetSetup]) -> None:
+    if dataset.name == MEAN:
+        raise DataError(
+            f"A dataset cannot be called {MEAN}: tables call the mean over datasets so.",
+            remedy="Rename its folder, or give it another name in its card.json.",
+        )
+    if dataset.name in others:
+        raise DataError(f"Two datasets are called {dataset.name}.", remedy="Name each folder once.")
+    if not dataset.passages and set(spec.method_names) != {"no_rag"}:
+        # Every method would be a closed book there, and its number would say nothing about it.
+        raise DataError(
+            f"{dataset.name} has no passages to search.",
+            remedy="Import it again with --corpus, or run no_rag alone.",
+        )
+
+
+def _build_method(
+    text: str,
+    engine: Engine,
+    retriever: Retriever,
+    questions: Sequence[LabelledQuestion],
+    intervention: Intervention | None,
+) -> Method:
+    # A run's record names the guarantee: the reasons of its episodes stay as they were before there was one.
+    method = engine.build_method(text, retriever.score_scale, with_promise=False)
     if intervention is None or not needs_calibration(method.name):
         return method
     return MethodWithIntervention(method, intervention, tuple(each.question for each in questions))
 
 
-def _held_to(settings: Settings, artifact: Artifact, here: RunConditions, wanted: RunSpec) -> Thresholds:
-    """The thresholds, with the one among them that keeps to the settings' largest error."""
-    found = list(find_calibration_warnings(artifact, here))
-    # The calibration is used as it is, for that is what such a run is about; but it promises nothing there.
-    if wanted.injection:
-        found.append(f"searches return {wanted.injection}")
-    if wanted.interventions:
-        found.append("it does not decide with its own answerability")
-    guarantee = guarantee_from_settings(settings, artifact, prompts=here.prompts, calibration_warnings=found)
-    return apply_guarantee(settings.thresholds, guarantee)
+def _method_options(spec: RunSpec, settings: Settings) -> dict[str, str]:
+    """The options of each method that differ from their defaults, by the name of the method."""
+    choices = [METHODS.choose(text, settings.methods) for text in spec.methods if text not in STATE_COLLECTORS]
+    return {
+        choice.name: ",".join(f"{name}={value}" for name, value in options.items())
+        for choice in choices
+        if (options := choice.changed_options())
+    }
 
 
-def _chosen(dataset: Dataset, wanted: RunSpec) -> Sequence[LabelledQuestion]:
-    if wanted.splits:
+def _choose_questions(dataset: Dataset, spec: RunSpec) -> Sequence[LabelledQuestion]:
+    if spec.splits:
         present = dataset.splits()
         # Benchmarks name their splits differently: each takes those that it has, and must have one.
-        dataset = dataset.of_split(*([split for split in wanted.splits if split in present] or wanted.splits))
-    questions = [each for each in dataset.questions if not wanted.parts or partition(each.id) in wanted.parts]
+        dataset = dataset.of_split(*([split for split in spec.splits if split in present] or spec.splits))
+    questions = [each for each in dataset.questions if not spec.parts or partition(each.id) in spec.parts]
     if not questions:
         raise DataError(f"{dataset.name} has no questions to ask.", remedy="Name another folder, split or part.")
-    return sample(questions, wanted.n or len(questions), wanted.seed)
-
-
-def _open(settings: Settings, wanted: RunSpec, before: str | None) -> ChatModel:
-    provider: ChatModel
-    if wanted.replay and before is not None:
-        provider = _Absent(before)
-    elif (wanted.preview or wanted.replay) and (expected := missing_identity(settings.model)):
-        provider = _Absent(expected)
-    else:
-        provider = open_provider(
-            settings.model,
-            base_url=settings.base_url,
-            timeout=settings.timeout,
-            context=settings.context,
-            threads=settings.threads,
-        )
-    return compose(
-        provider,
-        cache=cache_dir() / "replies.sqlite" if settings.cache or wanted.replay else None,
-        replay=wanted.replay,
-        retry=RetryPolicy(seconds=settings.retry_seconds),
-        limit=settings.concurrency,
-    )
-
-
-def _calibration_record(artifact: Artifact | None) -> CalibrationRecord | None:
-    if artifact is None:
-        return None
-    return CalibrationRecord(name=artifact.name, sha256=artifact.sha256)
-
-
-@dataclass(frozen=True, slots=True)
-class _Absent:
-    """Stands for a model that is not here, in a replay that never asks it."""
-
-    identity: str
-
-    async def chat(self, request: ChatRequest) -> ChatReply:
-        raise ModelError(f"The model {self.identity} is not here.", remedy="Run without --replay.")
-
-    async def aclose(self) -> None:
-        """There is nothing to let go of."""
+    return sample(questions, spec.n or len(questions), spec.seed)

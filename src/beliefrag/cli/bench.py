@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from beliefrag.cli import options, run_options
 from beliefrag.cli.labelled_questions import Questions, labelled_questions
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from beliefrag.bench import MethodComparison
+
+__all__ = ["app", "print_comparison"]
 
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
@@ -30,8 +33,14 @@ def run(
     questions: Questions = None,
     docs: options.Docs = None,
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="all, or names with commas between.", rich_help_panel=run_options.WHAT)
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="all, or names with commas between, each with options as NAME:key=value if wanted.",
+            rich_help_panel=run_options.WHAT,
+        ),
     ] = "all",
+    retriever: options.Retriever = None,
     n: run_options.N = None,
     seed: run_options.Seed = 0,
     split: run_options.Split = None,
@@ -76,12 +85,13 @@ def run(
     Example: beliefrag bench run --data hotpotqa --methods static,beliefrag --n 100 --out runs/first
     """
     from beliefrag.bench.perturbation import Injection
-    from beliefrag.bench.setup import RunSpec, chosen_methods
+    from beliefrag.bench.setup import RunSpec, choose_methods
     from beliefrag.cli.bench_run import run as run_
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.settings import load_settings
 
     typed = options.collect_settings(
+        retriever=retriever,
         model=model,
         base_url=base_url,
         calibration=calibration,
@@ -96,14 +106,15 @@ def run(
     settings = load_settings(typed, config=config).settings
     if confidence is not None and settings.max_error is None:
         raise typer.BadParameter(
-            "it says how surely --max-error is kept to, which is missing", param_hint="--confidence"
+            "it is the probability with which --max-error must hold, and --max-error is missing",
+            param_hint="--confidence",
         )
     run_options.one_judge(no_judge, judge_model, judge_base_url)
     injection = Injection(noise, counterfactual, seed)
     folders, own = labelled_questions(data, questions, docs, further)
-    wanted = RunSpec(
+    spec = RunSpec(
         data=folders,
-        methods=chosen_methods(methods),
+        methods=choose_methods(methods),
         own=own,
         n=n,
         seed=seed,
@@ -119,7 +130,7 @@ def run(
         ensure_weights(settings.model, agreed=yes)
         if judge_model:
             ensure_weights(judge_model, agreed=yes)
-    raise typer.Exit(run_(settings, wanted, out, at_once=concurrency, dry_run=dry_run, yes=yes))
+    raise typer.Exit(run_(settings, spec, out, at_once=concurrency, dry_run=dry_run, yes=yes))
 
 
 @app.command()
@@ -135,21 +146,18 @@ def report(
 
     Example: beliefrag bench report runs/first
     """
+    from beliefrag import bench
     from beliefrag.cli.output import print_notice, print_table, safe_line
-    from beliefrag.report import cost_lines, mean_notes, results_table, write_report
-    from beliefrag.runs.summary import summarise
 
-    summary = summarise(run)
     # The files come first: whoever reads only the first lines of the output still gets all of them.
-    written = write_report(summary, out or run / "report")
-    typer.echo(safe_line(summary.first_line))
-    table = results_table(summary)
-    print_table(table.headings, table.texts)
-    for note in mean_notes(summary):
+    found = bench.report(run, out=out or run / "report")
+    typer.echo(safe_line(found.summary.first_line))
+    print_table(found.results.headings, found.results.texts)
+    for note in found.notes:
         print_notice(f"note: {note}")
-    for what, words in cost_lines(summary):
+    for what, words in found.costs.items():
         print_notice(f"{what}: {words}")
-    for path in written:
+    for path in found.files:
         print_notice(f"written: {path}")
 
 
@@ -172,14 +180,15 @@ def compare(
 
     Example: beliefrag bench compare runs/first beliefrag iterative
     """
-    from beliefrag.cli.bench_comparison import print_comparison
-    from beliefrag.cli.output import print_notice
-    from beliefrag.runs.paired import compare_methods, lacking
-    from beliefrag.runs.record import RunRecord
-    from beliefrag.runs.store import read_summaries
+    from beliefrag import bench
 
-    record, episodes = RunRecord.read(run), read_summaries(run).values()
-    if words := lacking(record, episodes, first, second):
-        print_notice(words)
-    found = compare_methods(record, episodes, first, second, allow_unequal=allow_unequal)
-    print_comparison(found, first, second)
+    print_comparison(bench.compare(run, first, second, allow_unequal=allow_unequal))
+
+
+def print_comparison(found: MethodComparison) -> None:
+    """Prints one line per dataset and measure, and before them what a reader must know."""
+    from beliefrag.cli.output import print_notice, print_table
+
+    for warning in found.warnings:
+        print_notice(warning)
+    print_table(found.table.headings, found.table.texts)

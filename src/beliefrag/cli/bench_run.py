@@ -1,224 +1,108 @@
-"""Carries out `beliefrag bench run`: tells what is ahead, asks before much of it, runs it, and says how it went."""
+"""Carries out `beliefrag bench run`: prints what is ahead, asks before a large run, shows progress and its result.
+
+Progress goes to standard error: bars with running F1 and tokens on a terminal, a line now and then elsewhere.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
-from beliefrag.bench.money import in_dollars
-from beliefrag.bench.plan import Plan, make_plan
-from beliefrag.bench.runner import Runner, Tally, Watcher, episodes_for
-from beliefrag.bench.setup import RunSpec, Setup, set_up
-from beliefrag.cli.bench_progress import watching
+from beliefrag import bench
+from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
+from beliefrag.bench.plan import Plan
+from beliefrag.bench.runner import RunControl
+from beliefrag.bench.setup import RunSpec
 from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK
-from beliefrag.cli.output import print_notice, show_status
-from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
-from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.errors import RunError
-from beliefrag.runs.record import RUN_FILE, RunRecord
-from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_summaries
+from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line, show_status
+from beliefrag.methods import METHODS
+from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.settings import Settings
-from beliefrag.types import Usage
 
-__all__ = ["Prepared", "agreed", "amount", "carry_out", "duration", "prepare", "run", "tell"]
+__all__ = ["carry_out", "is_confirmed", "prepare", "print_preview", "run"]
 
 _MANY_CALLS = 1_000
 """From so many model calls on, a person is asked before they are made."""
-_LOCAL = "local:"
+_SECONDS_BETWEEN_LINES = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A run that is opened and planned, and not begun."""
-
-    setup: Setup
-    wanted: RunSpec
-    out: Path
-    record: RunRecord
-    plan: Plan
-    at_once: int
-
-    async def aclose(self) -> None:
-        """Lets go of the models of a run that is not carried out."""
-        await self.setup.aclose()
-
-
-def run(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | None, dry_run: bool, yes: bool) -> int:
+def run(settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None, dry_run: bool, yes: bool) -> int:
     """Runs what is wanted, and gives the exit code."""
-    prepared = prepare(settings, wanted, out, at_once=at_once)
-    tell(prepared)
+    prepared = prepare(settings, spec, out, at_once=at_once)
+    print_preview(prepared)
     if dry_run:
         return OK
-    if not yes and not agreed(prepared.plan.estimate.calls, replay=wanted.replay):
+    if not yes and not is_confirmed(prepared.plan.estimate.calls, replay=spec.replay):
         print_notice("nothing was run")
         return OK
     return carry_out(prepared)
 
 
-def prepare(settings: Settings, wanted: RunSpec, out: Path, *, at_once: int | None) -> Prepared:
-    """Opens what a run needs, holds it against what there is of the run, and plans the rest. Nothing is written."""
-    before = _earlier(out)
+def prepare(settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None) -> PreparedRun:
+    """Opens and plans a run. Nothing is written."""
     with show_status("opening datasets and model"):
-        setup = set_up(settings, wanted, before)
-    # An embedded model answers one call after another: a second episode would only take the first one's place in
-    # its memory.
-    at_once = at_once or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
-    plan = make_plan(setup, read_summaries(out), at_once=at_once)
-    # Checked before anything is told, asked or written.
-    record = _gone_on(before, setup.record, plan)
-    return Prepared(setup, wanted, out, record, plan, at_once)
+        return bench.prepare_run(spec, out=out, settings=settings, concurrency=at_once)
 
 
-def carry_out(prepared: Prepared) -> int:
-    """Plays what is left of a run, says how it went, and gives the exit code. The models are let go of."""
-    setup, wanted, out, at_once = prepared.setup, prepared.wanted, prepared.out, prepared.at_once
-    with EpisodeLog(out, synced=not wanted.replay) as log:
-        plan = make_plan(setup, log.summaries, at_once=at_once)
-        # While somebody was asked, another process may have begun this run or let it grow.
-        before = _earlier(out)
-        record = _gone_on(before, setup.record, plan)
-        if record != before:
-            record.write(out)
-        with watching(plan, log.summaries.values()) as watcher:
-            tally = asyncio.run(_play(setup, log, plan, at_once=at_once, watcher=watcher, patient=wanted.replay))
-    return _told(tally, plan, setup, wanted)
-
-
-async def _play(
-    setup: Setup, log: EpisodeLog, plan: Plan, *, at_once: int, watcher: Watcher, patient: bool
-) -> Tally | None:
-    """The tally; None if it was broken off by a second Ctrl-C."""
-    runner = Runner(setup, log, at_once=episodes_for(at_once), watcher=watcher, patient=patient)
-    task, events = asyncio.current_task(), asyncio.get_running_loop()
-    assert task is not None
-    interrupts = 0
-
-    def interrupted() -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts == 1:
-            runner.stop()
-            print_notice("stopping: what is under way will be finished; Ctrl-C again drops it")
-        else:
-            task.cancel()
-
-    # Not in the main thread, or on a system without signals: Ctrl-C then breaks off at once.
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        events.add_signal_handler(signal.SIGINT, interrupted)
-    try:
-        return await runner.run(plan)
-    except asyncio.CancelledError:
-        if interrupts < 2:
-            raise
-        return None
-    finally:
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            events.remove_signal_handler(signal.SIGINT)
-        await setup.aclose()
-
-
-def _earlier(out: Path) -> RunRecord | None:
-    if (out / RUN_FILE).exists():
-        return RunRecord.read(out)
-    if out.exists() and not out.is_dir():
-        raise RunError(f"{out} is a file.", remedy="Name a folder with --out.")
-    # A run that was killed before it began leaves no more than these.
-    ours = {EPISODES_FILE, LOCK_FILE, f"{RUN_FILE}.new"}
-    if out.is_dir() and {path.name for path in out.iterdir()} - ours:
-        raise RunError(f"{out} is not empty and holds no run.", remedy="Name a new folder with --out.")
-    # The record is on disk before the first episode is: without it nobody knows what these were made with.
-    if (out / EPISODES_FILE).exists() and (out / EPISODES_FILE).stat().st_size:
-        raise RunError(
-            f"{out} has episodes in {EPISODES_FILE}, and no {RUN_FILE} that says what they were made with.",
-            remedy=f"Put its {RUN_FILE} back, or name a new folder with --out.",
-        )
-    return None
-
-
-def _gone_on(before: RunRecord | None, now: RunRecord, plan: Plan) -> RunRecord:
-    if before is None:
-        return now
-    # With nothing left to do, nothing is made with the versions of today.
-    return resume_record(before, now if plan.left else now.model_copy(update={"versions": before.versions}))
-
-
-def tell(prepared: Prepared) -> None:
+def print_preview(prepared: PreparedRun) -> None:
     """Says what a run has and what is ahead, with its cost."""
-    plan, setup, record, wanted = prepared.plan, prepared.setup, prepared.record, prepared.wanted
-    questions = sum(len(course.questions) for course in setup.courses.values())
-    methods = len(wanted.methods)
-    print_notice(
-        f"{plan.total:,} episodes: {questions:,} questions of {len(setup.courses)} datasets by {methods} methods"
-    )
-    if (seen := setup.record.seen_by_calibration) and setup.record.calibration:
-        print_notice(
-            f"warning: the calibration {setup.record.calibration.name} was fitted or chosen on {seen:,} of these "
-            "questions: BeliefRAG's numbers will flatter it"
-        )
-    largest = setup.record.settings.get("max_error")
-    if largest is not None and not any(needs_calibration(name) or name in STATE_COLLECTORS for name in wanted.methods):
-        keeping = ", ".join(METHODS.title(name) for name in METHODS if needs_calibration(name))
-        print_notice(
-            f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it"
-        )
-    if plan.left and (changed := _other_versions(record.versions, setup.record.versions)):
-        print_notice(
-            f"warning: this run goes on with other versions than it began with, and numbers may differ: {changed}"
-        )
-    if wanted.injection:
-        print_notice(f"injected into what searches find: {wanted.injection}")
-    if wanted.injection.counterfactual:
-        spared = sum(course.spared for course in setup.courses.values())
-        print_notice(f"of {questions:,} questions {spared:,} have no false answer to be told, and are left as they are")
-    if plan.done or plan.to_judge or plan.failed_before:
-        print_notice(
-            f"{plan.done:,} are done already, {plan.failed_before:,} failed and are tried again, "
-            f"{len(plan.to_judge):,} are still to be judged"
-        )
-    if wanted.replay:
-        print_notice("a replay: every reply comes from the cache, and no model is asked")
-        return
-    ahead = plan.estimate
-    basis = "measured on this run's episodes" if ahead.measured else "from typical figures; expect it to be off"
-    print_notice(
-        f"ahead, an estimate ({basis}): {amount(ahead.methods)}, {duration(ahead.seconds)}; "
-        "less where the cache has replies"
-    )
-    print_notice(f"money: {in_dollars(record.model, record.price, ahead.methods)}")
-    if record.judge and ahead.judge.calls:
-        print_notice(f"judge: {amount(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}")
+    for line in prepared.describe():
+        print_notice(line)
 
 
-def _other_versions(then: Mapping[str, str], today: Mapping[str, str]) -> str:
-    names = [name for name in {**then, **today} if then.get(name) != today.get(name)]
-    return ", ".join(f"{name} {then.get(name, 'none')}, now {today.get(name, 'none')}" for name in names)
-
-
-def amount(usage: Usage) -> str:
-    """Calls and tokens in words."""
-    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
-
-
-def agreed(calls: int, *, replay: bool) -> bool:
+def is_confirmed(calls: int, *, replay: bool) -> bool:
     """Whether so many calls may be made: a person at a terminal is asked before many of them."""
     if replay or calls < _MANY_CALLS or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     return typer.confirm("Run it?", default=True, err=True)
 
 
-def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: RunSpec) -> int:
-    if wanted.replay:
-        print_notice(f"{setup.missing_keys:,} keys are missing from the cache")
+def carry_out(prepared: PreparedRun) -> int:
+    """Plays what is left of a run, says how it went, and gives the exit code. The models are closed."""
+    control = RunControl()
+    with _interrupts(control), _ProgressDisplay() as display:
+        found = bench.carry_out(prepared, progress=display.show, control=control)
+    return _print_result(found, prepared.spec)
+
+
+@contextlib.contextmanager
+def _interrupts(control: RunControl) -> Iterator[None]:
+    """Lets the first Ctrl-C stop the run, and the second one drop what is under way."""
+
+    def interrupt(*_: object) -> None:
+        if control.is_stopping:
+            control.cancel()
+        else:
+            control.stop()
+            print_notice("stopping: what is under way will be finished; Ctrl-C again drops it")
+
+    before = None
+    # Not in the main thread: Ctrl-C then breaks off at once.
+    with contextlib.suppress(ValueError):
+        before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _print_result(found: Run, spec: RunSpec) -> int:
+    tally = found.tally
+    if spec.replay:
+        print_notice(f"{found.missing_replies:,} keys are missing from the cache")
     resume = f"go on with: {shlex.join(['beliefrag', *sys.argv[1:]])}"
-    if tally is None:
+    if tally.cancelled:
         print_notice(f"dropped what was under way; {resume}")
         return INTERRUPTED
     words = f"{tally.finished:,} episodes finished, {tally.failed:,} failed"
@@ -227,7 +111,7 @@ def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: RunSpec) -> int
     if tally.trouble:
         print_notice(f"the latest trouble: {tally.trouble}")
     if tally.stopped:
-        left = plan.left - tally.finished - tally.failed
+        left = (found.plan.left if found.plan else 0) - tally.finished - tally.failed
         print_notice(f"{words}, {left:,} left; {resume}")
         return INTERRUPTED
     again = bool(tally.failed or tally.unjudged)
@@ -235,8 +119,115 @@ def _told(tally: Tally | None, plan: Plan, setup: Setup, wanted: RunSpec) -> int
     return FAILED if again else OK
 
 
-def duration(seconds: float) -> str:
-    """A time in words, to the digit that an estimate deserves."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+@dataclass(slots=True)
+class _Sums:
+    """Sums over the finished episodes of one dataset and method."""
+
+    total: int = 0
+    done: int = 0
+    finished: int = 0
+    failed: int = 0
+    f1: float = 0.0
+    scored: int = 0
+    tokens: int = 0
+
+    def add(self, episode: EpisodeSummary) -> None:
+        self.done += 1
+        if not episode.finished:
+            self.failed += 1
+            return
+        self.finished += 1
+        self.tokens += episode.usage.tokens
+        if (f1 := episode.metrics.get("f1")) is not None:
+            self.f1 += f1
+            self.scored += 1
+
+    def describe(self) -> str:
+        f1 = f"F1 {self.f1 / self.scored:.3f}" if self.scored else "F1 -"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{f1}, {self.tokens / max(1, self.finished):,.0f} tokens{failed}"
+
+
+class _ProgressDisplay:
+    """Shows on standard error how a run goes; standard output is left to the results."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str], _Sums] = {}
+        self._bars: Progress | None = None
+        self._tasks: dict[tuple[str, str], TaskID] = {}
+        self._began = self._last_line = time.monotonic()
+
+    def __enter__(self) -> _ProgressDisplay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def show(self, progress: RunProgress) -> None:
+        """Takes in how far the run has come."""
+        if progress.episode is None:
+            self._begin(progress.plan, progress.earlier)
+            return
+        place = (progress.episode.key.dataset, progress.episode.key.method)
+        self._sums[place].add(progress.episode)
+        if self._bars is None:
+            self._print_line(progress, place)
+        else:
+            self._move_bar(self._bars, place)
+
+    def _begin(self, plan: Plan, earlier: tuple[EpisodeSummary, ...]) -> None:
+        for key in (*plan.to_judge, *plan.to_play):
+            self._sums.setdefault((key.dataset, key.method), _Sums()).total += 1
+        again = {*plan.to_judge, *plan.to_play}
+        for episode in earlier:
+            sums = self._sums.get((episode.key.dataset, episode.key.method))
+            if sums is not None and episode.key not in again:
+                sums.total += 1
+                sums.add(episode)
+        self._began = self._last_line = time.monotonic()
+        if not is_screen(sys.stderr):
+            return
+        self._bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[words]}", markup=False),
+            TimeRemainingColumn(),
+            console=open_console(sys.stderr),
+            transient=True,
+        )
+        self._bars.start()
+        for (dataset, method), sums in self._sums.items():
+            self._tasks[dataset, method] = self._bars.add_task(
+                safe_line(f"{dataset} {METHODS.title(method)}"),
+                total=sums.total,
+                completed=sums.done,
+                words="",
+                visible=False,
+            )
+
+    def _move_bar(self, bars: Progress, place: tuple[str, str]) -> None:
+        sums = self._sums[place]
+        bars.update(self._tasks[place], completed=sums.done, words=sums.describe(), visible=True)
+        dataset = [each for each in self._sums if each[0] == place[0]]
+        # A screen has no room for the bars of all datasets: one that is done makes way for a line each.
+        if all(self._sums[each].done >= self._sums[each].total for each in dataset):
+            for each in dataset:
+                bars.update(self._tasks[each], visible=False)
+                bars.console.print(Text(safe_line(self._describe(each))))
+
+    def _print_line(self, progress: RunProgress, place: tuple[str, str]) -> None:
+        now = time.monotonic()
+        if now - self._last_line < _SECONDS_BETWEEN_LINES:
+            return
+        self._last_line = now
+        left = (now - self._began) / progress.done * (progress.plan.left - progress.done)
+        print_notice(
+            f"{progress.done:,} of {progress.plan.left:,} episodes, about {left / 60:.0f} min left; "
+            f"{self._describe(place)}"
+        )
+
+    def _describe(self, place: tuple[str, str]) -> str:
+        sums = self._sums[place]
+        return f"{place[0]} {METHODS.title(place[1])}: {sums.done} of {sums.total}, {sums.describe()}"

@@ -73,28 +73,14 @@ def audit(
 
     Example: beliefrag cache audit runs/first --data hotpotqa --n 200
     """
-    import asyncio
-
-    from beliefrag.bench.audit import audit_run
+    from beliefrag import bench
     from beliefrag.cli.output import print_table, show_status
-    from beliefrag.models import compose, open_provider
-    from beliefrag.models.with_retries import RetryPolicy
-    from beliefrag.runs.record import RunRecord, settings_of
 
     folders, own = labelled_questions(data, questions, docs, None)
     typed = {"model": model, "base_url": base_url, "prompts": prompts}
-    given = {name: value for name, value in typed.items() if value is not None}
-    settings = settings_of(RunRecord.read(run)).model_copy(update=given)
-    provider = open_provider(
-        settings.model,
-        base_url=settings.base_url,
-        timeout=settings.timeout,
-        context=settings.context,
-        threads=settings.threads,
-    )
-    live = compose(provider, cache=None, retry=RetryPolicy(seconds=settings.retry_seconds), limit=settings.concurrency)
+    changes = {name: value for name, value in typed.items() if value is not None}
     with show_status("asking again"):
-        found = asyncio.run(audit_run(run, settings, folders, live, own=own, most=most))
+        found = bench.audit(run, data=folders, own=own, changes=changes, most=most)
     typer.echo(f"{found.diverged.total():,} of {found.compared:,} replies diverge from the live model")
     if found.reweighed:
         typer.echo(f"{found.reweighed.total():,} more have the same text with other token probabilities")

@@ -164,15 +164,15 @@ def study(
 
 
 def _asked(settings: Settings, *, label: str, methods: str | None, of: str) -> StudyOptions:
-    from beliefrag.bench.setup import chosen_methods
+    from beliefrag.bench.setup import choose_methods
     from beliefrag.calibration.collection import parse_label
     from beliefrag.models import default_verifier
     from beliefrag.studies.study import StudyOptions
 
-    named = chosen_methods(methods) if methods else None
+    named = choose_methods(methods) if methods else None
     return StudyOptions(
         label=parse_label(label),
-        of=chosen_methods(of)[0],
+        of=choose_methods(of)[0],
         methods=named,
         drafts=(settings.verifier or default_verifier(settings.model)) == "probability",
     )

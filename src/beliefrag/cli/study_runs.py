@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from beliefrag.bench.benchmark import PreparedRun, format_duration, format_usage
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import RunSpec
-from beliefrag.cli.bench_run import Prepared, agreed, amount, carry_out, duration, prepare, tell
+from beliefrag.cli.bench_run import carry_out, is_confirmed, prepare, print_preview
 from beliefrag.cli.exit_codes import INTERRUPTED, OK
 from beliefrag.cli.output import print_notice, show_status
 from beliefrag.runs.record import RUN_FILE, RunRecord
@@ -90,7 +91,7 @@ def made(needs: Iterable[RequiredRun], sources: Sources, making: Making) -> tupl
     if making.dry_run:
         return None, OK
     calls = sum(plan.estimate.calls for plan in previews.values())
-    if not making.yes and not agreed(calls, replay=making.wanted.replay):
+    if not making.yes and not is_confirmed(calls, replay=making.wanted.replay):
         print_notice("nothing was run")
         return None, OK
     code = OK
@@ -110,7 +111,7 @@ def _previewed(need: RequiredRun, sources: Sources, making: Making, there: Mappi
     print_notice(f"run {need.name}:")
     prepared = _prepared(need, sources, making, _begun(need, making, there))
     try:
-        tell(prepared)
+        print_preview(prepared)
     finally:
         asyncio.run(prepared.aclose())
     return prepared.plan
@@ -125,7 +126,7 @@ def _carried_out(
     return carry_out(_prepared(need, sources, making, recordings))
 
 
-def _prepared(need: RequiredRun, sources: Sources, making: Making, recordings: Mapping[str, Recording]) -> Prepared:
+def _prepared(need: RequiredRun, sources: Sources, making: Making, recordings: Mapping[str, Recording]) -> PreparedRun:
     datasets = sources.datasets_for(need)
     interventions = {}
     # A plan does not depend on an intervention, and is made before the recordings of earlier runs are there.
@@ -159,11 +160,11 @@ def _tell_total(plans: Sequence[Plan]) -> None:
     if len(plans) < 2:
         return
     methods, judge = (_sum(getattr(plan.estimate, name) for plan in plans) for name in ("methods", "judge"))
-    words = f"{amount(methods)}, {duration(sum(plan.estimate.seconds for plan in plans))}"
+    words = f"{format_usage(methods)}, {format_duration(sum(plan.estimate.seconds for plan in plans))}"
     episodes = sum(len(plan.to_play) for plan in plans)
     print_notice(
         f"all runs together: {episodes:,} episodes to play; {words}"
-        + (f"; judge {amount(judge)}" if judge.calls else "")
+        + (f"; judge {format_usage(judge)}" if judge.calls else "")
     )
 
 

@@ -118,19 +118,22 @@ class Engine:
         """What the episodes over one retriever share."""
         return Harness(self.model, retriever, self.prompts, self.verifier, self.settings.budget, made_with or {})
 
-    def build_method(self, text: str, scale: ScoreScale | None) -> Method:
+    def build_method(self, text: str, scale: ScoreScale | None, *, with_promise: bool = True) -> Method:
         """A method or state collector, over a retriever whose scores lie on that scale.
 
         Args:
             text: `NAME` or `NAME:key=value,...`; the settings hold further options.
             scale: Where the retriever's scores lie; None where they have no say about relevance.
+            with_promise: Whether the reason of an answer that is held back names the guarantee.
 
         Raises:
             SettingsError: The method or an option is not known.
             CalibrationError: The method needs a calibration, and the engine was not opened with one.
         """
         calibration = self.artifact.calibration(scale) if self.artifact else None
-        inputs = MethodInputs(calibration, self.thresholds, str(self.guarantee) if self.guarantee else "")
+        inputs = MethodInputs(
+            calibration, self.thresholds, str(self.guarantee) if self.guarantee and with_promise else ""
+        )
         if text in STATE_COLLECTORS:
             return build_method(text, inputs, score_scale=scale)
         return build_method(METHODS.choose(text, self.settings.methods), inputs)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from beliefrag.bench.money import in_dollars
 from beliefrag.methods import METHODS
 from beliefrag.models.cost import price_of
 from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_against_tokens, figure_svg, open_figure
@@ -19,6 +18,7 @@ from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Table
 from beliefrag.runs.cells import MEAN, MEASURES, Cell
 from beliefrag.runs.errors import RunError
+from beliefrag.runs.money import in_dollars
 from beliefrag.runs.statistics import Estimate, pareto_front
 from beliefrag.runs.summary import Failures, Summary
 from beliefrag.types import Usage

@@ -37,6 +37,8 @@ class Aspect(StrEnum):
     THRESHOLDS = "threshold"
     SEED = "seed"
     INJECTION = "injection"
+    METHOD_OPTIONS = "options"
+    """Of the methods that both runs have."""
     PROMPTS = "prompt"
     CALIBRATION = "calibration"
     JUDGE = "judge"
@@ -96,6 +98,10 @@ def _values(
         field = "budget" if aspect is Aspect.BUDGET else "thresholds"
         one, other = ({**_DEFAULTS[field], **getattr(run, field)} for run in (first, second))
         yield from ((name, one.get(name), other.get(name)) for name in {**one, **other})
+    elif aspect is Aspect.METHOD_OPTIONS:
+        for name in first.methods:
+            if name in second.methods:
+                yield name, first.method_options.get(name, ""), second.method_options.get(name, "")
     elif aspect is Aspect.PROMPTS:
         yield from ((name, first.prompts.get(name), second.prompts.get(name)) for name in prompts)
     elif aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY):
@@ -116,7 +122,7 @@ def _of_dataset(aspect: Aspect, run: RunRecord, name: str) -> str:
 def _words(aspect: Aspect, name: str) -> str:
     if aspect is Aspect.ANSWERABILITY:
         return f"answerability on {name}"
-    between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS) else " "
+    between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.METHOD_OPTIONS) else " "
     return f"{aspect}{between}{name}" if name else str(aspect)
 
 
@@ -174,6 +180,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             "datasets": datasets,
             "interventions": {**before.interventions, **now.interventions},
             "methods": _join(before.methods, now.methods),
+            "method_options": {**before.method_options, **now.method_options},
             "calibration": before.calibration or now.calibration,
             "judge": before.judge or now.judge,
             # The newest word on prices counts: they shape no number, and a mended one should be taken.
@@ -187,7 +194,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
 def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDifference]:
     aspects = [
         *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.BUDGET, Aspect.THRESHOLDS),
-        *(Aspect.SEED, Aspect.INJECTION, Aspect.PROMPTS),
+        *(Aspect.SEED, Aspect.INJECTION, Aspect.METHOD_OPTIONS, Aspect.PROMPTS),
         *(aspect for aspect in (Aspect.CALIBRATION, Aspect.JUDGE) if getattr(before, aspect) and getattr(now, aspect)),
         *(Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY),
     ]

@@ -111,6 +111,8 @@ class RunRecord(_Strict):
     """The judge's identity; None while nothing was judged."""
     seed: int
     methods: tuple[str, ...]
+    method_options: Mapping[str, str] = {}
+    """The options of each method that differ from their defaults, as `key=value,...`."""
     datasets: Mapping[str, DatasetRecord]
     injection: Injection | None = None
     """What took the place of what searches found; None where nothing did."""

@@ -20,7 +20,7 @@ _LEAST = 2
 """Questions of a dataset: one says nothing about others."""
 _COMPARED = (
     *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
-    *(Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
+    *(Aspect.METHOD_OPTIONS, Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
 )
 
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]

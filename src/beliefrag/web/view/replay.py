@@ -103,7 +103,7 @@ class PromptReplayer:
         setup = self._setups[dataset]
         if isinstance(setup, NotAvailable):
             raise setup
-        return setup.courses[dataset]
+        return setup.datasets[dataset]
 
     def _open(self, folder: Path) -> Setup:
         problem = "The prompts are not in the run, and cannot be rebuilt here"

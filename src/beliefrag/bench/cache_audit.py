@@ -83,18 +83,18 @@ async def audit_run(
     audit = Audit()
     injection = run.injection or Injection()
     wanted = RunSpec(data, run.methods, own=own, seed=run.seed, judge=False, injection=injection, replay=True)
-    setup = set_up(settings, wanted, run, around=lambda cache: _Auditing(cache, live, audit, most))
+    setup = set_up(settings, wanted, run, wrap_model=lambda cache: _Auditing(cache, live, audit, most))
     resume_record(run, setup.record)
     finished = [key for key, episode in sorted(read_summaries(folder).items()) if episode.finished]
     try:
-        if not any(key.dataset in setup.courses for key in finished):
+        if not any(key.dataset in setup.datasets for key in finished):
             raise RunError(
-                f"{folder} has no finished episode of {', '.join(setup.courses)}.", remedy="Finish the run first."
+                f"{folder} has no finished episode of {', '.join(setup.datasets)}.", remedy="Finish the run first."
             )
         for key in finished:
             if most is not None and audit.compared + audit.unasked.total() >= most:
                 break
-            course = setup.courses.get(key.dataset)
+            course = setup.datasets.get(key.dataset)
             if course is None:
                 continue
             labelled = course.questions[key.question_id]

@@ -1,0 +1,551 @@
+"""Benchmarks from Python: preview and run, report, compare two methods, audit the reply cache.
+
+Everything that `beliefrag bench` does is a function here. Nothing is printed and nobody is asked; progress goes to a
+callback, and a `RunControl` ends a run early. `beliefrag.bench` exports these names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, TypeVar
+
+from beliefrag.bench.cache_audit import Audit, audit_run
+from beliefrag.bench.datasets.user_questions import load_user_questions
+from beliefrag.bench.plan import Plan, make_plan
+from beliefrag.bench.questions import Dataset
+from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
+from beliefrag.bench.setup import RunSpec, Setup, set_up
+from beliefrag.engine.assembly import open_model
+from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
+from beliefrag.paths import cache_dir
+from beliefrag.report import Table, cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.retrieval import docs_index
+from beliefrag.runs.cells import MEASURES
+from beliefrag.runs.comparability import resume_record
+from beliefrag.runs.episode import Episode, EpisodeSummary
+from beliefrag.runs.errors import RunError
+from beliefrag.runs.money import in_dollars
+from beliefrag.runs.paired import DatasetComparison, compare_methods, lacking
+from beliefrag.runs.record import RUN_FILE, RunRecord, settings_of
+from beliefrag.runs.statistics import Difference
+from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
+from beliefrag.runs.summary import Summary, summarise
+from beliefrag.settings import Settings, load_settings
+from beliefrag.types import Usage
+
+__all__ = [
+    "MethodComparison",
+    "OnRunProgress",
+    "PreparedRun",
+    "Preview",
+    "Report",
+    "Run",
+    "RunProgress",
+    "audit",
+    "carry_out",
+    "carry_out_async",
+    "compare",
+    "format_duration",
+    "format_usage",
+    "prepare_run",
+    "preview",
+    "report",
+    "run",
+    "user_dataset",
+]
+
+_LOCAL = "local:"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a run has come. The first one has no episode, and the last one has `done` equal to `plan.left`."""
+
+    plan: Plan
+    done: int
+    """Episodes that are on disk, of those that were left when the run began."""
+    episode: EpisodeSummary | None = None
+    """The one that has just ended."""
+    earlier: tuple[EpisodeSummary, ...] = ()
+    """In the first one: the episodes that were there before."""
+
+
+OnRunProgress = Callable[[RunProgress], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run on disk, and what came of the latest call."""
+
+    folder: Path
+    record: RunRecord
+    tally: Tally = field(default_factory=Tally)
+    """What was played this time."""
+    plan: Plan | None = None
+    """What there was to do this time; None for a run that was only opened."""
+    missing_replies: int = 0
+    """For a replay: the requests whose replies the cache does not hold."""
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """Reads the record of a run that was made before.
+
+        Raises:
+            RunError: The folder holds no run, or it cannot be read.
+        """
+        return cls(Path(folder), RunRecord.read(Path(folder)))
+
+    def episodes(self) -> Iterator[Episode]:
+        """The whole episodes, one after the other, read from the file."""
+        return read_episodes(self.folder)
+
+    def summaries(self) -> tuple[EpisodeSummary, ...]:
+        """The numbers of all episodes."""
+        return tuple(read_summaries(self.folder).values())
+
+    def summary(self) -> Summary:
+        """The numbers by dataset and method, with intervals."""
+        return summarise(self.folder)
+
+    def _repr_html_(self) -> str:
+        return Report.of(self.summary())._repr_html_()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A run that is opened and planned, and not begun."""
+
+    setup: Setup
+    spec: RunSpec
+    out: Path
+    record: RunRecord
+    plan: Plan
+    at_once: int
+
+    async def aclose(self) -> None:
+        """Closes the models of a run that is not carried out."""
+        await self.setup.aclose()
+
+    def describe(self) -> Iterator[str]:
+        """What the run has and what is ahead with its cost, in sentences."""
+        yield from _describe_questions(self)
+        plan, record = self.plan, self.record
+        if plan.done or plan.to_judge or plan.failed_before:
+            yield (
+                f"{plan.done:,} are done already, {plan.failed_before:,} failed and are tried again, "
+                f"{len(plan.to_judge):,} are still to be judged"
+            )
+        if self.spec.replay:
+            yield "a replay: every reply comes from the cache, and no model is asked"
+            return
+        ahead = plan.estimate
+        basis = "measured on this run's episodes" if ahead.measured else "from typical figures; expect it to be off"
+        yield (
+            f"ahead, an estimate ({basis}): {format_usage(ahead.methods)}, {format_duration(ahead.seconds)}; "
+            "less where the cache has replies"
+        )
+        if ahead.unknown:
+            names = ", ".join(METHODS.title(name) for name in ahead.unknown)
+            yield f"unknown, and not in this estimate: the cost of {names}"
+        yield f"money: {in_dollars(record.model, record.price, ahead.methods)}"
+        if record.judge and ahead.judge.calls:
+            yield f"judge: {format_usage(ahead.judge)}; {in_dollars(record.judge, record.judge_price, ahead.judge)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a run would do and about what it would cost."""
+
+    plan: Plan
+    record: RunRecord
+    """As it would be written."""
+    lines: tuple[str, ...]
+    """The same in sentences, with warnings."""
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The numbers of a run as tables."""
+
+    summary: Summary
+    results: Table
+    """One row for each dataset and method."""
+    tables: tuple[Table, ...]
+    """All tables of the written report."""
+    notes: tuple[str, ...]
+    costs: Mapping[str, str]
+    """What the methods and the judge cost, in words."""
+    files: tuple[Path, ...] = ()
+    """What was written."""
+
+    @classmethod
+    def of(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
+        """The report on these numbers."""
+        return cls(
+            summary,
+            results_table(summary),
+            tuple(report_tables(summary)),
+            tuple(mean_notes(summary)),
+            dict(cost_lines(summary)),
+            tuple(files),
+        )
+
+    def to_pandas(self) -> Any:
+        """The results as a pandas DataFrame.
+
+        Raises:
+            SettingsError: pandas is not installed.
+        """
+        return self.results.to_pandas()
+
+    def _repr_html_(self) -> str:
+        lines = [self.summary.first_line, *self.notes, *(f"{what}: {words}" for what, words in self.costs.items())]
+        return self.results._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodComparison:
+    """How two methods of a run compare on the same questions: the first minus the second."""
+
+    first: str
+    second: str
+    datasets: tuple[DatasetComparison, ...]
+    incomplete: str = ""
+    """Which episodes are missing or failed, in words; empty where none."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before the numbers: missing and failed episodes, questions that are left out."""
+        left_out = (_describe_left_out(each) for each in self.datasets if each.paired.left_out)
+        return (*((self.incomplete,) if self.incomplete else ()), *left_out)
+
+    @property
+    def table(self) -> Table:
+        """One row for each dataset and measure."""
+        one, other = METHODS.title(self.first), METHODS.title(self.second)
+        headings = ("dataset", "n", "measure", one, other, "difference", "95 %", "reading")
+        rows = [row for each in self.datasets for row in _comparison_rows(each)]
+        return Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame.
+
+        Raises:
+            SettingsError: pandas is not installed.
+        """
+        return self.table.to_pandas()
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)
+
+
+def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
+    """The dataset of one's own questions with answers (CSV, TSV or JSON Lines) on one's own documents.
+
+    Raises:
+        DataError: The questions cannot be used.
+        CorpusError: The documents cannot be used.
+    """
+    paths = [docs] if isinstance(docs, str | Path) else list(docs)
+    index, _ = docs_index([Path(each) for each in paths], cache_dir())
+    return load_user_questions(Path(questions), index.first(len(index)))
+
+
+def preview(
+    spec: RunSpec, *, out: str | Path, settings: Settings | None = None, concurrency: int | None = None
+) -> Preview:
+    """What a run would do and about what it would cost. No model is asked, and nothing is written.
+
+    Args:
+        spec: What to run.
+        out: The run's folder, new or with a run that goes on.
+        settings: Model, budget and the rest; by default those of the settings file and the environment.
+        concurrency: Most calls at a time.
+
+    Raises:
+        BeliefRAGError: Something cannot be used; the message says what.
+    """
+    prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
+    try:
+        return Preview(prepared.plan, prepared.record, tuple(prepared.describe()))
+    finally:
+        _run_to_end(prepared.aclose())
+
+
+def run(
+    spec: RunSpec,
+    *,
+    out: str | Path,
+    settings: Settings | None = None,
+    concurrency: int | None = None,
+    progress: OnRunProgress | None = None,
+    control: RunControl | None = None,
+) -> Run:
+    """Runs methods on datasets, or goes on with a run where it was. Episodes that lack a verdict are judged.
+
+    Args:
+        spec: What to run.
+        out: The run's folder. Every episode is on disk there as soon as it has ended.
+        settings: Model, budget and the rest; by default those of the settings file and the environment.
+        concurrency: Most calls at a time.
+        progress: Called at the beginning and after every episode.
+        control: Its `stop` and `cancel` end the run early; the same call goes on with it.
+
+    Raises:
+        RunChanged: The run in that folder began with something else.
+        BeliefRAGError: Something cannot be used; the message says what.
+    """
+    prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
+    return carry_out(prepared, progress=progress, control=control)
+
+
+def prepare_run(
+    spec: RunSpec, *, out: str | Path, settings: Settings | None = None, concurrency: int | None = None
+) -> PreparedRun:
+    """Opens what a run needs, compares it with what there is of the run, and plans the rest. Nothing is written.
+
+    Raises:
+        BeliefRAGError: Something cannot be used; the message says what.
+    """
+    settings = settings or load_settings({}).settings
+    folder = Path(out)
+    before = _read_earlier(folder)
+    setup = set_up(settings, spec, before)
+    # An embedded model answers one call after another: a second episode would only take the first one's place in
+    # its memory.
+    at_once = concurrency or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
+    plan = make_plan(setup, read_summaries(folder), at_once=at_once)
+    # Checked before anything is told, asked or written.
+    record = _resume(before, setup.record, plan)
+    return PreparedRun(setup, spec, folder, record, plan, at_once)
+
+
+def carry_out(
+    prepared: PreparedRun, *, progress: OnRunProgress | None = None, control: RunControl | None = None
+) -> Run:
+    """Plays what is left of a prepared run. Its models are closed afterwards.
+
+    Args:
+        prepared: The run.
+        progress: Called at the beginning and after every episode.
+        control: Ends the run early.
+
+    Raises:
+        RunError: Nothing can be written, or everything fails.
+    """
+    return _run_to_end(carry_out_async(prepared, progress=progress, control=control))
+
+
+async def carry_out_async(
+    prepared: PreparedRun, *, progress: OnRunProgress | None = None, control: RunControl | None = None
+) -> Run:
+    """The same as `carry_out`, for callers that have an event loop of their own."""
+    setup, spec, out = prepared.setup, prepared.spec, prepared.out
+    report_progress: OnRunProgress = progress or (lambda _: None)
+    try:
+        with EpisodeLog(out, synced=not spec.replay) as log:
+            plan = make_plan(setup, log.summaries, at_once=prepared.at_once)
+            # While somebody was asked, another process may have begun this run or let it grow.
+            before = _read_earlier(out)
+            record = _resume(before, setup.record, plan)
+            if record != before:
+                record.write(out)
+            report_progress(RunProgress(plan, 0, earlier=tuple(log.summaries.values())))
+            done = 0
+
+            def count(episode: EpisodeSummary) -> None:
+                nonlocal done
+                done += 1
+                report_progress(RunProgress(plan, done, episode))
+
+            runner = Runner(
+                setup,
+                log,
+                at_once=episodes_for(prepared.at_once),
+                on_episode=count,
+                patient=spec.replay,
+                control=control,
+            )
+            tally = await runner.run(plan)
+        return Run(out, record, tally, plan, setup.missing_keys)
+    finally:
+        await setup.aclose()
+
+
+def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
+    """The numbers of a run, with intervals. No model is asked.
+
+    Args:
+        folder: The run's.
+        out: A folder for the report as Markdown, CSV, LaTeX and one HTML page. Nothing is written by default.
+
+    Raises:
+        RunError: The folder holds no run, it cannot be read, or it has no method to report on.
+    """
+    summary = summarise(Path(folder))
+    return Report.of(summary, () if out is None else write_report(summary, Path(out)))
+
+
+def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:
+    """Two methods of a run on the same questions, in F1 and in tokens.
+
+    Args:
+        folder: The run's.
+        first: A method of the run.
+        second: Another one.
+        allow_unequal: Compare on the questions that both finished, where they did not finish the same ones.
+
+    Raises:
+        RunError: The run does not have a method, or there is no question that both finished.
+        UnequalQuestions: They did not finish the same questions, and that was not allowed.
+    """
+    record, episodes = RunRecord.read(Path(folder)), read_summaries(Path(folder)).values()
+    found = tuple(compare_methods(record, episodes, first, second, allow_unequal=allow_unequal))
+    return MethodComparison(first, second, found, lacking(record, episodes, first, second))
+
+
+def audit(
+    folder: str | Path,
+    *,
+    data: Sequence[str | Path] = (),
+    own: Sequence[Dataset] = (),
+    changes: Mapping[str, Any] | None = None,
+    most: int | None = None,
+    progress: Callable[[Audit], None] = lambda _: None,
+) -> Audit:
+    """Asks the live model again what a run's replies were recorded for, and counts how many diverge.
+
+    Every request is paid for again. The cache is not changed. The model and all settings are those of the run.
+
+    Args:
+        folder: The run's.
+        data: The folders of its datasets.
+        own: Its datasets that were made of somebody's own questions and documents.
+        changes: Settings that a record does not hold, such as `base_url` and `prompts`.
+        most: Stop after so many replies.
+        progress: Called after each episode.
+
+    Raises:
+        RunChanged: Data, prompts, settings or the live model are not those of the run.
+        RunError: None of the run's episodes on these datasets has finished.
+    """
+    path = Path(folder)
+    settings = settings_of(RunRecord.read(path)).model_copy(update=dict(changes or {}))
+    live = open_model(settings.model_copy(update={"cache": False}))
+    folders = tuple(Path(each) for each in data)
+    return _run_to_end(audit_run(path, settings, folders, live, own=tuple(own), most=most, watch=progress))
+
+
+def format_usage(usage: Usage) -> str:
+    """Calls and tokens in words."""
+    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
+
+
+def format_duration(seconds: float) -> str:
+    """A time in words, to the digit that an estimate deserves."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Runs a coroutine to its end, also where a notebook already runs an event loop in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def _read_earlier(out: Path) -> RunRecord | None:
+    """The record of the run in a folder; None where a new run may begin there."""
+    if (out / RUN_FILE).exists():
+        return RunRecord.read(out)
+    if out.exists() and not out.is_dir():
+        raise RunError(f"{out} is a file.", remedy="Name a folder with --out.")
+    # A run that was killed before it began leaves no more than these.
+    ours = {EPISODES_FILE, LOCK_FILE, f"{RUN_FILE}.new"}
+    if out.is_dir() and {path.name for path in out.iterdir()} - ours:
+        raise RunError(f"{out} is not empty and holds no run.", remedy="Name a new folder with --out.")
+    # The record is on disk before the first episode is: without it nobody knows what these were made with.
+    if (out / EPISODES_FILE).exists() and (out / EPISODES_FILE).stat().st_size:
+        raise RunError(
+            f"{out} has episodes in {EPISODES_FILE}, and no {RUN_FILE} that says what they were made with.",
+            remedy=f"Put its {RUN_FILE} back, or name a new folder with --out.",
+        )
+    return None
+
+
+def _resume(before: RunRecord | None, now: RunRecord, plan: Plan) -> RunRecord:
+    if before is None:
+        return now
+    # With nothing left to do, nothing is made with the versions of today.
+    return resume_record(before, now if plan.left else now.model_copy(update={"versions": before.versions}))
+
+
+def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
+    plan, setup, spec = prepared.plan, prepared.setup, prepared.spec
+    questions = sum(len(dataset.questions) for dataset in setup.datasets.values())
+    yield (
+        f"{plan.total:,} episodes: {questions:,} questions of {len(setup.datasets)} datasets by {len(spec.methods)} "
+        "methods"
+    )
+    if (seen := setup.record.seen_by_calibration) and setup.record.calibration:
+        yield (
+            f"warning: the calibration {setup.record.calibration.name} was fitted or chosen on {seen:,} of these "
+            "questions: BeliefRAG's numbers will flatter it"
+        )
+    largest = setup.record.settings.get("max_error")
+    if largest is not None and not any(needs_calibration(n) or n in STATE_COLLECTORS for n in spec.method_names):
+        keeping = ", ".join(METHODS.title(name) for name in METHODS if needs_calibration(name))
+        yield f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it"
+    if plan.left and (changed := _other_versions(prepared.record.versions, setup.record.versions)):
+        yield f"warning: this run goes on with other versions than it began with, and numbers may differ: {changed}"
+    if spec.injection:
+        yield f"injected into what searches find: {spec.injection}"
+    if spec.injection.counterfactual:
+        spared = sum(dataset.questions_without_falsehood for dataset in setup.datasets.values())
+        yield f"of {questions:,} questions {spared:,} have no false answer to be told, and are left as they are"
+
+
+def _other_versions(then: Mapping[str, str], today: Mapping[str, str]) -> str:
+    names = [name for name in {**then, **today} if then.get(name) != today.get(name)]
+    return ", ".join(f"{name} {then.get(name, 'none')}, now {today.get(name, 'none')}" for name in names)
+
+
+def _comparison_rows(found: DatasetComparison) -> Iterator[tuple[str, ...]]:
+    n = str(found.paired.questions)
+    for name in (found.quality, "tokens"):
+        yield found.dataset, n, MEASURES[name], *_difference_cells(name, found.paired.measures[name])
+    if found.paired.better_and_cheaper is not None:
+        share = f"{found.paired.better_and_cheaper:.1%}"
+        yield found.dataset, n, "better and cheaper", "", "", share, "", "share of resamples"
+
+
+def _difference_cells(name: str, difference: Difference) -> tuple[str, ...]:
+    digits = ",.0f" if name == "tokens" else ".3f"
+    gap = difference.difference
+    between = "-" if gap.low is None or gap.high is None else f"{gap.low:+{digits}} to {gap.high:+{digits}}"
+    reading = "the interval holds zero"
+    if difference.is_clear:
+        reading = "clear"
+    elif gap.has_few_questions:
+        reading = "too few questions to say"
+    return f"{difference.first:{digits}}", f"{difference.second:{digits}}", f"{gap.value:+{digits}}", between, reading
+
+
+def _describe_left_out(found: DatasetComparison, most: int = 5) -> str:
+    ids = found.paired.left_out
+    more = f" and {len(ids) - most:,} more" if len(ids) > most else ""
+    named = ", ".join(f"{each:.60}" for each in ids[:most])
+    return f"warning: {found.dataset}: {len(ids):,} questions are left out ({named}{more}); only one side has them"
