@@ -16,7 +16,7 @@ from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
-from beliefrag.methods.intervention import Intervention
+from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, known_identity, open_retriever
