@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from beliefrag._version import __version__
 
 if TYPE_CHECKING:
-    from beliefrag import bench, studies
+    from beliefrag import bench, calibrate, studies
+    from beliefrag.calibrate import tune
     from beliefrag.engine.client import BeliefRAG
     from beliefrag.errors import BeliefRAGError
     from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
@@ -39,8 +40,10 @@ __all__ = [
     "Stopped",
     "__version__",
     "bench",
+    "calibrate",
     "index",
     "studies",
+    "tune",
 ]
 
 _EXPORTS = {
@@ -60,9 +63,10 @@ _EXPORTS = {
     "Settings": "settings",
     "Stopped": "outcome",
     "index": "retrieval.indexing:index_paths",
+    "tune": "calibrate",
 }
 """Each name and the module that has it, with the name that it has there where that is another one."""
-_MODULES = ("bench", "studies")
+_MODULES = ("bench", "calibrate", "studies")
 """Modules that are exported whole."""
 
 

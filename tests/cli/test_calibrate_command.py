@@ -196,7 +196,7 @@ def test_a_check_on_easier_states_gives_the_gain_over_their_own_share_too(
 
 def test_a_calibration_that_tells_no_base_rate_is_held_to_that_of_the_states(beliefrag: Command, states: Path) -> None:
     ran = beliefrag("calibrate", "check", "published", "--states", states)
-    assert "of these states: the calibration tells none" in ran.out
+    assert "of these states: the calibration does not give one" in ran.out
     assert "published does not say which questions it has seen" in ran.err
 
 

@@ -159,7 +159,7 @@ def outcomes_of(run: Path) -> dict[str, str]:
         (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold met at most 5 % wrong answers"),
         ((*TARGET, "--rounds", "2"), 1, "made for another policy: budget.rounds 3, not 2"),
         ((*TARGET, "--never-abstain"), 2, "Never abstaining leaves no way"),
-        (("--confidence", "0.8"), 2, "--max-error is kept to, which is missing"),
+        (("--confidence", "0.8"), 2, "--confidence needs --max-error"),
         (("--max-error", "1.5"), 2, "max_error"),
     ],
 )

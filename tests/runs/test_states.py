@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.setup import RunSpec
-from beliefrag.calibration.collection import count_states_by_part
 from beliefrag.cli import bench_run
+from beliefrag.report.calibration_tables import state_counts_table
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.samples import partition
 from beliefrag.runs.states import read_trajectories
@@ -64,7 +64,7 @@ def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path
 
 def test_an_overview_counts_what_can_be_fitted_on(tmp_path: Path) -> None:
     _, trajectories = read_trajectories(survey(tmp_path))
-    rows = count_states_by_part(trajectories)
+    rows = state_counts_table(trajectories).texts
     assert [row[0] for row in rows] == ["xfit", "xsel", "xhold"]
     assert sum(int(row[1]) for row in rows) == 3
     assert sum(int(row[2]) for row in rows) == sum(state.retained > 0 for t in trajectories for state in t.states)

@@ -40,18 +40,18 @@ __all__ = [
 class ArtifactCheck:
     """A calibration on states that it has not seen."""
 
-    seen: int
-    """Questions that were left out, because it was fitted or chosen on them."""
+    left_out: int
+    """How many questions were left out, because it was fitted or chosen on them."""
     base_rate: float
     """What somebody would always say who has no calibration: the share among the fitted states, where that is known.
 
     It is a soft mark where these states are of other datasets; their own share is in each quality beside it.
     """
-    own_base_rate: bool
-    """False where the artifact does not tell the share, so that it is taken from these states themselves."""
+    has_own_base_rate: bool
+    """False where the artifact does not give this share; then it is that of these states."""
     overall: QualityOnOtherStates
     datasets: dict[str, QualityOnOtherStates]
-    alone: dict[str, float]
+    diagnostic_aucs: dict[str, float]
     """AUC of each diagnostic by itself."""
 
 
@@ -62,20 +62,20 @@ def check_artifact(artifact: Artifact, collection: StateCollection, label: Label
         CalibrationError: No such state is left, or all came out alike.
     """
     examples, seen = select_unseen_states(collection, label, artifact)
-    told = artifact.fit.answerability.base_rate if artifact.fit else None
-    base_rate = examples.rate if told is None else told
+    known = artifact.fit.answerability.base_rate if artifact.fit else None
+    base_rate = examples.rate if known is None else known
 
-    def measured(some: Examples) -> QualityOnOtherStates:
+    def measure(some: Examples) -> QualityOnOtherStates:
         return measure_checked_quality(predict_answerability(some, artifact.answerability.function()), some, base_rate)
 
     names = sorted({example.dataset for example in examples.each})
     return ArtifactCheck(
-        seen=seen,
+        left_out=seen,
         base_rate=base_rate,
-        own_base_rate=told is not None,
-        overall=measured(examples),
-        datasets={name: measured(Examples(e for e in examples.each if e.dataset == name)) for name in names},
-        alone=measure_each_diagnostic(examples),
+        has_own_base_rate=known is not None,
+        overall=measure(examples),
+        datasets={name: measure(Examples(e for e in examples.each if e.dataset == name)) for name in names},
+        diagnostic_aucs=measure_each_diagnostic(examples),
     )
 
 
@@ -126,8 +126,8 @@ class ArtifactComparison:
 
     states: int
     questions: int
-    seen: int
-    """Questions that were left out, because one of the two was fitted or chosen on them."""
+    left_out: int
+    """How many questions were left out, because one of the two was fitted or chosen on them."""
     measures: Mapping[str, MeasureComparison]
 
 

@@ -11,11 +11,10 @@ from beliefrag.calibration.selection import RunConditions, backbone
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.runs.comparability import Aspect, RunDifference, differences
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.samples import Partition
-from beliefrag.runs.states import LABELS, Label, State, Trajectory, read_trajectories
+from beliefrag.runs.states import LABELS, Label, Trajectory, read_trajectories
 from beliefrag.verifiers import build_verifier
 
-__all__ = ["HEADINGS", "StateCollection", "count_states_by_part", "parse_label", "read_collection"]
+__all__ = ["StateCollection", "parse_label", "read_collection"]
 
 
 _ALSO = ("query_writer", "rewriter")
@@ -131,24 +130,3 @@ def _differences(one: RunRecord, other: RunRecord) -> Iterator[RunDifference]:
         is_same_model=lambda first, second: backbone(first) == backbone(second),
         prompts=prompts,
     )
-
-
-HEADINGS = ("part", "questions", "states", *(f"right by {label.replace('_', ' ')}" for label in LABELS))
-
-
-def count_states_by_part(trajectories: Sequence[Trajectory]) -> list[tuple[str, ...]]:
-    """One row per part, as words. States without evidence are left out, as in a fit."""
-    rows = []
-    for part in Partition:
-        own = [trajectory for trajectory in trajectories if trajectory.partition is part]
-        states = [state for trajectory in own for state in trajectory.states if state.retained]
-        questions = {(trajectory.dataset, trajectory.question_id) for trajectory in own}
-        rows.append(
-            (part.value, f"{len(questions):,}", f"{len(states):,}", *(_share(states, label) for label in LABELS))
-        )
-    return rows
-
-
-def _share(states: Sequence[State], label: str) -> str:
-    values = [state.scores[label] >= 0.5 for state in states if label in state.scores]
-    return f"{sum(values) / len(values):.0%}" if values else "-"

@@ -1,16 +1,20 @@
-"""`beliefrag calibrate`: collects states, fits probabilities to them, shows how good they are, makes guarantees."""
+"""`beliefrag calibrate`: collects states, fits probabilities to them, says how good they are, and makes guarantees."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beliefrag.cli import options
-from beliefrag.cli.calibrate_check import check
 from beliefrag.cli.calibrate_collect import collect as collect_command
-from beliefrag.cli.calibrate_risk import risk
+
+if TYPE_CHECKING:
+    from beliefrag.calibrate import CheckResult
+    from beliefrag.report.table import Table
 
 __all__ = ["app"]
 
@@ -23,6 +27,7 @@ app = typer.Typer(
 app.command("collect")(collect_command)
 
 _Artifact = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A calibration.", show_default=False)]
+_Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
 
 
 @app.command()
@@ -33,7 +38,7 @@ def fit(
     *,
     label: options.Label = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call it; by default as the model is called.")
+        str | None, typer.Option(metavar="NAME", help="The name of the calibration; by default that of the model.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -52,8 +57,8 @@ def fit(
         typer.Option(
             "--quality-on",
             metavar="RUN",
-            help="Tell its quality by the states of this run in place of xhold, on questions that are neither fitted "
-            "nor chosen on; can be given again.",
+            help="Measure its quality on the states of this run in place of xhold, on questions that are neither "
+            "fitted nor chosen on; can be given again.",
         ),
     ] = None,
     debug: options.Debug = False,
@@ -62,47 +67,18 @@ def fit(
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
-    from beliefrag.calibration.artifact import write_artifact
-    from beliefrag.calibration.collection import parse_label, read_collection
-    from beliefrag.calibration.fit_artifact import fit_artifact
-    from beliefrag.cli.calibration_view import print_artifact
+    from beliefrag import calibrate
     from beliefrag.cli.output import print_notice
 
-    wanted = parse_label(label) if label else None
     path = out or runs[0] / "calibration.json"
-    dropped = _guarantees_at(path)
-    collection = read_collection(runs)
-    elsewhere = None
-    if quality_on:
-        # Refuses states that do not mean the same.
-        read_collection(list({folder.resolve(): folder for folder in (*runs, *quality_on)}.values()))
-        elsewhere = read_collection(quality_on)
-    artifact = fit_artifact(
-        collection, wanted or collection.default_label(), name=name, everything=everything, elsewhere=elsewhere
-    )
-    write_artifact(artifact, path)
-    print_artifact(artifact)
-    if dropped:
+    found = calibrate.fit(runs, label=label, name=name, everything=everything, quality_on=quality_on or (), out=path)
+    _print_tables(found.tables)
+    if found.lost_guarantees:
         print_notice(
-            f"warning: {path} had {dropped:,} guarantees of the earlier fit, and they are gone: make new ones with "
-            "'beliefrag calibrate risk'"
+            f"warning: {path} had {found.lost_guarantees:,} guarantees of the earlier fit, and they are gone: make new "
+            "ones with 'beliefrag calibrate risk'"
         )
     print_notice(f"written: {path}; use it with --calibration {path}")
-
-
-def _guarantees_at(path: Path) -> int:
-    """How many guarantees the calibration holds that is about to be replaced; any other file is not replaced."""
-    from beliefrag.calibration import load_artifact
-    from beliefrag.errors import CalibrationError, SettingsError
-
-    if not path.is_file():
-        return 0
-    try:
-        return len(load_artifact(str(path.absolute())).guarantees)
-    except CalibrationError:
-        raise SettingsError(
-            f"{path} is there already, and is no calibration.", remedy="Name another file with --out."
-        ) from None
 
 
 @app.command()
@@ -113,24 +89,21 @@ def show(
             metavar="NAME|FILE", help="A calibration; without it, those that come with the package.", show_default=False
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")] = False,
+    as_json: _Json = False,
     debug: options.Debug = False,
 ) -> None:
     """Show what a calibration was fitted on, how good it is on held-out questions, and its coefficients.
 
     Example: beliefrag calibrate show qwen2.5-coder-1.5b
     """
-    from beliefrag.calibration import load_artifact, shipped_artifacts
-    from beliefrag.cli.calibration_view import print_artifact, print_list
+    from beliefrag import calibrate
 
-    found = [load_artifact(artifact)] if artifact else list(shipped_artifacts().values())
+    found = calibrate.show(artifact)
     if as_json:
-        texts = [each.model_dump_json(indent=2) for each in found]
+        texts = [each.model_dump_json(indent=2) for each in found.artifacts]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
-    elif artifact:
-        print_artifact(found[0])
     else:
-        print_list(found)
+        _print_tables(found.tables)
 
 
 @app.command()
@@ -153,29 +126,152 @@ def compare(
 
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
-    from beliefrag.calibration import find_mismatches, load_artifact
-    from beliefrag.calibration.artifact_checks import compare_artifacts
-    from beliefrag.calibration.collection import parse_label, read_collection
-    from beliefrag.cli.calibration_comparison import print_comparison, print_side_by_side
+    from beliefrag import calibrate
     from beliefrag.cli.output import print_notice
+
+    found = calibrate.compare(first, second, states=states or (), label=label)
+    _print_warnings(found.warnings)
+    if found.comparison and found.comparison.left_out:
+        print_notice(
+            f"{found.comparison.left_out:,} questions are left out: one of the two was fitted or chosen on them"
+        )
+    _print_tables(found.tables, fold_first=True)
+
+
+@app.command()
+def check(
+    artifact: _Artifact,
+    states: Annotated[
+        list[Path],
+        typer.Option(
+            "--states", metavar="RUN", help="A run with recorded states; can be given again.", show_default=False
+        ),
+    ],
+    label: options.Label = None,
+    as_json: _Json = False,
+    debug: options.Debug = False,
+) -> None:
+    """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
+
+    No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
+    """
+    from beliefrag import calibrate
+    from beliefrag.cli.output import print_notice
+
+    found = calibrate.check(artifact, states, label=label)
+    _print_warnings(found.warnings)
+    if as_json:
+        typer.echo(json.dumps(_check_record(found), indent=1))
+        return
+    if found.check.left_out:
+        print_notice(f"{found.check.left_out:,} questions are left out: it was fitted or chosen on them")
+    own = found.check.has_own_base_rate
+    source = "of the fitted questions" if own else "of these states: the calibration does not give one"
+    typer.echo(f"base rate {found.check.base_rate:.3f}, {source}")
+    typer.echo("")
+    _print_tables(found.tables)
+
+
+@app.command()
+def risk(
+    calibration: Annotated[
+        str, typer.Argument(metavar="CALIBRATION", help="The file of a calibration.", show_default=False)
+    ],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run with recorded states.", show_default=False)],
+    *,
+    max_error: Annotated[
+        list[float],
+        typer.Option(
+            "--max-error",
+            metavar="SHARE",
+            help="The largest share of wrong answers among those given; can be given again.",
+            show_default=False,
+        ),
+    ],
+    confidence: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="The probability with which the limit must hold; 0.9 by default."),
+    ] = None,
+    label: options.Label = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to save the calibration with it; by default in its own file."),
+    ] = None,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
+
+    It is chosen on the held-out questions of the run, for the thresholds in force, and saved in the calibration; then
+    'beliefrag ask --max-error' keeps to it. The risk-coverage curve is drawn next to it. No model is asked.
+
+    Example: beliefrag calibrate risk mine.json runs/survey --max-error 0.1 --max-error 0.2
+    """
+    from beliefrag import calibrate
+    from beliefrag.cli.output import print_notice
+    from beliefrag.settings import load_settings
+
+    for share in (*max_error, *([] if confidence is None else [confidence])):
+        if not 0 < share < 1:
+            raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}")
+    settings = load_settings({"confidence": confidence}, config=config).settings
+    found = calibrate.risk(
+        calibration,
+        run,
+        max_error=max_error,
+        confidence=settings.confidence,
+        label=label,
+        thresholds=settings.thresholds,
+        out=out or _own_file(calibration),
+    )
+    _print_tables(found.tables)
+    for warning in found.warnings:
+        print_notice(warning)
+    if curve := found.curve:
+        typer.echo(
+            f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
+        )
+    for path in found.files:
+        print_notice(f"written: {path}")
+
+
+def _own_file(calibration: str) -> Path:
+    """The calibration's own file. One that comes with the package has none that could be written."""
+    from beliefrag.calibration import shipped_artifacts
     from beliefrag.errors import SettingsError
 
-    one, other = load_artifact(first), load_artifact(second)
-    if label and not states:
-        raise SettingsError("--label says what is right at states, and no states were given.", remedy="Add --states.")
-    wanted = parse_label(label) if label else None
-    found = None
-    if states:
-        collection = read_collection(states)
-        wanted = wanted or collection.default_label()
-        found = compare_artifacts(one, other, collection, wanted)
-        for artifact in (one, other):
-            for reason in find_mismatches(artifact, collection.conditions):
-                print_notice(f"warning: {artifact.name} is not for these states: it was {reason}")
-    print_side_by_side(one, other)
-    if found and wanted:
-        print_comparison(found, one, other, wanted)
+    if calibration in shipped_artifacts():
+        raise SettingsError(
+            f"{calibration} comes with the package and stays as it is.", remedy="Name a file with --out."
+        )
+    return Path(calibration).expanduser()
 
 
-app.command()(check)
-app.command()(risk)
+def _check_record(found: CheckResult) -> dict[str, Any]:
+    check = found.check
+    return {
+        "seen": check.left_out,
+        "base_rate": check.base_rate,
+        "own_base_rate": check.has_own_base_rate,
+        "overall": check.overall.model_dump(),
+        "datasets": {name: each.model_dump() for name, each in check.datasets.items()},
+        "alone": check.diagnostic_aucs,
+    }
+
+
+def _print_warnings(warnings: Iterable[str]) -> None:
+    from beliefrag.cli.output import print_notice
+
+    for warning in warnings:
+        print_notice(f"warning: {warning}")
+
+
+def _print_tables(tables: Iterable[Table], *, fold_first: bool = False) -> None:
+    from beliefrag.cli.output import print_table
+
+    for place, table in enumerate(tables):
+        if place:
+            typer.echo("")
+        if table.title:
+            typer.echo(table.title)
+        print_table(table.headings, table.texts, fold=fold_first and not place)

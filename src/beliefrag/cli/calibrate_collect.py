@@ -89,7 +89,7 @@ def collect(
         n=n,
         seed=seed,
         splits=tuple(split or ()),
-        parts=tuple(_part(name) for name in part or ()),
+        parts=tuple(_parse_part(name) for name in part or ()),
         judge=not no_judge,
         judge_model=judge_model,
         judge_base_url=judge_base_url,
@@ -102,11 +102,11 @@ def collect(
             ensure_weights(judge_model, agreed=yes)
     code = run_(settings, wanted, out, at_once=concurrency, dry_run=dry_run, yes=yes)
     if not dry_run:
-        _tell(out)
+        _print_counts(out)
     raise typer.Exit(code)
 
 
-def _part(name: str) -> Partition:
+def _parse_part(name: str) -> Partition:
     from beliefrag.runs.samples import Partition
 
     try:
@@ -115,11 +115,12 @@ def _part(name: str) -> Partition:
         raise typer.BadParameter(f"{name!r} is not xfit, xsel or xhold", param_hint="--part") from None
 
 
-def _tell(out: Path) -> None:
-    """What there is to fit on, by part."""
-    from beliefrag.calibration.collection import HEADINGS, count_states_by_part
+def _print_counts(out: Path) -> None:
+    """Prints what there is to fit on, by part."""
     from beliefrag.cli.output import print_table
+    from beliefrag.report.calibration_tables import state_counts_table
     from beliefrag.runs.states import read_trajectories
 
     _, trajectories = read_trajectories(out)
-    print_table(HEADINGS, count_states_by_part(trajectories))
+    table = state_counts_table(trajectories)
+    print_table(table.headings, table.texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,39 +99,31 @@ def tune(
 
     Example: beliefrag tune runs/states --max-tokens 4000
     """
-    import os
-
-    from beliefrag.calibration import conditions_of_run, find_calibration_warnings, select_artifact
-    from beliefrag.calibration.tuning import read_recorded_questions
-    from beliefrag.calibration.tuning import tune as tune_
+    from beliefrag import calibrate
     from beliefrag.cli.exit_codes import FAILED
     from beliefrag.cli.output import show_status
-    from beliefrag.paths import cache_dir
     from beliefrag.settings import load_settings
 
-    label = _measure(measure)
-    grid, goal = _grid(answer, retrieval_value, novelty, corrections), _goal(max_tokens, min_f1)
+    label = _parse_measure(measure)
+    grid = _parse_grid(answer, retrieval_value, novelty, corrections)
+    goal = _parse_goal(max_tokens, min_f1)
     settings = load_settings({"calibration": calibration, "borrow": borrow}, config=config).settings
-    with show_status("reading the run"):
-        recorded = read_recorded_questions(run, label)
-    here = conditions_of_run(recorded.run)
-    artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
     with show_status("trying operating points"):
-        tuning = tune_(
-            recorded, artifact, grid=grid, goal=goal, calibration_warnings=find_calibration_warnings(artifact, here)
+        found = calibrate.tune(
+            run,
+            goal=goal,
+            measure=label,
+            grid=grid,
+            calibration=settings.calibration,
+            borrow=settings.borrow,
+            out=out or run / "tune",
         )
-    # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
-    os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
-    from beliefrag.report.tuning_files import write_tuning
-
-    with show_status("drawing"):
-        written = write_tuning(tuning, out or run / "tune")
-    _print_tuning(tuning, written)
-    if goal and not tuning.chosen:
+    _print_tuning(found.tuning, found.files)
+    if goal and not found.tuning.chosen:
         raise typer.Exit(FAILED)
 
 
-def _print_tuning(tuning: Tuning, written: list[Path]) -> None:
+def _print_tuning(tuning: Tuning, written: Sequence[Path]) -> None:
     from beliefrag.cli.output import print_notice, print_table, safe_line
     from beliefrag.report import tuning_report as report
 
@@ -163,7 +156,7 @@ def _print_tuning(tuning: Tuning, written: list[Path]) -> None:
         print_notice(f"written: {path}")
 
 
-def _goal(max_tokens: float | None, min_f1: float | None) -> TuningGoal | None:
+def _parse_goal(max_tokens: float | None, min_f1: float | None) -> TuningGoal | None:
     from beliefrag.calibration.tuning import TuningGoal
     from beliefrag.errors import SettingsError
 
@@ -174,20 +167,20 @@ def _goal(max_tokens: float | None, min_f1: float | None) -> TuningGoal | None:
     return TuningGoal(max_tokens, min_f1)
 
 
-def _grid(
+def _parse_grid(
     answer: str | None, retrieval_value: str | None, novelty: str | None, corrections: str | None
 ) -> ThresholdGrid:
     from beliefrag.calibration.tuning import ThresholdGrid
 
     return ThresholdGrid(
-        answer=_numbers("--answer", answer),
-        retrieval_value=_numbers("--retrieval-value", retrieval_value),
-        novelty=_numbers("--novelty", novelty),
-        corrections=_switches(corrections),
+        answer=_parse_numbers("--answer", answer),
+        retrieval_value=_parse_numbers("--retrieval-value", retrieval_value),
+        novelty=_parse_numbers("--novelty", novelty),
+        corrections=_parse_switches(corrections),
     )
 
 
-def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
+def _parse_numbers(option: str, text: str | None) -> tuple[float, ...] | None:
     from beliefrag.errors import SettingsError
 
     if text is None:
@@ -203,7 +196,7 @@ def _numbers(option: str, text: str | None) -> tuple[float, ...] | None:
     return values
 
 
-def _switches(text: str | None) -> tuple[bool, ...] | None:
+def _parse_switches(text: str | None) -> tuple[bool, ...] | None:
     from beliefrag.errors import SettingsError
 
     if text is None:
@@ -215,7 +208,7 @@ def _switches(text: str | None) -> tuple[bool, ...] | None:
     return tuple(known[word] for word in words)
 
 
-def _measure(name: str) -> Label:
+def _parse_measure(name: str) -> Label:
     from beliefrag.errors import SettingsError
     from beliefrag.runs.states import LABELS
 

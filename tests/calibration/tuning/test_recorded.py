@@ -11,7 +11,7 @@ import pytest
 
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.tuning import ThresholdGrid, TuningError, read_recorded_questions, tune
+from beliefrag.calibration.tuning import ThresholdGrid, TuningError, read_recorded_questions, tune_thresholds
 from beliefrag.cli import bench_run
 from beliefrag.report.tuning_report import status_line
 from beliefrag.runs.samples import Partition
@@ -59,7 +59,7 @@ def test_every_question_has_both_recordings_in_one_order(run: Path) -> None:
 
 def test_missing_questions_are_told_of_first(run: Path) -> None:
     rewrite(run, lambda record: record["question_id"] not in ("north-q0", "south-q1"))
-    found = tune(read_recorded_questions(run), BORROWED, grid=ThresholdGrid((0.5,)))
+    found = tune_thresholds(read_recorded_questions(run), BORROWED, grid=ThresholdGrid((0.5,)))
     assert status_line(found).startswith("INCOMPLETE: 2 of 16 questions have no recording. ")
 
 
@@ -68,7 +68,7 @@ def test_a_dataset_for_which_the_measure_has_no_meaning_is_left_out_and_told_of(
     found = read_recorded_questions(run)
     assert (found.left_out, found.expected, found.found) == (("south",), QUESTIONS, QUESTIONS)
     assert {dataset for part in Partition for dataset in found.parts[part]} == {"north"}
-    notes = tune(found, BORROWED, grid=ThresholdGrid((0.5,))).notes
+    notes = tune_thresholds(found, BORROWED, grid=ThresholdGrid((0.5,))).notes
     assert "Left out, for F1 has no meaning there: south." in notes
 
 
@@ -97,5 +97,5 @@ def test_recordings_that_do_the_same_and_differ_are_told_of(run: Path) -> None:
     assert found.disagreeing == 1
     assert any(
         note.startswith("1 questions have recordings")
-        for note in tune(found, BORROWED, grid=ThresholdGrid((0.5,))).notes
+        for note in tune_thresholds(found, BORROWED, grid=ThresholdGrid((0.5,))).notes
     )

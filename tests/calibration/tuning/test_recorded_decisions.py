@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from beliefrag.calibration.policy_replay import has_corrections
-from beliefrag.calibration.tuning import ThresholdGrid, UnrecordedPointError, tune
+from beliefrag.calibration.tuning import ThresholdGrid, UnrecordedPointError, tune_thresholds
 from beliefrag.calibration.tuning.recorded_decisions import MissingStep, list_decisions
 from beliefrag.policy import Thresholds
 from beliefrag.runs.samples import Partition
@@ -32,7 +32,9 @@ def uncorrected() -> Trajectory:
 
 
 def test_corrections_can_be_switched_off_where_both_ways_are_recorded() -> None:
-    found = tune(recorded([corrected(), uncorrected()], OWN), FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.2,)))
+    found = tune_thresholds(
+        recorded([corrected(), uncorrected()], OWN), FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.2,))
+    )
     assert [(has_corrections(p.thresholds), p.quality) for p in found.points] == [(True, 1.0), (False, 0.7)]
 
 
@@ -47,37 +49,37 @@ def test_with_one_way_recorded_the_other_is_refused(
     recording: Trajectory, corrections: bool, missing: MissingStep, action: Action
 ) -> None:
     values = {"answer": (0.5,), "retrieval_value": (0.05,), "novelty": (0.2,)}
-    found = tune(recorded([recording], OWN), FIT, grid=ThresholdGrid(answer=(0.5,), retrieval_value=(0.05,)))
+    found = tune_thresholds(recorded([recording], OWN), FIT, grid=ThresholdGrid(answer=(0.5,), retrieval_value=(0.05,)))
     assert {has_corrections(point.thresholds) for point in found.points} == {not corrections}
     assert {each for refusal in found.unknown_points for each in refusal.missing_steps} == {(missing, action)}
     with pytest.raises(
         UnrecordedPointError, match=f"corrections {'on' if corrections else 'off'} would give"
     ) as caught:
-        tune(recorded([recording], OWN), FIT, grid=ThresholdGrid(**values, corrections=(corrections,)))
+        tune_thresholds(recorded([recording], OWN), FIT, grid=ThresholdGrid(**values, corrections=(corrections,)))
     assert caught.value.remedy == "'beliefrag calibrate collect --uncorrected' collects both ways."
 
 
 def test_a_rewriting_that_was_recorded_cannot_be_left_out() -> None:
     stale = Seen(0.4, 0.0, novelty=0.1, action=Action.REWRITE, reason=REWRITE_FIRST)
     run = recorded([trajectory(ONE, BEGIN, stale, Seen(0.4, 0.0), Seen(0.9, 1.0))], OWN)
-    assert tune(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.15,), (True,))).points[0].quality == 1.0
+    assert tune_thresholds(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.15,), (True,))).points[0].quality == 1.0
     with pytest.raises(UnrecordedPointError, match=f"RETRIEVE.*{MissingStep.NO_REWRITING}"):
-        tune(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.05,), (True,)))
+        tune_thresholds(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.05,), (True,)))
 
 
 def test_beliefrags_own_episodes_tell_of_ending_earlier_and_of_nothing_beyond_their_end() -> None:
     run = recorded([trajectory(ONE, BEGIN, Seen(0.45, 0.2), Seen(0.62, 1.0), method="beliefrag")], OWN)
     grid = ThresholdGrid((0.4, 0.6), (0.05,), (0.2,), (True,))
-    assert [point.quality for point in tune(run, FIT, grid=grid).points] == [0.2, 1.0]
+    assert [point.quality for point in tune_thresholds(run, FIT, grid=grid).points] == [0.2, 1.0]
     with pytest.raises(UnrecordedPointError, match=MissingStep.CONTINUATION) as caught:
-        tune(run, FIT, grid=ThresholdGrid((0.7,), (0.05,), (0.2,), (True,)))
+        tune_thresholds(run, FIT, grid=ThresholdGrid((0.7,), (0.05,), (0.2,), (True,)))
     assert "'beliefrag calibrate collect' tries an answer at every state" in caught.value.remedy
 
 
 def test_an_answer_that_nobody_tried_is_refused() -> None:
     run = recorded([trajectory(ONE, BEGIN, Seen(0.6, None), Seen(0.9, 1.0))], OWN)
     with pytest.raises(UnrecordedPointError, match=f"ANSWER.*{MissingStep.ANSWER}"):
-        tune(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.2,), (True,)))
+        tune_thresholds(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.2,), (True,)))
 
 
 def test_the_moves_say_what_was_recorded() -> None:

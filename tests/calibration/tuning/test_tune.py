@@ -13,7 +13,7 @@ from beliefrag.calibration.tuning import (
     TuningGoal,
     UnknownPoint,
     UnrecordedPointError,
-    tune,
+    tune_thresholds,
 )
 from beliefrag.calibration.tuning.recorded_decisions import MissingStep
 from beliefrag.policy import Thresholds
@@ -56,7 +56,7 @@ def cost(searches: float) -> float:
 
 def test_the_planted_best_point_is_found_and_reported_on_held_out_questions() -> None:
     own = Thresholds(answer=0.9, retrieval_value=0.05)
-    found = tune(
+    found = tune_thresholds(
         recorded([*mixed(XSEL), *mixed(XHOLD)], own), FIT, grid=ThresholdGrid(), goal=TuningGoal(max_tokens=2_000)
     )
     assert found.chosen and found.held_out_check
@@ -75,7 +75,7 @@ def test_the_planted_best_point_is_found_and_reported_on_held_out_questions() ->
 
 
 def test_the_frontier_is_what_nothing_beats_without_costing_more() -> None:
-    found = tune(recorded(mixed(XSEL), OWN), FIT, grid=ThresholdGrid())
+    found = tune_thresholds(recorded(mixed(XSEL), OWN), FIT, grid=ThresholdGrid())
     assert [(p.quality, p.tokens) for p in found.frontier] == [(0.5, cost(1)), (1.0, cost(1.5))]
     assert (found.chosen, found.held_out_check) == (None, None)
     spoilt = [p for p in found.points if p.thresholds.answer > 0.82 and p.thresholds.retrieval_value <= 0.05]
@@ -86,16 +86,16 @@ def test_the_frontier_is_what_nothing_beats_without_costing_more() -> None:
 def test_a_tight_budget_and_a_low_floor_choose_the_cheap_point() -> None:
     run = recorded(mixed(XSEL), OWN)
     for goal in (TuningGoal(max_tokens=cost(1.5) - 1), TuningGoal(max_tokens=cost(1)), TuningGoal(min_quality=0.5)):
-        found = tune(run, FIT, grid=ThresholdGrid(), goal=goal)
+        found = tune_thresholds(run, FIT, grid=ThresholdGrid(), goal=goal)
         assert found.chosen
         assert (found.chosen.quality, found.chosen.tokens) == (0.5, cost(1))
-    found = tune(run, FIT, grid=ThresholdGrid(), goal=TuningGoal(min_quality=0.51))
+    found = tune_thresholds(run, FIT, grid=ThresholdGrid(), goal=TuningGoal(min_quality=0.51))
     assert found.chosen and found.chosen.quality == 1.0
 
 
 @pytest.mark.parametrize("goal", [TuningGoal(max_tokens=cost(1) - 1), TuningGoal(min_quality=1.01)])
 def test_a_goal_that_no_point_meets_chooses_nothing(goal: TuningGoal) -> None:
-    found = tune(recorded([*mixed(XSEL), *mixed(XHOLD)], OWN), FIT, grid=ThresholdGrid(), goal=goal)
+    found = tune_thresholds(recorded([*mixed(XSEL), *mixed(XHOLD)], OWN), FIT, grid=ThresholdGrid(), goal=goal)
     assert (found.chosen, found.held_out_check) == (None, None)
     assert found.frontier
 
@@ -105,7 +105,7 @@ def test_a_point_that_is_best_on_xsel_alone_keeps_its_own_figures_on_xhold() -> 
     spoilt = [trajectory(name, BEGIN, Seen(0.42, 1.0), Seen(0.82, 0.2), Seen(0.99, 0.2)) for name in ids(XHOLD, 20)]
     own = Thresholds(answer=0.4, retrieval_value=0.05)
     run = recorded([*(hard(name) for name in ids(XSEL, 20)), *spoilt], own)
-    found = tune(run, FIT, grid=ThresholdGrid(), goal=TuningGoal(max_tokens=5_000))
+    found = tune_thresholds(run, FIT, grid=ThresholdGrid(), goal=TuningGoal(max_tokens=5_000))
     assert found.chosen and found.held_out_check
     assert found.chosen.quality == 1.0
     assert isinstance(found.held_out_check.chosen, OperatingPoint) and isinstance(
@@ -120,9 +120,9 @@ def test_a_point_that_is_best_on_xsel_alone_keeps_its_own_figures_on_xhold() -> 
 
 def test_the_choice_is_the_same_whatever_the_held_out_questions_hold() -> None:
     goal = TuningGoal(max_tokens=1_800)
-    known = tune(recorded([*mixed(XSEL), *mixed(XHOLD)], OWN), FIT, grid=ThresholdGrid(), goal=goal)
+    known = tune_thresholds(recorded([*mixed(XSEL), *mixed(XHOLD)], OWN), FIT, grid=ThresholdGrid(), goal=goal)
     untried = [trajectory(name, BEGIN, Seen(0.5, None), Seen(0.5, None)) for name in ids(XHOLD, 5)]
-    unknown = tune(recorded([*mixed(XSEL), *untried], OWN), FIT, grid=ThresholdGrid(), goal=goal)
+    unknown = tune_thresholds(recorded([*mixed(XSEL), *untried], OWN), FIT, grid=ThresholdGrid(), goal=goal)
     assert known.chosen == unknown.chosen
     assert known.frontier == unknown.frontier
 
@@ -131,7 +131,7 @@ def test_a_choice_that_leaves_the_record_on_xhold_is_not_estimated_there() -> No
     names = ids(XHOLD, 6)
     untried = [trajectory(name, BEGIN, Seen(0.9, None), Seen(0.9, 1.0)) for name in names[:2]]
     run = recorded([*mixed(XSEL), *untried, *(hard(name) for name in names[2:])], OWN)
-    found = tune(run, FIT, grid=ThresholdGrid(), goal=TuningGoal(max_tokens=2_000))
+    found = tune_thresholds(run, FIT, grid=ThresholdGrid(), goal=TuningGoal(max_tokens=2_000))
     assert found.held_out_check
     assert isinstance(found.held_out_check.chosen, UnknownPoint)
     assert (found.held_out_check.chosen.affected, found.held_out_check.chosen.questions) == (2, 6)
@@ -139,25 +139,25 @@ def test_a_choice_that_leaves_the_record_on_xhold_is_not_estimated_there() -> No
 
 
 def test_fitting_questions_play_no_part() -> None:
-    plain = tune(recorded(mixed(XSEL), OWN), FIT, grid=ThresholdGrid())
+    plain = tune_thresholds(recorded(mixed(XSEL), OWN), FIT, grid=ThresholdGrid())
     fitting = [trajectory(name, BEGIN, Seen(0.9, None)) for name in ids(Partition.XFIT, 5)]
-    assert tune(recorded([*mixed(XSEL), *fitting], OWN), FIT, grid=ThresholdGrid()).points == plain.points
+    assert tune_thresholds(recorded([*mixed(XSEL), *fitting], OWN), FIT, grid=ThresholdGrid()).points == plain.points
 
 
 def test_intervals_are_those_of_the_bench_and_datasets_weigh_alike() -> None:
     names = ids(XSEL, 24)
     one, other = [easy(name) for name in names[:4]], [hard(name, "e") for name in names[4:]]
     grid = ThresholdGrid((0.3,), (0.05,), (0.2,), (True,))
-    uneven = tune(recorded([*one, *(hard(name) for name in names[4:])], OWN), FIT, grid=grid).points[0]
+    uneven = tune_thresholds(recorded([*one, *(hard(name) for name in names[4:])], OWN), FIT, grid=grid).points[0]
     assert uneven.means["quality"] == mean_estimate({name: float(name in names[:4]) for name in names})
-    both = tune(recorded([*one, *other], OWN), FIT, grid=grid).points[0]
+    both = tune_thresholds(recorded([*one, *other], OWN), FIT, grid=grid).points[0]
     assert both.quality == pytest.approx(0.5), "four right answers of one dataset, twenty wrong ones of the other"
     assert (both.means["quality"].questions, both.means["quality"].has_few_questions) == (24, True)
 
 
 def test_an_abstention_scores_nothing_and_pays_for_no_answer() -> None:
     run = recorded((hard(name) for name in ids(XSEL, 3)), Thresholds())
-    point = tune(run, FIT, grid=ThresholdGrid((0.5,), (0.6,), (0.2,), (True,))).points[0]
+    point = tune_thresholds(run, FIT, grid=ThresholdGrid((0.5,), (0.6,), (0.2,), (True,))).points[0]
     # No search is worth 0.6, so nothing is found, and with nothing found it abstains.
     means = {name: mean.value for name, mean in point.means.items()}
     assert means == {"quality": 0.0, "tokens": 0.0, "rounds": 0.0, "abstained": 1.0}
@@ -166,7 +166,9 @@ def test_an_abstention_scores_nothing_and_pays_for_no_answer() -> None:
 def test_one_question_that_leaves_the_record_refuses_the_point_for_all() -> None:
     names = ids(XSEL, 10)
     run = recorded([stale(names[0]), *(hard(name) for name in names[1:])], OWN)
-    found = tune(run, FIT, grid=ThresholdGrid(answer=(0.4, 0.6), retrieval_value=(0.05,), corrections=(True,)))
+    found = tune_thresholds(
+        run, FIT, grid=ThresholdGrid(answer=(0.4, 0.6), retrieval_value=(0.05,), corrections=(True,))
+    )
     told = {(p.thresholds.answer, p.thresholds.novelty) for p in found.points}
     assert told == {(0.4, 0.0), (0.4, 0.1), (0.4, 0.2), (0.4, 0.4), (0.6, 0.0), (0.6, 0.1), (0.6, 0.2)}
     (refused,) = found.unknown_points
@@ -178,7 +180,7 @@ def test_a_refused_point_that_was_asked_for_is_an_error_that_says_what_to_collec
     names = ids(XSEL, 10)
     run = recorded([stale(names[0]), *(hard(name) for name in names[1:])], OWN)
     with pytest.raises(UnrecordedPointError) as caught:
-        tune(run, FIT, grid=ThresholdGrid((0.4, 0.6), (0.05,), (0.4,), (True,)))
+        tune_thresholds(run, FIT, grid=ThresholdGrid((0.4, 0.6), (0.05,), (0.4,), (True,)))
     message = caught.value.message
     assert "answer 0.6, retrieval value 0.05, novelty 0.4, corrections on" in message
     assert "1 of 10 questions" in message
@@ -188,11 +190,11 @@ def test_a_refused_point_that_was_asked_for_is_an_error_that_says_what_to_collec
 
 def test_nothing_to_choose_on_is_an_error() -> None:
     with pytest.raises(TuningError, match="None of the 3 recorded questions belongs to xsel"):
-        tune(recorded((easy(name) for name in ids(XHOLD, 3)), OWN), FIT, grid=ThresholdGrid())
+        tune_thresholds(recorded((easy(name) for name in ids(XHOLD, 3)), OWN), FIT, grid=ThresholdGrid())
 
 
 def test_a_calibration_that_saw_the_questions_is_told_of() -> None:
     run = recorded(mixed(XSEL), OWN)
-    assert tune(run, FIT, grid=ThresholdGrid((0.5,))).notes == ()
-    (note,) = tune(run, planted_artifact(contaminated=True), grid=ThresholdGrid((0.5,))).notes
+    assert tune_thresholds(run, FIT, grid=ThresholdGrid((0.5,))).notes == ()
+    (note,) = tune_thresholds(run, planted_artifact(contaminated=True), grid=ThresholdGrid((0.5,))).notes
     assert note == "Its fit saw questions that were held out, so that figures on xhold flatter it."

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, tune
+from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, tune_thresholds
 from beliefrag.policy import Thresholds
 from beliefrag.report.tuning_files import tuning_csv, write_tuning
 from beliefrag.report.tuning_report import choice_sentences, thresholds_toml
@@ -27,7 +27,7 @@ AFFORDABLE = TuningGoal(max_tokens=2_500)
 def tuned(goal: TuningGoal | None = AFFORDABLE, dataset: str = "d") -> Tuning:
     names = [*ids(Partition.XSEL, 8), *ids(Partition.XHOLD, 8)]
     run = recorded((trajectory(name, *STATES, dataset=dataset) for name in names), OWN)
-    return tune(run, planted_artifact(), grid=ThresholdGrid(), goal=goal)
+    return tune_thresholds(run, planted_artifact(), grid=ThresholdGrid(), goal=goal)
 
 
 def test_a_second_tuning_writes_the_same_bytes(tmp_path: Path) -> None:

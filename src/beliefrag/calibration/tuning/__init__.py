@@ -8,7 +8,7 @@ from beliefrag.calibration.tuning.recorded import (
     UnrecordedPointError,
     read_recorded_questions,
 )
-from beliefrag.calibration.tuning.tune import HeldOutCheck, Tuning, tune
+from beliefrag.calibration.tuning.threshold_search import HeldOutCheck, Tuning, tune_thresholds
 
 __all__ = [
     "HeldOutCheck",
@@ -21,5 +21,5 @@ __all__ = [
     "UnknownPoint",
     "UnrecordedPointError",
     "read_recorded_questions",
-    "tune",
+    "tune_thresholds",
 ]

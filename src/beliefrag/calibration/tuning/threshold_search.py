@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
@@ -25,7 +25,7 @@ from beliefrag.policy import ScoreScale
 from beliefrag.runs.samples import Partition
 from beliefrag.runs.statistics import PAIRED_RESAMPLES, Estimate
 
-__all__ = ["HeldOutCheck", "Tuning", "tune"]
+__all__ = ["HeldOutCheck", "Tuning", "tune_thresholds"]
 
 _ANY_SCALE = ScoreScale(0.0, 1.0)
 """Recorded relevance is already on the scale of its corpus."""
@@ -63,13 +63,14 @@ class Tuning:
     """None where nothing was chosen, or the run has no held-out question."""
 
 
-def tune(
+def tune_thresholds(
     recorded: RecordedQuestions,
     artifact: Artifact,
     *,
     grid: ThresholdGrid,
     goal: TuningGoal | None = None,
     calibration_warnings: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> Tuning:
     """Sweeps operating points over recorded states, and chooses one. No model is asked.
 
@@ -79,6 +80,7 @@ def tune(
         grid: Which points.
         goal: What to choose a point for. None only sweeps.
         calibration_warnings: Why the calibration's probabilities may be off in this run.
+        progress: Called with the number of points that were tried, and the number of all points.
 
     Raises:
         TuningError: No question of the run is there to choose on.
@@ -92,7 +94,12 @@ def tune(
     own = recorded.thresholds
     calibration = artifact.calibration(_ANY_SCALE)
     choosing = PointEvaluator(recorded.parts[Partition.XSEL], calibration, recorded.measure)
-    tried = [choosing.evaluate(thresholds) for thresholds in grid.points(own)]
+    wanted = grid.points(own)
+    tried = []
+    for place, thresholds in enumerate(wanted):
+        tried.append(choosing.evaluate(thresholds))
+        if progress:
+            progress(place + 1, len(wanted))
     _require_given_values(grid, tried)
     points = tuple(each for each in tried if isinstance(each, OperatingPoint))
     front = find_frontier(points, own)

@@ -1,0 +1,284 @@
+"""Calibrations as tables: what one was fitted on, how good it is, its coefficients; two side by side; guarantees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from beliefrag.calibration import Artifact, Guarantee
+from beliefrag.calibration.artifact_checks import BIASED, ArtifactCheck, ArtifactComparison
+from beliefrag.calibration.artifact_parts import (
+    Bin,
+    IsotonicFit,
+    LogisticFit,
+    PartCount,
+    PlattFit,
+    Quality,
+    QualityOnOtherStates,
+)
+from beliefrag.report.table import Table
+from beliefrag.runs.samples import Partition
+from beliefrag.runs.states import LABELS, State, Trajectory
+from beliefrag.runs.statistics import Estimate
+
+__all__ = [
+    "artifact_list",
+    "artifact_tables",
+    "check_tables",
+    "comparison_table",
+    "guarantee_table",
+    "side_by_side_table",
+    "state_counts_table",
+]
+
+_WIDTH = 30
+"""How many characters a bar of the reliability curve has."""
+_INTERVAL = "95 % interval"
+
+
+def artifact_list(artifacts: Iterable[Artifact]) -> Table:
+    """Lists calibrations, one per row."""
+    rows = [
+        (each.name, each.origin, each.answerability.kind, each.verifier, each.made, each.backbone) for each in artifacts
+    ]
+    return Table.of_texts("artifacts", "", ("name", "origin", "kind", "verifier", "made", "fitted for"), rows)
+
+
+def artifact_tables(artifact: Artifact) -> tuple[Table, ...]:
+    """Gives all that a person may ask about a calibration. Tables without rows are left out."""
+    return tuple(table for table in _artifact_tables(artifact) if table.rows)
+
+
+def check_tables(check: ArtifactCheck) -> tuple[Table, ...]:
+    """Gives the quality of a calibration on states that it has not seen, over all and for each dataset."""
+    by_name: dict[str, Quality] = {"all datasets": check.overall}
+    if len(check.datasets) > 1:
+        by_name |= check.datasets
+    tables = [_quality_table(f"Answerability on unseen questions: {name}", found) for name, found in by_name.items()]
+    return (*tables, _auc_table("AUC of each diagnostic by itself: 0.5 is no signal", check.diagnostic_aucs))
+
+
+def side_by_side_table(first: Artifact, second: Artifact) -> Table:
+    """Sets beside each other what two calibrations are, and what each reports about its own held-out questions."""
+    one, other = _facts_and_numbers(first), _facts_and_numbers(second)
+    names = dict.fromkeys((*first.prompts, *second.prompts))
+    changed = [name for name in names if first.prompts.get(name) != second.prompts.get(name)]
+    # Two hashes tell a reader nothing; the names of the prompts that differ do.
+    one["prompts"] = other["prompts"] = f"differ: {', '.join(changed)}" if changed else "the same"
+    rows = [(name, one.get(name, "-"), other.get(name, "-")) for name in dict.fromkeys((*one, *other))]
+    return Table.of_texts("side_by_side", "", ("what", "A", "B"), rows)
+
+
+def comparison_table(found: ArtifactComparison, label: str) -> Table:
+    """Gives the measures of two calibrations on the same states, and A minus B with its interval."""
+    rows = [
+        (
+            name,
+            f"{each.first:.4f}",
+            f"{each.second:.4f}",
+            f"{each.difference.value:+.4f}",
+            _interval(each.difference, 4),
+            "no interval: resampling would bias it" if name in BIASED else _reading(each.difference),
+        )
+        for name, each in found.measures.items()
+    ]
+    title = f"On the same {found.states:,} states of {found.questions:,} questions, label {label}; A minus B"
+    return Table.of_texts("comparison", title, ("measure", "A", "B", "difference", _INTERVAL, "reading"), rows)
+
+
+def state_counts_table(trajectories: Sequence[Trajectory]) -> Table:
+    """Counts what there is to fit on, by part. States without evidence are left out, as in a fit."""
+    rows = []
+    for part in Partition:
+        own = [trajectory for trajectory in trajectories if trajectory.partition is part]
+        states = [state for trajectory in own for state in trajectory.states if state.retained]
+        questions = {(trajectory.dataset, trajectory.question_id) for trajectory in own}
+        shares = (_share_right(states, label) for label in LABELS)
+        rows.append((part.value, f"{len(questions):,}", f"{len(states):,}", *shares))
+    headings = ("part", "questions", "states", *(f"right by {label.replace('_', ' ')}" for label in LABELS))
+    return Table.of_texts("states", "", headings, rows)
+
+
+def guarantee_table(guarantees: Iterable[Guarantee]) -> Table:
+    """Lists guarantees: the target, the threshold chosen for it, and what it was chosen on."""
+    rows = [
+        (
+            f"{each.max_error:g}",
+            f"{each.confidence:g}",
+            "none" if each.threshold is None else f"{each.threshold:.2f}",
+            f"{each.answered:,} of {each.questions:,}",
+            f"{each.wrong:,}",
+        )
+        for each in guarantees
+    ]
+    return Table.of_texts("guarantees", "", ("max error", "confidence", "answer from", "answered", "wrong"), rows)
+
+
+def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
+    yield _table("about", "", ("what", "which"), list(_facts(artifact).items()))
+    if artifact.fit is None:
+        yield _table("quality", "Quality, as it was reported", ("measure", "value"), _reported_quality(artifact))
+        yield _table("coefficients", "Coefficients", ("name", "weight"), list(_numbers_in_use(artifact)))
+        return
+    report = artifact.fit.answerability
+    yield _table(
+        "states",
+        "States with evidence and a label, by part of the questions; a question counts once in all that follows",
+        ("part", "states", "answerable", "questions", "with an answerable state", "with one that is not"),
+        list(_count_rows(report.counts)),
+    )
+    yield _quality_table("Answerability on held-out questions", report.held_out)
+    chosen = artifact.answerability.kind
+    kinds = [(kind, f"{score:.4f}", "chosen" if kind == chosen else "") for kind, score in report.selection.items()]
+    yield _table("kinds", "Brier score of each kind on the questions for choosing (xsel)", ("kind", "Brier", ""), kinds)
+    for kind, coefficients in report.coefficients.items():
+        title = f"Coefficients of the {kind} kind, fitted on xfit" + (" (chosen)" if kind == chosen else "")
+        yield _coefficient_table(title, coefficients)
+    yield _auc_table("AUC of each diagnostic by itself, on xfit: 0.5 is no signal", report.alone)
+    if artifact.contaminated or isinstance(artifact.answerability, IsotonicFit):
+        yield _table("numbers", "The numbers in use", ("name", "value"), list(_numbers_in_use(artifact)))
+    if report.held_out:
+        yield _table(
+            "reliability",
+            "Reliability on held-out questions: # what came true, | what was predicted",
+            ("predicted", "states", "mean", "came true", "0" + " " * (_WIDTH - 2) + "1"),
+            [_bin_row(each) for each in report.held_out.curve],
+        )
+    if (value := artifact.fit.retrieval_value) is not None:
+        yield _table(
+            "searches",
+            "Retrieval value: searches from a state that was not answerable",
+            ("part", "searches", "helped", "questions", "with one that helped", "with one that did not"),
+            list(_count_rows(value.counts)),
+        )
+        yield _coefficient_table("Coefficients of the retrieval value, fitted on xfit", value.coefficients)
+        yield _quality_table("Retrieval value on held-out questions (xhold)", value.held_out)
+    yield _table("warnings", "Warnings", ("warning",), [(warning,) for warning in artifact.fit.warnings])
+
+
+def _table(name: str, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    return Table.of_texts(name, title, headings, rows)
+
+
+def _facts(artifact: Artifact) -> dict[str, str]:
+    scale = artifact.score_scale
+    facts = {
+        "name": artifact.name,
+        "origin": artifact.origin,
+        "kind": artifact.answerability.kind,
+        "fitted for": artifact.backbone,
+        "verifier": artifact.verifier,
+        "retriever": artifact.retriever,
+        "prompts": ", ".join(f"{name} {digest}" for name, digest in artifact.prompts.items()) or "not known",
+        "answerable means": artifact.target,
+        "questions": artifact.partition,
+        "seed": "not known" if artifact.seed is None else str(artifact.seed),
+        "contaminated": "yes: it saw held-out questions" if artifact.contaminated else "no",
+        "made": artifact.made,
+        "score scale": f"location {scale.location:.2f}, scale {scale.scale:.2f}" if scale else "not known",
+        "retrieval value": "fitted" if artifact.retrieval_value else "the paper's schedule by round",
+    }
+    if artifact.fit:
+        report = artifact.fit.answerability
+        facts["states of"] = ", ".join(artifact.fit.methods)
+        facts["left out"] = f"{report.without_evidence} states without evidence, {report.unlabelled} without a label"
+        facts["base rate"] = f"{report.base_rate:.3f} of the fitted questions' states are answerable"
+    if artifact.note:
+        facts["note"] = artifact.note
+    return facts
+
+
+def _facts_and_numbers(artifact: Artifact) -> dict[str, str]:
+    reported = {f"reported {name.replace('_', ' ')}": f"{value:g}" for name, value in artifact.quality.items()}
+    counts = {f"questions in {name}": f"{count:,}" for name, count in artifact.counts.items()}
+    return {**_facts(artifact), **counts, **reported}
+
+
+def _count_rows(counts: Mapping[str, PartCount]) -> Iterator[tuple[str, ...]]:
+    for part, count in counts.items():
+        numbers = (count.states, count.positive, count.questions, count.questions_positive, count.questions_negative)
+        yield (part, *(f"{number:,}" for number in numbers))
+
+
+def _quality_table(title: str, found: Quality | None) -> Table:
+    rows: list[tuple[str, str, str, str]] = []
+    if found is not None:
+        rows = [
+            ("states, questions", f"{found.states:,}, {found.questions:,}", "", f"{found.share:.1%} came true"),
+            ("Brier", f"{found.brier.value:.4f}", _interval(found.brier, 4), "lower is better"),
+            ("Brier of the base rate", f"{found.brier_base_rate:.4f}", "", "of saying the same always"),
+            _gain_row("gain over the base rate", found.brier_gain),
+        ]
+        # Where the calibration does not tell a share of its own, that of these states is the base rate already.
+        if isinstance(found, QualityOnOtherStates) and found.brier_share != found.brier_base_rate:
+            words = "of always saying what came true here, which nobody could know"
+            rows.append(("Brier of these states' share", f"{found.brier_share:.4f}", "", words))
+            rows.append(_gain_row("gain over these states' share", found.brier_gain_over_share))
+        if found.auc:
+            rows.append(("AUC", f"{found.auc.value:.3f}", _interval(found.auc), "0.5 is no signal"))
+        rows.append(("ECE", f"{found.ece:.3f}", "", "ten equal bins; 0 is perfect"))
+    return _table("quality", title, ("measure", "value", _INTERVAL, "reading"), rows)
+
+
+def _gain_row(name: str, gain: Estimate) -> tuple[str, str, str, str]:
+    is_clear = gain.low is not None and gain.low > 0
+    reading = "clear" if is_clear else "not clear: the interval reaches 0"
+    return name, f"{gain.value:+.4f}", _interval(gain, 4), reading
+
+
+def _coefficient_table(title: str, coefficients: Mapping[str, Estimate]) -> Table:
+    rows = [(name, f"{each.value:+.3f}", _interval(each)) for name, each in coefficients.items()]
+    return _table("coefficients", title, ("name", "weight", _INTERVAL), rows)
+
+
+def _auc_table(title: str, aucs: Mapping[str, float]) -> Table:
+    return _table("diagnostics", title, ("name", "AUC"), [(name, f"{value:.3f}") for name, value in aucs.items()])
+
+
+def _reported_quality(artifact: Artifact) -> list[tuple[str, str]]:
+    counts = [(f"n {name}", f"{count:,}") for name, count in artifact.counts.items()]
+    return counts + [(name.replace("_", " "), f"{value:g}") for name, value in artifact.quality.items()]
+
+
+def _numbers_in_use(artifact: Artifact) -> Iterator[tuple[str, str]]:
+    fitted = artifact.answerability
+    if isinstance(fitted, LogisticFit | PlattFit):
+        yield "intercept", f"{fitted.intercept:+.4f}"
+    if isinstance(fitted, LogisticFit):
+        for name, weight in asdict(fitted.weights).items():
+            yield name, f"{weight:+.4f}"
+    elif isinstance(fitted, PlattFit):
+        yield "slope", f"{fitted.slope:+.4f}"
+    elif isinstance(fitted, IsotonicFit):
+        for score, probability in zip(fitted.scores, fitted.probabilities, strict=True):
+            yield f"at {score:.3f}", f"{probability:.3f}"
+
+
+def _bin_row(found: Bin) -> tuple[str, ...]:
+    filled = round(found.observed * _WIDTH)
+    bar = list("#" * filled + "." * (_WIDTH - filled))
+    bar[min(_WIDTH - 1, round(found.predicted * _WIDTH))] = "|"
+    return (
+        f"{found.low:.1f}-{found.high:.1f}",
+        f"{found.states:,}",
+        f"{found.predicted:.3f}",
+        f"{found.observed:.3f}",
+        "".join(bar),
+    )
+
+
+def _share_right(states: Sequence[State], label: str) -> str:
+    values = [state.scores[label] >= 0.5 for state in states if label in state.scores]
+    return f"{sum(values) / len(values):.0%}" if values else "-"
+
+
+def _interval(found: Estimate, digits: int = 3) -> str:
+    if found.low is None or found.high is None:
+        return "-"
+    return f"{found.low:.{digits}f} to {found.high:.{digits}f}"
+
+
+def _reading(gap: Estimate) -> str:
+    if gap.low is None or gap.high is None:
+        return "too few questions to say"
+    return "clear" if gap.low > 0 or gap.high < 0 else "the interval holds zero"
