@@ -57,7 +57,7 @@ def draw() -> str:
         given = {"model": f"scripted:{script}", "borrow": "published", "cache": False}
         settings = Settings.model_validate(given)
         assembly = assemble(settings, passages=load_passages())
-        words = describe_calibration(assembly.artifact, assembly.doubts)
+        words = describe_calibration(assembly.engine.artifact, assembly.engine.calibration_warnings)
         display = LiveDisplay(console, calibration=words, threshold=settings.thresholds.answer)
         asyncio.run(run_episode(QUESTION, assembly, display=display, trace=None))
     return offline(console.export_svg(title="beliefrag ask", unique_id="ask"))
