@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from beliefrag.bench.counterfactuals import FalseAnswers, kind_of, own_false_ids
+from beliefrag.bench.perturbation import FalseAnswers, kind_of, own_false_ids
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.types import Passage, Question
 

@@ -19,9 +19,8 @@ from typing import Any
 import pytest
 
 import beliefrag
-from beliefrag.bench.card import Card
 from beliefrag.bench.perturbation import Injection, Injector
-from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
+from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import DatasetSetup, RunSpec, set_up
 from beliefrag.engine import loop
 from beliefrag.engine.controller import Controller, Measurement, Method, View, hide_question_id

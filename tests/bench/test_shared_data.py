@@ -18,7 +18,7 @@ from beliefrag.bench.datasets.entry import make_passage, passage_id
 from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.bench.questions import Dataset
 from beliefrag.runs.errors import DataError
-from beliefrag.runs.samples import Partition, partition, sample
+from beliefrag.runs.partitions import Partition, partition, sample
 from tests.support.benchmark_files import ABSENT, BENCHMARKS
 
 NAMES = (

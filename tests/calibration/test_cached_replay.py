@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from beliefrag.calibration.policy_replay import CachedReplay, replay_policy
 from beliefrag.calibration.tuning import ThresholdGrid
 from beliefrag.policy import ScoreScale, Thresholds
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from tests.support.recordings import Seen, ids, planted_artifact, trajectory
 
 FIT = planted_artifact().calibration(ScoreScale(0.0, 1.0))

@@ -18,7 +18,7 @@ from beliefrag.calibration.quality import predict_answerability
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import FittedValue, PlattAnswerability
 from beliefrag.policy.diagnostics import sigmoid
-from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.types import Action
 from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, write_run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.cost_hints import pace_of
+from beliefrag.bench.plan import pace_of
 from beliefrag.methods import METHODS, TypicalCost, typical_cost
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script

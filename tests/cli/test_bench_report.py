@@ -13,9 +13,8 @@ import pytest
 
 from beliefrag.bench import MethodComparison
 from beliefrag.cli.bench import print_comparison
-from beliefrag.runs.paired import DatasetComparison
 from beliefrag.runs.statistics import compare
-from beliefrag.runs.summary import summarise
+from beliefrag.runs.summary import DatasetComparison, summarise
 from beliefrag.web.view.overview import view_run
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.runs.store import comparable
 from tests.cli.shell import Ran

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.calibration import fitting, load_artifact
-from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.partitions import Partition, partition
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
 from tests.support.planted_states import SCALE, write_run

@@ -13,7 +13,7 @@ import pytest
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration.tuning.grid import NOVELTY, RETRIEVAL_VALUE
 from beliefrag.cli import bench_run
-from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import Settings
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, PLACES, VERDICT, records, write_dataset, write_script

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.runs.samples import Partition, partition, sample
+from beliefrag.runs.partitions import Partition, partition, sample
 
 
 @dataclass(frozen=True)

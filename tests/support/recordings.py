@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.calibration.tuning.recorded import Questions, RecordedQuestions
 from beliefrag.policy import Spent, Thresholds, correction_fits, legal_actions
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import DatasetRecord, RunRecord
-from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 

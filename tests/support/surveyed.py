@@ -11,7 +11,7 @@ from beliefrag.calibration.artifact import write_artifact
 from beliefrag.cli import bench_run
 from beliefrag.models.scripted import Scripted
 from beliefrag.retrieval import Bm25Index
-from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import Settings
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from beliefrag.bench.runner import RunControl, Tally
     from beliefrag.bench.setup import RunSpec, choose_methods
     from beliefrag.runs.errors import DataError
+    from beliefrag.runs.partitions import Partition, partition, sample
     from beliefrag.runs.record import Injection
-    from beliefrag.runs.samples import Partition, partition, sample
 
 __all__ = [
     "Audit",
@@ -87,7 +87,7 @@ _HOMES = {
     "bench.setup": ["RunSpec", "choose_methods"],
     "runs.errors": ["DataError"],
     "runs.record": ["Injection"],
-    "runs.samples": ["Partition", "partition", "sample"],
+    "runs.partitions": ["Partition", "partition", "sample"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -25,16 +25,13 @@ from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.paths import cache_dir
 from beliefrag.report import Table, cost_lines, mean_notes, report_tables, results_table, write_report
 from beliefrag.retrieval import docs_index
-from beliefrag.runs.cells import MEASURES
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeSummary
 from beliefrag.runs.errors import RunError
-from beliefrag.runs.money import in_dollars
-from beliefrag.runs.paired import DatasetComparison, compare_methods, lacking
-from beliefrag.runs.record import RUN_FILE, RunRecord, settings_of
+from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars, settings_of
 from beliefrag.runs.statistics import Difference
 from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
-from beliefrag.runs.summary import Summary, summarise
+from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, lacking, summarise
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Usage
 

@@ -6,11 +6,12 @@ An abstention scores 0 on every answer metric. A failure has no score at all: th
 from __future__ import annotations
 
 import itertools
+import re
+import string
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from beliefrag.bench.normalise import normalise, tokens
 from beliefrag.bench.questions import Gold
 from beliefrag.events import Decided, Retrieved
 from beliefrag.outcome import Abstained, Answered, Stopped
@@ -24,11 +25,13 @@ __all__ = [
     "covers",
     "evidence_recall",
     "exact_match",
+    "normalise",
     "recall_per_row_read",
     "retained_at_the_end",
     "rows_read",
     "score",
     "token_f1",
+    "tokens",
 ]
 
 _CLOSED = frozenset({"yes", "no", "noanswer"})
@@ -182,3 +185,17 @@ def _some(golds: Sequence[str]) -> Sequence[str]:
     if not golds:
         raise ValueError("there is no gold answer to compare with")
     return golds
+
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalise(text: str) -> str:
+    """The text as the SQuAD evaluation compares it."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def tokens(text: str) -> list[str]:
+    """The words of the normalised text, repeated ones as often as they occur."""
+    return normalise(text).split()

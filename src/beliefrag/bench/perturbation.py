@@ -2,22 +2,42 @@
 
 The gold answers are needed to make a passage lie and to keep the answer out of the noise. They stay here: an episode is
 handed a retriever, and a controller only ever sees hits.
+
+RGB brings false passages: for each passage that answers, one with another answer in its place. For any other dataset a
+false answer of the same kind is drawn from the other questions' answers, and put in the place of the true one wherever
+its spelling stands in a passage. The limits: kinds are told by their look (date, year, number, name, other words), so a
+town may stand for a person. A spelling that the gold answers lack stays, and so does everything else that hints at the
+truth: the passage may contradict itself. Yes, no and sets of rows have no false version, nor have hits without the
+answer's words.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from beliefrag.bench.counterfactuals import FalseAnswers, Falsehood, own_false_ids
-from beliefrag.bench.metrics import covers
-from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
+from beliefrag.bench.datasets.entry import passage_id
+from beliefrag.bench.metrics import covers, normalise
+from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion, wrong_ids
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.runs.episode import Episode, Injected
 from beliefrag.runs.record import Injection
 from beliefrag.types import Passage
 
-__all__ = ["Injection", "Injector", "misled", "searched_passages"]
+__all__ = [
+    "FalseAnswers",
+    "Falsehood",
+    "Injection",
+    "Injector",
+    "kind_of",
+    "misled",
+    "own_false_ids",
+    "searched_passages",
+]
 
 
 def searched_passages(dataset: Dataset) -> tuple[Passage, ...]:
@@ -87,3 +107,121 @@ def _helps(passage: Passage, gold: Gold) -> bool:
     if passage.id in (gold.supporting or ()):
         return True
     return not gold.is_set and covers(f"{passage.title} {passage.text}", Gold(gold.answers))
+
+
+_CLOSED = frozenset({"yes", "no", "true", "false", "noanswer"})
+_MONTH = r"(january|february|march|april|may|june|july|august|september|october|november|december)"
+_DATE = re.compile(rf"\b{_MONTH}\b.*\d|\d.*\b{_MONTH}\b|\b\d{{4}}-\d\d-\d\d\b|\b\d\d?/\d\d?/\d{{2,4}}\b", re.IGNORECASE)
+_YEAR = re.compile(r"\W*(1\d{3}|20\d\d)\W*")
+_COUNTED = re.compile(
+    r"(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|"
+    r"million|billion)\b",
+    re.IGNORECASE,
+)
+_LONG_NUMBER = 3
+"""Words that a number may have with its unit; longer answers with a digit are names of things."""
+
+
+@dataclass(frozen=True, slots=True)
+class Falsehood:
+    """What is claimed in place of the truth, and how a passage claims it."""
+
+    answer: str
+    version: Callable[[Passage], Passage | None]
+    """The false version of a passage; None where it has none."""
+    passages: tuple[Passage, ...] = ()
+    """The false passages that the dataset brings, whatever they are versions of."""
+
+
+class FalseAnswers:
+    """Gives the falsehood of each question of a dataset.
+
+    Args:
+        questions: All questions of the dataset: their answers are what false answers are drawn from.
+        passages: Its passages, for the false ones that it brings itself.
+        seed: Of the draws.
+    """
+
+    def __init__(self, questions: Iterable[LabelledQuestion], passages: Iterable[Passage], seed: int) -> None:
+        asked = list(questions)
+        own = own_false_ids(asked)
+        self._own = {passage.id: passage for passage in passages if passage.id in own}
+        self._seed = seed
+        by_kind: dict[str, dict[str, str]] = defaultdict(dict)
+        for question in asked:
+            if not question.gold.is_set and (kind := kind_of(question.gold.answers[0])):
+                by_kind[kind].setdefault(normalise(question.gold.answers[0]), question.gold.answers[0])
+        # Sorted, so that the order of the file plays no part.
+        self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
+
+    def of(self, labelled: LabelledQuestion) -> Falsehood | None:
+        """The question's falsehood; None where there is none to be had."""
+        gold = labelled.gold
+        if gold.is_set:
+            return None
+        wrong, right = wrong_ids(gold), gold.supporting or ()
+        if gold.fake_answer and wrong and len(wrong) == len(right):
+            # RGB lists the false passages in the order of those that they were made from.
+            versions = {own: self._own[other] for own, other in zip(right, wrong, strict=True) if other in self._own}
+            return Falsehood(
+                gold.fake_answer, lambda passage: versions.get(passage.id), tuple(dict.fromkeys(versions.values()))
+            )
+        kind = kind_of(gold.answers[0])
+        answer = gold.fake_answer or self._drawn(labelled, kind or "")
+        if kind is None or answer is None:
+            return None
+        spellings = _anywhere(gold.answers)
+        return Falsehood(answer, lambda passage: _falsified(passage, spellings, answer))
+
+    def _drawn(self, labelled: LabelledQuestion, kind: str) -> str | None:
+        right = labelled.gold.answers
+        own = [normalise(answer) for answer in right]
+        others = [answer for key, answer in self._answers.get(kind, {}).items() if not _alike(key, own)]
+        # A full name is more often a person's and one word a place's: the like-sized ones come first.
+        close = [other for other in others if _size(other) == _size(right[0])]
+        draw = random.Random(f"{self._seed}/false/{labelled.id}")  # noqa: S311
+        return draw.choice(close or others) if others else None
+
+
+def own_false_ids(questions: Iterable[LabelledQuestion]) -> frozenset[str]:
+    """The ids of the false passages that a dataset brings itself."""
+    return frozenset(each for question in questions for each in wrong_ids(question.gold))
+
+
+def kind_of(answer: str) -> str | None:
+    """What kind of thing an answer looks like; None where nothing of its kind could be put in its place."""
+    words = normalise(answer).split()
+    if not words or " ".join(words) in _CLOSED:
+        return None
+    if _DATE.search(answer):
+        return "date"
+    if _YEAR.fullmatch(answer):
+        return "year"
+    if len(words) <= _LONG_NUMBER and (answer.strip(" $€£+-~")[:1].isdigit() or _COUNTED.match(answer.strip())):
+        return "number"
+    capitals = sum(word.strip("\"'(")[:1].isupper() for word in answer.split())
+    return "name" if 2 * capitals >= len(answer.split()) else "words"
+
+
+def _size(answer: str) -> int:
+    """Answers of about the same length: one word, two, three, some, a sentence."""
+    words = len(answer.split())
+    return words if words <= 3 else 4 if words <= 6 else 5
+
+
+def _alike(other: str, right: Sequence[str]) -> bool:
+    """Whether one of both is in the other: then the one is no falsehood about the other."""
+    return any(f" {other} " in f" {each} " or f" {each} " in f" {other} " for each in right)
+
+
+def _anywhere(answers: Sequence[str]) -> re.Pattern[str]:
+    spellings = sorted({" ".join(answer.split()) for answer in answers if kind_of(answer)}, key=lambda s: (-len(s), s))
+    parts = (r"\s+".join(map(re.escape, spelling.split())) for spelling in spellings)
+    return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)", re.IGNORECASE)
+
+
+def _falsified(passage: Passage, spellings: re.Pattern[str], answer: str) -> Passage | None:
+    title, in_title = spellings.subn(lambda _: answer, passage.title)
+    text, in_text = spellings.subn(lambda _: answer, passage.text)
+    # The id is the one that an import would give these words: distinct, and nothing about it is telling.
+    return Passage(passage_id(title, text), title, text, passage.source) if in_title or in_text else None

@@ -1,4 +1,4 @@
-"""What a run still has to do, and about what that will take."""
+"""What a run still has to do, and about what that will take in calls, tokens and time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from beliefrag.bench.cost_hints import JUDGE, pace_of
 from beliefrag.bench.setup import Setup
-from beliefrag.methods import TypicalCost, typical_cost
+from beliefrag.methods import typical_cost
+from beliefrag.registry import TypicalCost
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.types import Usage
 
-__all__ = ["Estimate", "Plan", "make_plan"]
+__all__ = ["JUDGE", "Estimate", "Pace", "Plan", "make_plan", "pace_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +138,32 @@ def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float
 
 def _usage(figure: TypicalCost) -> Usage:
     return Usage(calls=round(figure.calls), tokens_in=round(figure.tokens_in), tokens_out=round(figure.tokens_out))
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a kind of model is."""
+
+    seconds_per_call: float = 0.0
+    seconds_per_token_in: float = 0.0
+    seconds_per_token_out: float = 0.0
+
+    def seconds(self, figure: TypicalCost) -> float:
+        """How long so much takes, one call after another."""
+        tokens = figure.tokens_in * self.seconds_per_token_in + figure.tokens_out * self.seconds_per_token_out
+        return figure.calls * self.seconds_per_call + tokens
+
+
+JUDGE = TypicalCost(1, 190, 2)
+
+_EMBEDDED = Pace(seconds_per_token_in=1 / 150, seconds_per_token_out=1 / 8)
+"""Over whole episodes on two busy cores; what prompts have in common with the one before is read only once."""
+_ENDPOINT = Pace(seconds_per_call=1.0, seconds_per_token_out=1 / 60)
+"""A guess: servers differ by a factor of ten."""
+_SCRIPT = Pace()
+
+
+def pace_of(identity: str) -> Pace:
+    """How fast a model is, by what kind it is."""
+    kind = identity.partition(":")[0]
+    return {"local": _EMBEDDED, "scripted": _SCRIPT}.get(kind, _ENDPOINT)

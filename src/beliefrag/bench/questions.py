@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from beliefrag.bench.card import Card
+from pydantic import BaseModel, ConfigDict, Field
+
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage, Question
 
-__all__ = ["Dataset", "Gold", "LabelledQuestion", "gold_hash", "wrong_ids"]
+__all__ = ["Card", "CardFile", "Dataset", "Gold", "LabelledQuestion", "gold_hash", "wrong_ids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +124,41 @@ def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
         for q in sorted(questions, key=lambda question: question.id)
     ]
     return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:32]
+
+
+class CardFile(BaseModel):
+    """One file that was read or written, or all files that were read from one folder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    """The file's name, without its folder: that is private."""
+    sha256: str
+    """Of many files: that of their own hashes and names, a line each, as `sha256sum` writes them, sorted by name."""
+    bytes: int = Field(ge=0)
+    files: int = Field(default=1, ge=1)
+
+
+class Card(BaseModel):
+    """The content of `card.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str = ""
+    licence: str = ""
+    source: str = ""
+    """Where the published files come from, for people."""
+    format: str = ""
+    """The published format that was imported; empty for files that were in the common form already."""
+    questions: int = Field(default=0, ge=0)
+    passages: int = Field(default=0, ge=0)
+    splits: Mapping[str, int] = {}
+    with_supporting: int = Field(default=0, ge=0)
+    """Questions whose supporting passages are known."""
+    skipped: tuple[str, ...] = ()
+    """Records that could not be read and were left out on request, each with its place and the reason."""
+    notes: tuple[str, ...] = ()
+    inputs: tuple[CardFile, ...] = ()
+    outputs: tuple[CardFile, ...] = ()
+    made_by: str = ""

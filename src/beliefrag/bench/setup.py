@@ -20,11 +20,10 @@ from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, known_identity, open_retriever
-from beliefrag.runs.cells import MEAN
 from beliefrag.runs.errors import DataError
-from beliefrag.runs.money import judge_price, model_price
-from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, now, versions
-from beliefrag.runs.samples import Partition, partition, sample
+from beliefrag.runs.partitions import Partition, partition, sample
+from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, judge_price, model_price, now, versions
+from beliefrag.runs.summary import MEAN
 from beliefrag.settings import Settings
 
 __all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "set_up"]

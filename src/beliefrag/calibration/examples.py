@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from beliefrag.calibration.artifact_parts import PartCount
-from beliefrag.runs.samples import Partition, partition
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Floats, resample_weights
 from beliefrag.types import Action

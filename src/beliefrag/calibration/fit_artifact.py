@@ -32,9 +32,8 @@ from beliefrag.calibration.quality import measure_quality, predict_answerability
 from beliefrag.calibration.selection import backbone
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import ScoreScale
-from beliefrag.runs.partitions import held_out
+from beliefrag.runs.partitions import SALT, Partition, held_out
 from beliefrag.runs.record import now, versions
-from beliefrag.runs.samples import SALT, Partition
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import MIN_QUESTIONS
 

@@ -27,7 +27,7 @@ from beliefrag.calibration.quality import (
     predict_retrieval_value,
 )
 from beliefrag.policy.calibration import log_odds
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.runs.statistics import Estimate, estimate_from_resamples
 from beliefrag.types import Diagnostics
 

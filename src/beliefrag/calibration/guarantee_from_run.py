@@ -25,8 +25,8 @@ from beliefrag.calibration.risk import METHOD, RiskSample, choose_threshold
 from beliefrag.errors import CalibrationError
 from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.policy import Calibration, Thresholds
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord, budget_of, now
-from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, Trajectory
 from beliefrag.types import Action
 from beliefrag.verifiers import build_verifier

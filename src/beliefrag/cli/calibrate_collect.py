@@ -11,7 +11,7 @@ from beliefrag.cli import options, run_options
 from beliefrag.cli.labelled_questions import Questions, labelled_questions
 
 if TYPE_CHECKING:
-    from beliefrag.runs.samples import Partition
+    from beliefrag.runs.partitions import Partition
 
 __all__ = ["collect"]
 
@@ -107,7 +107,7 @@ def collect(
 
 
 def _parse_part(name: str) -> Partition:
-    from beliefrag.runs.samples import Partition
+    from beliefrag.runs.partitions import Partition
 
     try:
         return Partition(name)

@@ -10,7 +10,7 @@ import typer
 from beliefrag.cli import options
 
 if TYPE_CHECKING:
-    from beliefrag.bench.card import Card, CardFile
+    from beliefrag.bench.questions import Card, CardFile
 
 __all__ = ["app"]
 

@@ -17,7 +17,7 @@ from beliefrag.calibration.artifact_parts import (
     QualityOnOtherStates,
 )
 from beliefrag.report.table import Table
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import LABELS, State, Trajectory
 from beliefrag.runs.statistics import Estimate
 

@@ -16,11 +16,10 @@ from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_
 from beliefrag.report.page import Block, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Table
-from beliefrag.runs.cells import MEAN, MEASURES, Cell
 from beliefrag.runs.errors import RunError
-from beliefrag.runs.money import in_dollars
+from beliefrag.runs.record import in_dollars
 from beliefrag.runs.statistics import Estimate, pareto_front
-from beliefrag.runs.summary import Failures, Summary
+from beliefrag.runs.summary import MEAN, MEASURES, Cell, Failures, Summary
 from beliefrag.types import Usage
 
 __all__ = [

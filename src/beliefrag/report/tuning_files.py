@@ -22,9 +22,9 @@ from beliefrag.report.figure import (
 )
 from beliefrag.report.table import CellValue, Column, Table
 from beliefrag.report.tuning_report import choice_sentences, status_line, thresholds_toml, tuning_page
-from beliefrag.runs.cells import MEASURES
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.runs.statistics import Estimate
+from beliefrag.runs.summary import MEASURES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,9 +15,9 @@ from beliefrag.policy import Thresholds
 from beliefrag.report.page import Block, CodeBlock, Heading, Page, Paragraph, Picture
 from beliefrag.report.run_report import format_interval
 from beliefrag.report.table import Table
-from beliefrag.runs.cells import MEASURES
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.runs.statistics import Estimate
+from beliefrag.runs.summary import MEASURES
 from beliefrag.types import Action
 
 __all__ = [

@@ -1,16 +1,17 @@
-"""Which questions are for fitting, for choosing and held out: decided by hashing ids, never by chance (SPEC 9).
+"""Which questions a run takes, and to which part of a study they belong: decided by hashing ids, never by chance.
 
-A hash needs no state: every machine, version and order of questions gives the same choice. So an artifact that names
-the questions that it was fitted and chosen on can be held against what it says of itself.
+A hash needs no state: every machine, version and order of questions gives the same choice, and a sample that grows
+keeps what it had. So an artifact that names the questions that it was fitted and chosen on can be checked.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
-__all__ = ["SALT", "Partition", "held_out", "partition", "place"]
+__all__ = ["SALT", "Partition", "held_out", "partition", "place", "sample"]
 
 SALT = "beliefrag-1"
 """Fixed for good: another salt would move questions between fitting and holdout."""
@@ -44,3 +45,29 @@ def place(purpose: str, salt: str, question_id: str) -> int:
     # The lengths keep ("a", "bc") and ("ab", "c") apart.
     text = f"{purpose}:{len(salt)}:{salt}:{question_id}"
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Q = TypeVar("_Q", bound=_Identified)
+
+
+def sample(questions: Sequence[_Q], n: int, seed: int = 0) -> tuple[_Q, ...]:
+    """The same `n` questions everywhere, for a seed.
+
+    Questions are put in the order of a hash of seed and id, and the first `n` are taken: the order of the file does
+    not matter, and a larger `n` begins with the same questions. With fewer than `n` there, all of them.
+
+    Raises:
+        ValueError: `n` is less than 1, or an id occurs twice.
+    """
+    if n < 1:
+        raise ValueError(f"a sample has at least one question, not {n}")
+    by_id = {question.id: question for question in questions}
+    if len(by_id) < len(questions):
+        raise ValueError("a sample needs unique question ids")
+    order = sorted(by_id, key=lambda question_id: (place("sample", str(seed), question_id), question_id))
+    return tuple(by_id[question_id] for question_id in order[:n])

@@ -14,8 +14,8 @@ from typing import Literal
 from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.policy import Spent, correction_fits
 from beliefrag.runs.episode import Episode
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord, budget_of
-from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.store import read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 

@@ -1,21 +1,43 @@
-"""The numbers of a run by dataset and method, each with its interval, and what is missing from them."""
+"""The numbers of a run by dataset and method with their intervals, what is missing, and paired differences."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.cells import MEAN, Cell, cell_of, mean_of
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
-from beliefrag.runs.errors import RunError
+from beliefrag.runs.errors import RunError, UnequalQuestions
 from beliefrag.runs.record import RunRecord
+from beliefrag.runs.statistics import (
+    Estimate,
+    PairedComparison,
+    average_seeds,
+    compare,
+    mean_estimate,
+    mean_over_datasets,
+)
 from beliefrag.runs.store import read_summaries
 from beliefrag.types import Usage
 
-__all__ = ["Failures", "Summary", "summarise", "summary_of"]
+__all__ = [
+    "MEAN",
+    "MEASURES",
+    "Cell",
+    "DatasetComparison",
+    "Failures",
+    "Summary",
+    "cell_of",
+    "compare_methods",
+    "lacking",
+    "mean_of",
+    "summarise",
+    "summary_of",
+    "values_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +189,225 @@ def _failures(found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Iter
     for (cause, dataset, method), said in sorted(failed.items()):
         ids = tuple(sorted(said))
         yield Failures(cause, dataset, method, ids, said[ids[0]])
+
+
+MEAN = "mean"
+"""Stands in the place of a dataset for the simple mean over datasets."""
+
+MEASURES: Mapping[str, str] = {
+    "exact_match": "EM",
+    "f1": "F1",
+    "cover": "cover",
+    "judge": "judge",
+    "follows_false": "false answer followed",
+    "recovers_true": "true answer recovered",
+    "evidence_recall": "evidence recall",
+    "answer_row_recall": "answer rows",
+    "rounds": "rounds",
+    "actions": "actions",
+    "calls": "calls",
+    "tokens": "tokens",
+    "tokens_in": "tokens in",
+    "tokens_out": "tokens out",
+    "seconds": "seconds",
+}
+"""What is averaged, and its heading."""
+_COSTS = frozenset({"calls", "tokens", "tokens_in", "tokens_out"})
+"""The measures that are read from an episode's usage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One method on one dataset, or on the mean of all."""
+
+    dataset: str
+    method: str
+    episodes: int
+    missing: int
+    failed: int
+    outcomes: Mapping[str, int]
+    measures: Mapping[str, Estimate | None]
+    """None where the measure has no meaning, or no episode has it."""
+    tokens_beside_f1: Estimate | None
+    """Tokens over exactly the questions that the F1 is over, to set the two against each other."""
+    calls_by_purpose: Mapping[str, float]
+    """Mean calls per episode."""
+    judge_tokens: int
+    """Of all verdicts together: evaluation, and in no other number."""
+    unjudged: int
+    """Finished episodes that lack a verdict although the run has a judge."""
+    rests_on: Mapping[str, tuple[str, ...]]
+    """For each measure the datasets that its number is over: those for which the measure has a meaning."""
+
+    @property
+    def asked(self) -> int:
+        """How many episodes were asked for."""
+        return self.episodes + self.missing + self.failed
+
+    def lacks_some(self, measure: str) -> bool:
+        """Whether the number is over fewer questions than were asked."""
+        return bool(self.missing or self.failed or (measure == "judge" and self.unjudged))
+
+
+def values_of(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str, float]:
+    """One value per question for a measure, seeds averaged; failed episodes and those without it left out."""
+    found = ((episode, _value(episode, measure)) for episode in episodes if episode.finished)
+    return average_seeds((e.key.question_id, e.key.seed, value) for e, value in found if value is not None)
+
+
+def _value(episode: EpisodeSummary, measure: str) -> float | None:
+    if measure == "seconds":
+        return episode.seconds
+    value = getattr(episode.usage, measure) if measure in _COSTS else episode.metrics.get(measure)
+    return None if value is None else float(value)
+
+
+def _tokens_beside_f1(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
+    tokens = values_of(episodes, "tokens")
+    return {question_id: tokens[question_id] for question_id in values_of(episodes, "f1")}
+
+
+def cell_of(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
+    """The numbers of one method on one dataset, from its episodes."""
+    finished = [episode for episode in episodes if episode.finished]
+    measures = {name: values_of(finished, name) for name in MEASURES}
+    beside = _tokens_beside_f1(finished)
+    purposes: Counter[str] = Counter()
+    for episode in finished:
+        purposes.update({purpose: part.calls for purpose, part in episode.usage.by_purpose.items()})
+    return Cell(
+        dataset=dataset,
+        method=method,
+        episodes=len(finished),
+        missing=len(run.datasets[dataset].question_ids) - len(episodes),
+        failed=len(episodes) - len(finished),
+        outcomes=Counter(episode.outcome for episode in episodes),
+        measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
+        tokens_beside_f1=mean_estimate(beside) if beside else None,
+        calls_by_purpose={purpose: count / len(finished) for purpose, count in sorted(purposes.items())},
+        judge_tokens=sum(episode.verdict.usage.tokens for episode in finished if episode.verdict),
+        unjudged=sum(_is_unjudged(episode) for episode in finished) if run.judge else 0,
+        rests_on={name: (dataset,) for name, values in measures.items() if values},
+    )
+
+
+def _is_unjudged(episode: EpisodeSummary) -> bool:
+    # An answer that is a set of rows has neither F1 nor a verdict.
+    return episode.metrics.get("f1") is not None and episode.metrics.get("judge") is None
+
+
+def mean_of(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
+    """One method over all datasets.
+
+    Where it finished nothing on one of them there is no mean: it would be over fewer datasets than the others'.
+
+    Args:
+        cells: The method's, one for each dataset.
+        found: Episodes by dataset and method.
+    """
+    method = cells[0].method
+    whole = all(cell.episodes for cell in cells)
+    measures: dict[str, Estimate | None] = dict.fromkeys(MEASURES)
+    rests_on: dict[str, tuple[str, ...]] = {}
+    for name in MEASURES if whole else ():
+        over = [cell for cell in cells if cell.measures[name] is not None]
+        if name == "judge" and any(cell.unjudged for cell in cells if cell not in over):
+            continue
+        if over:
+            measures[name] = mean_over_datasets(
+                {cell.dataset: values_of(found[cell.dataset, method], name) for cell in over}
+            )
+            rests_on[name] = tuple(cell.dataset for cell in over)
+    beside = {name: _tokens_beside_f1(found[name, method]) for name in rests_on.get("f1", ())}
+    purposes = sorted({purpose for cell in cells for purpose in cell.calls_by_purpose}) if whole else []
+    outcomes: Counter[str] = Counter()
+    for cell in cells:
+        outcomes.update(cell.outcomes)
+    return Cell(
+        dataset=MEAN,
+        method=method,
+        episodes=sum(cell.episodes for cell in cells),
+        missing=sum(cell.missing for cell in cells),
+        failed=sum(cell.failed for cell in cells),
+        outcomes=outcomes,
+        measures=measures,
+        tokens_beside_f1=mean_over_datasets(beside) if beside else None,
+        calls_by_purpose={
+            purpose: math.fsum(cell.calls_by_purpose.get(purpose, 0.0) for cell in cells) / len(cells)
+            for purpose in purposes
+        },
+        judge_tokens=sum(cell.judge_tokens for cell in cells),
+        unjudged=sum(cell.unjudged for cell in cells),
+        rests_on=rests_on,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetComparison:
+    """How two methods compare on one dataset."""
+
+    dataset: str
+    quality: str
+    """The measure of quality: `f1`, or `answer_row_recall` for questions about sets of rows."""
+    paired: PairedComparison
+
+
+def compare_methods(
+    run: RunRecord, episodes: Collection[EpisodeSummary], first: str, second: str, *, allow_unequal: bool = False
+) -> list[DatasetComparison]:
+    """The paired differences, first minus second, for each dataset of a run.
+
+    Args:
+        run: Its record.
+        episodes: Its latest ones.
+        first: A method of the run.
+        second: Another one.
+        allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left
+            out.
+
+    Raises:
+        RunError: The run does not have a method, the two are one, or there is no question that both finished.
+        UnequalQuestions: They did not finish the same questions, and that was not allowed.
+    """
+    if first == second:
+        raise RunError(f"{first} would be compared with itself.", remedy="Name two methods of the run.")
+    own = [method for method in METHODS if method in run.methods]
+    for method in (first, second):
+        if method not in own:
+            raise RunError(
+                f"The run has no method {method!r} to compare.",
+                remedy=f"It has {', '.join(own) or 'none: only states'}.",
+            )
+    found: list[DatasetComparison] = []
+    for dataset, record in run.datasets.items():
+        asked = set(record.question_ids)
+        here = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
+        sides = [[episode for episode in here if episode.key.method == method] for method in (first, second)]
+        quality = "f1" if any(values_of(side, "f1") for side in sides) else "answer_row_recall"
+        one, other = (_measures(side, quality) for side in sides)
+        if set(one["tokens"]) & set(other["tokens"]):
+            found.append(DatasetComparison(dataset, quality, compare(one, other, allow_unequal=allow_unequal)))
+        elif not allow_unequal:
+            raise UnequalQuestions(
+                f"{first} and {second} share no finished question of {dataset}.",
+                remedy="Finish the run, or allow unequal question sets to leave this dataset out.",
+            )
+    if not found:
+        raise RunError(f"{first} and {second} share no finished question.", remedy="Finish the run first.")
+    return found
+
+
+def lacking(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str) -> str:
+    """What a reader of these methods' numbers must know first; empty where all that was asked for has finished."""
+    methods = tuple(method for method in dict.fromkeys(methods) if method in run.methods)
+    asked = {(dataset, each) for dataset, record in run.datasets.items() for each in record.question_ids}
+    own = [e for e in episodes if e.key.method in methods and (e.key.dataset, e.key.question_id) in asked]
+    total, failed = len(methods) * len(asked), sum(not episode.finished for episode in own)
+    if len(own) == total and not failed:
+        return ""
+    names = " and ".join(METHODS.title(method) for method in methods)
+    return f"INCOMPLETE: of {total:,} episodes of {names} {total - len(own):,} are missing and {failed:,} failed."
+
+
+def _measures(episodes: list[EpisodeSummary], quality: str) -> Mapping[str, Mapping[str, float]]:
+    return {name: values_of(episodes, name) for name in (quality, "tokens")}

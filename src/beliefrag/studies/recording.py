@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.runs.cells import values_of
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Trajectory, read_trajectories
 from beliefrag.runs.store import read_summaries
+from beliefrag.runs.summary import values_of
 from beliefrag.studies.kinds import Kind
 
 __all__ = ["Recording"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from beliefrag.runs.cells import MEAN
 from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Estimate, PairedComparison, compare_over_datasets, mean_over_datasets
+from beliefrag.runs.summary import MEAN
 from beliefrag.studies.recording import Recording
 
 __all__ = ["ACCURACY", "MEASURES", "Variants", "accuracy", "unlike"]

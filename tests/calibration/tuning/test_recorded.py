@@ -14,7 +14,7 @@ from beliefrag.calibration import load_artifact
 from beliefrag.calibration.tuning import ThresholdGrid, TuningError, read_recorded_questions, tune_thresholds
 from beliefrag.cli import bench_run
 from beliefrag.report.tuning_report import status_line
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.settings import Settings
 from tests.support.bench_runs import records, write_dataset, write_script
 

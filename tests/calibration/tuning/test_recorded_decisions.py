@@ -8,7 +8,7 @@ from beliefrag.calibration.policy_replay import has_corrections
 from beliefrag.calibration.tuning import ThresholdGrid, UnrecordedPointError, tune_thresholds
 from beliefrag.calibration.tuning.recorded_decisions import MissingStep, list_decisions
 from beliefrag.policy import Thresholds
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import Trajectory
 from beliefrag.types import Action
 from tests.support.recordings import Seen, ids, planted_artifact, recorded, trajectory

@@ -17,7 +17,7 @@ from beliefrag.calibration.tuning import (
 )
 from beliefrag.calibration.tuning.recorded_decisions import MissingStep
 from beliefrag.policy import Thresholds
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import Trajectory
 from beliefrag.runs.statistics import mean_estimate
 from beliefrag.types import Action

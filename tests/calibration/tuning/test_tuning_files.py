@@ -13,7 +13,7 @@ from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, tune
 from beliefrag.policy import Thresholds
 from beliefrag.report.tuning_files import tuning_csv, write_tuning
 from beliefrag.report.tuning_report import choice_sentences, thresholds_toml
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.settings import load_settings
 from tests.support.recordings import Seen, ids, planted_artifact, recorded, trajectory
 

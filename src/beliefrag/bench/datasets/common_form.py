@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from beliefrag.bench.card import Card, CardFile
 from beliefrag.bench.datasets.entry import (
     BadRecord,
     answer_groups,
@@ -28,7 +27,7 @@ from beliefrag.bench.datasets.entry import (
 )
 from beliefrag.bench.datasets.formats import DATASET_FORMATS, find_format
 from beliefrag.bench.datasets.records import Problem, Record, read_json_lines
-from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.bench.questions import Card, CardFile, Dataset, LabelledQuestion
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 

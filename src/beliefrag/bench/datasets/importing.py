@@ -10,12 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from beliefrag._version import __version__
-from beliefrag.bench.card import Card
 from beliefrag.bench.datasets.common_form import CARD, load_passages, write_dataset
 from beliefrag.bench.datasets.entry import DatasetEntry
 from beliefrag.bench.datasets.formats import DatasetFormat, HubFiles, all_formats, find_format
 from beliefrag.bench.datasets.records import Problem, record_inputs, summarise_inputs
-from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.bench.questions import Card, Dataset, LabelledQuestion
 from beliefrag.hub import DownloadError, HubFile, download_file, list_files
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.card import CardFile
+from beliefrag.bench.questions import CardFile
 from beliefrag.runs.errors import DataError
 
 __all__ = [

@@ -24,7 +24,7 @@ from beliefrag.bench.datasets.entry import (
 )
 from beliefrag.bench.datasets.formats import DatasetFormat, reader_of, register_format
 from beliefrag.bench.datasets.records import Problem, read_input
-from beliefrag.bench.normalise import normalise
+from beliefrag.bench.metrics import normalise
 from beliefrag.retrieval.chunk import split_text
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.card import Card
 from beliefrag.bench.datasets.entry import (
     BadRecord,
     DatasetEntry,
@@ -19,7 +18,7 @@ from beliefrag.bench.datasets.entry import (
 from beliefrag.bench.datasets.formats import DatasetFormat, reader_of
 from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.bench.datasets.records import Problem, Record, name_without_gz, read_records, read_table
-from beliefrag.bench.questions import Dataset
+from beliefrag.bench.questions import Card, Dataset
 from beliefrag.runs.errors import DataError
 from beliefrag.types import Passage
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from beliefrag.calibration import Artifact
 from beliefrag.errors import BeliefRAGError
 from beliefrag.policy import Thresholds
-from beliefrag.runs.cells import MEASURES
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord, thresholds_of
-from beliefrag.runs.samples import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory, read_trajectories
+from beliefrag.runs.summary import MEASURES
 
 __all__ = [
     "RECORDING",

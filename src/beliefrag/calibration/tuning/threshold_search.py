@@ -22,7 +22,7 @@ from beliefrag.calibration.tuning.operating_points import (
 from beliefrag.calibration.tuning.recorded import RecordedQuestions, TuningError, UnrecordedPointError, list_notes
 from beliefrag.calibration.tuning.recorded_decisions import DecisionCoverage, advise_collection, list_decisions
 from beliefrag.policy import ScoreScale
-from beliefrag.runs.samples import Partition
+from beliefrag.runs.partitions import Partition
 from beliefrag.runs.statistics import PAIRED_RESAMPLES, Estimate
 
 __all__ = ["HeldOutCheck", "Tuning", "tune_thresholds"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.cells import MEAN
 from beliefrag.runs.statistics import (
     Estimate,
     PairedComparison,
@@ -19,6 +18,7 @@ from beliefrag.runs.statistics import (
     pareto_front,
     share_on_front,
 )
+from beliefrag.runs.summary import MEAN
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.study import StudyOptions
 

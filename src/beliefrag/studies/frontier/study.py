@@ -8,8 +8,8 @@ from functools import partial
 from beliefrag.methods import METHODS
 from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_against_tokens, shorten
 from beliefrag.report.table import format_number
-from beliefrag.runs.cells import MEAN
 from beliefrag.runs.statistics import PairedComparison
+from beliefrag.runs.summary import MEAN
 from beliefrag.studies.frontier.compared import LEAST, Compared, Point, compared
 from beliefrag.studies.frontier.tables import numbers, pairs_table, points_table, published
 from beliefrag.studies.recording import Recording

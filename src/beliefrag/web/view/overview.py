@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.cells import MEAN, Cell
 from beliefrag.runs.statistics import Estimate
-from beliefrag.runs.summary import Summary
+from beliefrag.runs.summary import MEAN, Cell, Summary
 
 __all__ = ["RunOverview", "view_run"]
 
