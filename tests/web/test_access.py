@@ -63,7 +63,14 @@ def test_health_needs_no_token_and_tells_nothing(locked: Served) -> None:
         assert "beliefrag_refused_total" in client.get("/metrics").text
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "", "localhost.evil.example", "[::2]:80", "::1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", "evil.example:8080", "", "localhost.evil.example", "[::2]:80", "::1"),
+        *("localhost:80@evil.com", "[::1]evil.com", "[::1]:80@evil.com", "localhost:", "localhost:x", "evil@localhost"),
+        *("localhost/evil.com", "localhost:80:80", "localhost evil.com", "[localhost]"),
+    ],
+)
 def test_on_loopback_another_host_name_is_refused(locked: Served, host: str) -> None:
     with locked.client() as client:
         response = client.get("/healthz", headers={"Host": host})

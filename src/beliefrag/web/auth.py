@@ -264,6 +264,11 @@ class ServerAuth:
 
     def _check(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy may believe the one and this server the other, and then they disagree where the request ends.
+            words = "The request has both Content-Length and Transfer-Encoding."
+            close = {"Connection": "close"}
+            return self._credential.refuse(scope, HttpProblem(400, "ambiguous_length", words, headers=close))
         if self._hosts.accept(headers):
             return self._credential.check(scope, headers)
         words = "The Host header names another server."

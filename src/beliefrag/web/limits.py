@@ -36,6 +36,14 @@ class ServerLimits:
     """Seconds of silence in a stream after which a comment keeps the connection alive."""
     body_seconds: float = 10.0
     """Seconds within which a request's body must have arrived."""
+    connections: int = 1_000
+    """How many connections may be open; never more than half of the files that the process may open."""
+    connections_per_client: int = 256
+    """How many of them may be from one address."""
+    header_seconds: float = 10.0
+    """Seconds within which the next request's header must have arrived on an open connection."""
+    stall_seconds: float = 30.0
+    """Seconds after which a client that does not read its response is disconnected."""
     budget: Budget = Budget()
     """The most that a request may ask for."""
 

@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from beliefrag.errors import SettingsError
+from beliefrag.web.connections import ConnectionRegistry, limited_protocol, log_exhausted_files
 from beliefrag.web.service import AnswerService
 
 __all__ = ["AnswerServer", "listen", "serve"]
@@ -61,9 +62,11 @@ class AnswerServer(uvicorn.Server):
     def __init__(
         self, app: ASGIApp, service: AnswerService, *, before_shutdown: Callable[[], None] | None = None
     ) -> None:
+        self._connections = ConnectionRegistry(service.limits)
         super().__init__(
             uvicorn.Config(
                 app,
+                http=limited_protocol(self._connections),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -78,6 +81,7 @@ class AnswerServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen and only then logs the address, so that a client may connect as soon as it reads it."""
+        log_exhausted_files(self._connections)
         await super().startup(sockets)
         for bound in sockets or ():
             _log.info("listening", extra={"fields": {"address": _address(bound)}})

@@ -65,6 +65,15 @@ def test_the_printed_address_gives_a_cookie_that_scripts_and_other_sites_cannot_
     assert away.headers["location"] == "/evil.example/x?a=b"
 
 
+@pytest.mark.parametrize(
+    "path", ["/\\evil.com/", "//evil.com/", "/%5Cevil.com/", "/%5c/evil.com", "/\\\\evil.com", "/%2Fevil.com"]
+)
+def test_the_redirect_with_the_key_stays_on_this_server(server: ViewServer, path: str) -> None:
+    token = server.address.partition("?")[2]
+    target = bare(server, f"{path}?{token}").getheader("location") or ""
+    assert target.startswith("/") and not target.startswith(("//", "/\\")) and "\\" not in target
+
+
 def test_the_address_on_the_browsers_command_line_works_once(played: Played) -> None:
     with ViewServer(RunSource(played.run, [played.data])) as server:
         path = server.address_once.removeprefix(f"http://127.0.0.1:{server.port}")

@@ -18,6 +18,8 @@ from pydantic import BaseModel, Field
 
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
+from beliefrag.web.connections import ConnectionRegistry, limited_protocol
+from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import listen
 from beliefrag.web.view import listing
 from beliefrag.web.view.export import export_name, export_page, read_asset
@@ -224,6 +226,7 @@ class ViewServer:
         # The application reports errors itself; the server's own lines would only repeat them.
         config = uvicorn.Config(
             app,
+            http=limited_protocol(ConnectionRegistry(ServerLimits())),
             log_config=None,
             log_level="critical",
             access_log=False,
