@@ -23,7 +23,8 @@ COMMANDS += ["calibrate check", "study", "serve http", "serve mcp"]
 def test_importing_the_command_line_loads_nothing_heavy() -> None:
     code = (
         "import sys, beliefrag.cli;"
-        "heavy = {'openai', 'tantivy', 'xllamacpp', 'numpy', 'pydantic', 'httpx2', 'lxml', 'genai_prices', 'scipy',"
+        "heavy = {'openai', 'tantivy', 'xllamacpp', 'numpy', 'pydantic', 'httpx2', 'lxml', 'genai_prices',"
+        "'scipy', 'huggingface_hub', 'filelock',"
         "'sklearn', 'matplotlib', 'fastapi', 'uvicorn', 'prometheus_client', 'opentelemetry'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
