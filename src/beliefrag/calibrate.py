@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from beliefrag import bench
 from beliefrag.calibration import (
     Artifact,
     Guarantee,
@@ -45,10 +46,12 @@ from beliefrag.report.risk_figure import draw_risk_coverage
 from beliefrag.report.table import Table
 from beliefrag.report.tuning_files import points_table, write_tuning
 from beliefrag.report.tuning_report import comparison_table, frontier_table, tuning_page
-from beliefrag.runs.states import Label
+from beliefrag.runs.states import Label, read_trajectories
+from beliefrag.settings import Settings
 
 __all__ = [
     "CheckResult",
+    "CollectResult",
     "CompareResult",
     "FitResult",
     "RiskResult",
@@ -57,6 +60,8 @@ __all__ = [
     "TuneResult",
     "TuningGoal",
     "check",
+    "collect",
+    "collection_spec",
     "compare",
     "fit",
     "risk",
@@ -79,6 +84,20 @@ class _WithTables:
 
     def _repr_html_(self) -> str:
         return "\n".join(table._repr_html_() for table in self.tables)
+
+
+@dataclass(frozen=True)
+class CollectResult(_WithTables):
+    """Recorded states."""
+
+    run: bench.Run
+    """The run on disk, and what came of this call."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What there is to fit on, by part of the questions."""
+        _, trajectories = read_trajectories(self.run.folder)
+        return (calibration_tables.state_counts_table(trajectories),)
 
 
 @dataclass(frozen=True)
@@ -210,6 +229,101 @@ class TuneResult(_WithTables):
         """The report for people; its picture is one of the written files."""
         picture = next((path for path in self.files if path.suffix == ".png"), Path("tune.png"))
         return tuning_page(self.tuning, picture)
+
+
+def collection_spec(
+    data: Folders = (),
+    *,
+    datasets: Sequence[bench.Dataset] = (),
+    n: int | None = None,
+    seed: int = 0,
+    splits: Sequence[str] = (),
+    parts: Sequence[bench.Partition] = (),
+    uncorrected: bool = False,
+    judge: bool = True,
+    judge_model: str | None = None,
+    judge_base_url: str | None = None,
+    replay: bool = False,
+    preview: bool = False,
+) -> bench.RunSpec:
+    """Says which run collects states, for `bench.preview` and `bench.run`. `collect` has the same arguments."""
+    return bench.RunSpec(
+        data=tuple(_folders(data)),
+        methods=("survey", "survey_uncorrected") if uncorrected else ("survey",),
+        own=tuple(datasets),
+        n=n,
+        seed=seed,
+        splits=tuple(splits),
+        parts=tuple(parts),
+        judge=judge,
+        judge_model=judge_model,
+        judge_base_url=judge_base_url,
+        replay=replay,
+        preview=preview,
+    )
+
+
+def collect(
+    data: Folders = (),
+    *,
+    out: str | Path,
+    datasets: Sequence[bench.Dataset] = (),
+    n: int | None = None,
+    seed: int = 0,
+    splits: Sequence[str] = (),
+    parts: Sequence[bench.Partition] = (),
+    uncorrected: bool = False,
+    judge: bool = True,
+    judge_model: str | None = None,
+    judge_base_url: str | None = None,
+    replay: bool = False,
+    settings: Settings | None = None,
+    concurrency: int | None = None,
+    progress: Callable[[bench.RunProgress], object] | None = None,
+    control: bench.RunControl | None = None,
+) -> CollectResult:
+    """Visits states on labelled questions, and records the answer that each state would give. This asks a model.
+
+    A call with the same arguments goes on with a run that was stopped.
+
+    Args:
+        data: Folders of benchmarks.
+        out: The folder of the run.
+        datasets: Datasets in memory, such as `bench.user_dataset` makes of your own questions and documents.
+        n: How many questions of each dataset; by default all.
+        seed: The seed by which questions are drawn.
+        splits: Only questions of these splits.
+        parts: Only questions of these parts: xfit, xsel or xhold.
+        uncorrected: Visit each question a second time without corrections, so that `tune` can switch them off.
+        judge: Whether a model judges the answers.
+        judge_model: The model that judges; by default the same model.
+        judge_base_url: The address of that model.
+        replay: Answer from the cache alone, and ask no model.
+        settings: Model, budget and the rest; by default those of the settings file and the environment.
+        concurrency: How many calls are made at a time.
+        progress: Called at the beginning and after every episode.
+        control: Its `stop` and `cancel` end the run early.
+
+    Raises:
+        RunChanged: The run in that folder began with something else.
+        BeliefRAGError: Something cannot be used; the message says what.
+    """
+    spec = collection_spec(
+        data,
+        datasets=datasets,
+        n=n,
+        seed=seed,
+        splits=splits,
+        parts=parts,
+        uncorrected=uncorrected,
+        judge=judge,
+        judge_model=judge_model,
+        judge_base_url=judge_base_url,
+        replay=replay,
+    )
+    return CollectResult(
+        bench.run(spec, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
+    )
 
 
 def fit(

@@ -66,8 +66,8 @@ def collect(
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """
-    from beliefrag.bench.setup import RunSpec
-    from beliefrag.cli.bench_run import run as run_
+    from beliefrag.calibrate import collection_spec
+    from beliefrag.cli.bench_run import run
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.settings import load_settings
 
@@ -82,14 +82,14 @@ def collect(
     settings = load_settings(typed, config=config).settings
     run_options.one_judge(no_judge, judge_model, judge_base_url)
     folders, own = labelled_questions(data, questions, docs, further)
-    wanted = RunSpec(
-        data=folders,
-        methods=("survey", "survey_uncorrected") if uncorrected else ("survey",),
-        own=own,
+    spec = collection_spec(
+        folders,
+        datasets=own,
         n=n,
         seed=seed,
-        splits=tuple(split or ()),
-        parts=tuple(_parse_part(name) for name in part or ()),
+        splits=split or (),
+        parts=[_parse_part(name) for name in part or ()],
+        uncorrected=uncorrected,
         judge=not no_judge,
         judge_model=judge_model,
         judge_base_url=judge_base_url,
@@ -100,7 +100,7 @@ def collect(
         ensure_weights(settings.model, agreed=yes)
         if judge_model:
             ensure_weights(judge_model, agreed=yes)
-    code = run_(settings, wanted, out, at_once=concurrency, dry_run=dry_run, yes=yes)
+    code = run(settings, spec, out, at_once=concurrency, dry_run=dry_run, yes=yes)
     if not dry_run:
         _print_counts(out)
     raise typer.Exit(code)

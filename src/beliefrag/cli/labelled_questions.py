@@ -48,15 +48,12 @@ def labelled_questions(
         return tuple(options.join_docs(data, further) or ()), ()
     if not docs:
         raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
-    return (), (_own(questions, options.join_docs(docs, further) or []),)
+    return (), (_user_dataset(questions, options.join_docs(docs, further) or []),)
 
 
-def _own(questions: Path, docs: list[Path]) -> Dataset:
-    from beliefrag.bench.datasets.user_questions import load_user_questions
+def _user_dataset(questions: Path, docs: list[Path]) -> Dataset:
+    from beliefrag import bench
     from beliefrag.cli.output import show_status
-    from beliefrag.paths import cache_dir
-    from beliefrag.retrieval import docs_index
 
     with show_status("reading documents"):
-        index, _ = docs_index(docs, cache_dir())
-        return load_user_questions(questions, index.first(len(index)))
+        return bench.user_dataset(questions, docs)

@@ -1,0 +1,123 @@
+"""Calibration from Python: each step of the commands is a function with a typed result, and nothing is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import beliefrag
+from beliefrag import bench, calibrate
+from beliefrag.calibration import fitting, load_artifact
+from beliefrag.errors import SettingsError
+from beliefrag.settings import Settings
+from tests.support.bench_runs import write_dataset
+from tests.support.planted_states import write_run
+from tests.support.surveyed import calibration, survey, write_model
+
+
+@pytest.fixture(autouse=True)
+def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "RESAMPLES", 40)
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("runs") / "states", questions=120)
+
+
+@pytest.fixture(scope="module")
+def surveyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("surveyed")
+    calibration(folder, write_model(folder))
+    survey(folder)
+    return folder
+
+
+def test_a_fit_is_written_only_where_a_file_is_named(
+    states: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted = calibrate.fit(states, name="mine")
+    assert (fitted.path, fitted.label) == (None, "f1")
+    file = tmp_path / "mine.json"
+    again = calibrate.fit([states], name="mine", out=file)
+    written = load_artifact(str(file))
+    assert written.model_copy(update={"made": again.artifact.made}) == again.artifact
+    assert any("conflict does not vary" in warning for warning in fitted.warnings)
+    assert [table.name for table in fitted.tables][:3] == ["about", "states", "quality"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_file_that_is_no_calibration_is_not_replaced(states: Path, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    with pytest.raises(SettingsError, match=r"notes\.txt"):
+        calibrate.fit(states, out=file)
+    assert file.read_text() == "mine"
+
+
+def test_calibrations_are_checked_and_compared_on_states(states: Path) -> None:
+    fitted = calibrate.fit(states, name="mine").artifact
+    checked = calibrate.check(fitted, states)
+    assert checked.check.overall.auc is not None
+    assert checked.check.overall.auc.value > 0.5
+    compared = calibrate.compare(fitted, "published", states=states)
+    assert compared.comparison is not None
+    assert [table.name for table in compared.tables] == ["side_by_side", "comparison"]
+    assert any("published" in warning for warning in compared.warnings)
+    assert "<table>" in compared._repr_html_()
+    with pytest.raises(SettingsError, match="f1"):
+        calibrate.compare(fitted, "published", label="f1")
+
+
+def test_the_calibrations_of_the_package_are_listed() -> None:
+    found = calibrate.show()
+    assert [row[0] for row in found.tables[0].rows] == [each.name for each in found.artifacts]
+    (one,) = calibrate.show("published").artifacts
+    assert one.name == "published"
+
+
+def test_a_bound_on_the_risk_is_chosen_and_only_written_where_a_file_is_named(surveyed: Path, tmp_path: Path) -> None:
+    file = surveyed / "mine.json"
+    before = file.read_bytes()
+    found = calibrate.risk(file, surveyed / "run", max_error=[0.5, 0.05], confidence=0.8)
+    strict, lenient = found.guarantees
+    assert (strict.max_error, strict.threshold) == (0.05, None)
+    assert lenient.threshold is not None and found.curve is not None
+    assert any("0.05" in warning for warning in found.warnings)
+    assert (found.files, file.read_bytes()) == ((), before)
+    out = tmp_path / "with.json"
+    written = calibrate.risk(file, surveyed / "run", max_error=0.5, confidence=0.8, out=out)
+    assert [path.name for path in written.files] == ["with.json", "with.risk.png", "with.risk.pdf"]
+    assert load_artifact(str(out)).guarantees == written.artifact.guarantees
+    with pytest.raises(SettingsError, match="there already"):
+        calibrate.risk(file, surveyed / "run", max_error=0.5, confidence=0.8, out=out)
+
+
+def test_thresholds_are_tuned_and_progress_is_told(surveyed: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    grid = calibrate.ThresholdGrid(answer=(0.3, 0.6), retrieval_value=(0.05,), novelty=None, corrections=(True,))
+    found = beliefrag.tune(
+        surveyed / "run",
+        goal=calibrate.TuningGoal(max_tokens=1e6),
+        grid=grid,
+        calibration=str(surveyed / "mine.json"),
+        out=tmp_path / "tune",
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert found.tuning.chosen is not None
+    assert [path.name for path in found.files] == ["tune.json", "tune.csv", "tune.md", "tune.png", "tune.pdf"]
+    assert found.page.to_markdown() == (tmp_path / "tune" / "tune.md").read_text()
+    assert [done for done, _ in told] == list(range(1, told[0][1] + 1))
+    assert found.tables[-1].to_csv().startswith("part,answer,retrieval_value,novelty,corrections,frontier,chosen")
+
+
+def test_states_are_collected_and_a_second_call_has_nothing_left_to_do(tmp_path: Path) -> None:
+    data, model = write_dataset(tmp_path, "north", questions=40), write_model(tmp_path)
+    settings = Settings(model=model, verifier="structured", cache=False)
+    ended: list[bench.RunProgress] = []
+    first = calibrate.collect(data, out=tmp_path / "states", n=4, judge=False, settings=settings, progress=ended.append)
+    assert (first.run.tally.finished, ended[-1].done) == (4, 4)
+    assert sum(int(str(row[1])) for row in first.tables[0].rows) == 4
+    again = calibrate.collect(data, out=tmp_path / "states", n=4, judge=False, settings=settings)
+    assert again.run.tally.finished == 0
