@@ -218,8 +218,15 @@ def test_a_calibration_made_with_other_prompts_is_a_problem_and_borrowed_it_is_d
         assert "fitted with the structured verifier, not graded" in detail
 
 
+def test_a_retriever_that_is_not_known_is_a_problem_that_names_those_there_are(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("doctor", "--model", write_script(home, SURE), *BORROWED, "--retriever", "bm52")
+    state, detail = findings(ran)["retriever"]
+    assert (ran.code, state) == (1, "problem")
+    assert "'bm52'" in detail and "bm25" in detail
+
+
 def test_a_terminal_gets_a_table_that_fits(home: Path) -> None:
     code, screen = on_terminal("doctor", "--model", write_script(home, ANSWER), *BORROWED)
     assert code == 0
-    assert "how it is, and what to do" in screen
+    assert "state, and what to do" in screen
     assert "\t" not in screen

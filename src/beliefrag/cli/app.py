@@ -56,7 +56,7 @@ def _root(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Answer questions from documents: search only as much as needed, say how sure and why, decline when it should.
+    """Answer questions from documents, say how sure the answer is, and decline when it is not in them.
 
-    Try 'beliefrag demo' first. With documents of your own: beliefrag ask "Who approves travel?" --docs handbook/
+    BeliefRAG searches only as much as it needs, and says why it stopped. Try 'beliefrag demo' first. With documents of your own: beliefrag ask "Who approves travel?" --docs handbook/
     """

@@ -26,7 +26,7 @@ from beliefrag.models.reply_store import ReplyStore
 from beliefrag.models.weights.store import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
-from beliefrag.retrieval import Bm25Index, docs_index_path
+from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
 from beliefrag.retrieval.files import find_files
 from beliefrag.settings import Settings, load_settings
 from beliefrag.verifiers import build_verifier
@@ -201,7 +201,20 @@ def check_model(settings: Settings) -> Iterator[Finding]:
         if not settings.model.startswith(_LOCAL):
             yield _check_api_key(settings)
         yield from asyncio.run(_ask_model(model, needs_probabilities=form == "probability"))
-    yield _check_calibration(settings, identity, form, prompts if isinstance(prompts, Prompts) else None)
+    retriever = _find_retriever(settings)
+    if isinstance(retriever, Finding):
+        yield retriever
+        return
+    here = RunConditions(identity, form, prompts.hashes() if isinstance(prompts, Prompts) else {}, retriever)
+    yield _check_calibration(settings, here)
+
+
+def _find_retriever(settings: Settings) -> str | Finding | None:
+    """The identity of the retriever that the settings choose, as far as it is known before anything is opened."""
+    try:
+        return known_identity(RETRIEVERS.choose(settings.retriever, settings.retrievers))
+    except BeliefRAGError as error:
+        return _problem("retriever", error)
 
 
 def _load_prompts(settings: Settings) -> Prompts | Finding:
@@ -277,8 +290,7 @@ async def _request_one_token(model: ChatModel, *, top_logprobs: int = 0) -> Chat
     return await model.chat(ChatRequest("doctor", messages, max_tokens=1, top_logprobs=top_logprobs))
 
 
-def _check_calibration(settings: Settings, identity: str, form: str, prompts: Prompts | None) -> Finding:
-    here = RunConditions(identity, form, prompts.hashes() if prompts else {}, Bm25Index.identity)
+def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
     try:
         artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
     except BeliefRAGError as error:

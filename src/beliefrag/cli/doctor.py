@@ -1,4 +1,4 @@
-"""`beliefrag doctor`: looks at everything that an answer depends on, and says how to mend what is broken."""
+"""`beliefrag doctor`: checks everything that an answer depends on, and says how to repair what does not work."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ def doctor(
     calibration: options.Calibration = None,
     borrow: options.Borrow = None,
     verifier: options.Verifier = None,
+    retriever: options.Retriever = None,
     prompts: options.Prompts = None,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
-    """Check everything that an answer depends on, and say how to mend what is broken.
+    """Check everything that an answer depends on, and say how to repair what does not work.
 
-    Looks at the installation, the cache folder, the settings, the model (with calls of one token), its calibration, the
-    recorded replies and, where they are named, documents and index. Changes nothing. Ends with 1 if anything is broken.
+    Checks the installation, the cache folder, the settings, the model (with calls of one token), the retriever, the
+    calibration, the recorded replies and, if you name them, documents and an index. It changes nothing, and ends with 1
+    if something does not work.
 
     Example: beliefrag doctor --index handbook.index
     """
@@ -43,14 +45,20 @@ def doctor(
     from beliefrag.cli.output import print_table, show_status
 
     typed = options.collect_settings(
-        model=model, base_url=base_url, calibration=calibration, borrow=borrow, verifier=verifier, prompts=prompts
+        model=model,
+        base_url=base_url,
+        calibration=calibration,
+        borrow=borrow,
+        verifier=verifier,
+        retriever=retriever,
+        prompts=prompts,
     )
-    with show_status("looking at everything"):
+    with show_status("checking everything"):
         findings = [*checks.check_installation(), *checks.check_cache()]
         settings, finding = checks.check_settings(typed, config)
         findings += [finding, *checks.check_model(settings)]
         findings += checks.check_documents(options.join_docs(docs, further) or [], index)
     rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
-    print_table(("", "what", "how it is, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
+    print_table(("", "what", "state, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
     if any(finding.state is checks.CheckState.PROBLEM for finding in findings):
         raise typer.Exit(FAILED)

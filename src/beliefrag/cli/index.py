@@ -29,10 +29,12 @@ def index(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH", help="Files and folders with documents.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The index, made or brought up to date.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder of the index. It is made, or brought up to date.")
+    ],
     debug: options.Debug = False,
 ) -> None:
-    """Make an index of documents, for many questions to the same ones. Run it again to take in what changed.
+    """Make an index of documents, so that many questions can use it. Run it again to take in what has changed.
 
     Reads text, Markdown, HTML, PDF, DOCX, JSON Lines and CSV, and says which files it could not read.
 
