@@ -58,5 +58,6 @@ def _root(
 ) -> None:
     """Answer questions from documents, say how sure the answer is, and decline when it is not in them.
 
-    BeliefRAG searches only as much as it needs, and says why it stopped. Try 'beliefrag demo' first. With documents of your own: beliefrag ask "Who approves travel?" --docs handbook/
+    It searches only as much as it needs, and says why it stopped. Try 'beliefrag demo' first. With documents of your
+    own: beliefrag ask "Who approves travel?" --docs handbook/
     """
