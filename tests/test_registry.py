@@ -102,6 +102,15 @@ def test_two_registrations_of_one_name_name_both_modules() -> None:
         registry.register("square", title="Square", summary="Again.")(Square)
 
 
+def test_every_option_needs_a_default() -> None:
+    @dataclass(frozen=True)
+    class Circle:
+        radius: float
+
+    with pytest.raises(SettingsError, match=r"Circle.*'circle'.*default"):
+        shapes().register("circle", title="Circle", summary="Round.")(Circle)
+
+
 _REGISTERS = """
 from dataclasses import dataclass
 import shapes_under_test

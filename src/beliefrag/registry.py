@@ -222,10 +222,13 @@ class Registry(Generic[T, I]):
                     remedy="Give one of them another name.",
                 )
             own_options = options or (target if isinstance(target, type) else NoOptions)
-            if not is_dataclass(own_options):
+            if not is_dataclass(own_options) or any(
+                each.default is MISSING and each.default_factory is MISSING for each in fields(own_options)
+            ):
                 raise SettingsError(
-                    f"The options of the {self.kind} {name!r} are not a dataclass: {own_options.__name__}.",
-                    remedy="Decorate it with @dataclass(frozen=True, slots=True), below the registration.",
+                    f"{own_options.__name__} cannot be the options of the {self.kind} {name!r}.",
+                    remedy="Make it a @dataclass(frozen=True, slots=True) with a default for every field, below the "
+                    "registration.",
                 )
             build = cast(Callable[[Any, I], T], _itself(target) if own_options is target else target)
             self._extensions[name] = Extension(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from beliefrag.engine.controller import Method
-from beliefrag.errors import CalibrationError
+from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
 from beliefrag.registry import ExtensionChoice, Registry, TypicalCost
 from beliefrag.verifiers import VERIFIERS
@@ -111,7 +111,13 @@ def build_method(
             f"The method {chosen.name!r} needs a calibration for its model.",
             remedy="Name one with --calibration, or borrow another model's with --borrow.",
         )
-    return chosen.build(inputs)
+    method = chosen.build(inputs)
+    if method.name != chosen.name:
+        raise SettingsError(
+            f"The method registered as {chosen.name!r} calls itself {method.name!r}.",
+            remedy="Give it the same name in both places: runs and tables know a method by it.",
+        )
+    return method
 
 
 def needs_calibration(name: str) -> bool:
