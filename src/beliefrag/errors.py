@@ -1,4 +1,4 @@
-"""What can go wrong, in words a person can act on.
+"""The errors that BeliefRAG raises on purpose.
 
 Every error that BeliefRAG raises on purpose derives from `BeliefRAGError`. The message is one line: what was wrong,
 with which value. `remedy` is the next thing to do. The command line prints both and exits; it never prints a
@@ -40,7 +40,7 @@ class BeliefRAGError(Exception):
 
 
 class SettingsError(BeliefRAGError):
-    """A setting, flag or file given by the user cannot be used."""
+    """A setting, option or file that the user gave cannot be used."""
 
 
 class MissingExtra(SettingsError, ImportError):

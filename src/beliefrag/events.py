@@ -1,7 +1,7 @@
-"""The one stream that an episode leaves behind.
+"""The events of an episode.
 
-Terminal display, JSONL trace, Python callers and everything after them read these events and nothing else. An event
-is a frozen value; `as_record` gives it as plain data, ready for JSON.
+The terminal display, the JSONL trace and Python callers read these events and nothing else. An event is a frozen
+value; `as_record` gives it as plain data, ready for JSON.
 """
 
 from __future__ import annotations

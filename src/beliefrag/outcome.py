@@ -12,7 +12,7 @@ __all__ = ["Abstained", "Answered", "Failed", "Outcome", "Stopped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What every ending has."""
+    """What every outcome has."""
 
     name: ClassVar[str] = ""
 
@@ -22,7 +22,7 @@ class Outcome:
     """The calibrated probability that answering now is right; None for methods that have none."""
     belief: Belief | None
     sources: tuple[Passage, ...]
-    """The passages that the ending rests on."""
+    """The passages that the outcome rests on."""
     usage: Usage
 
 

@@ -1,4 +1,4 @@
-"""Where BeliefRAG keeps what it can make or fetch again: model weights, recorded replies."""
+"""The cache folder: for what can be made or fetched again, such as model weights and recorded replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question came to: the outcome, and the way to it, read off the event stream."""
+"""The result of a question: its outcome, and the events that led to it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Result:
 
     @property
     def sources(self) -> tuple[Passage, ...]:
-        """The passages that the ending rests on."""
+        """The passages that the outcome rests on."""
         return self.outcome.sources
 
     @property

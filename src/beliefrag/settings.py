@@ -56,7 +56,7 @@ class Prices:
 
 
 class Settings(BaseModel):
-    """What a person can set."""
+    """All settings. Each has a default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -84,7 +84,7 @@ class Settings(BaseModel):
         lt=1,
         description="largest share of wrong answers among those given; needs a guarantee in the calibration",
     )
-    confidence: float = Field(default=0.9, gt=0, lt=1, description="how surely max_error is kept to")
+    confidence: float = Field(default=0.9, gt=0, lt=1, description="the probability with which max_error must hold")
     cache: bool = Field(default=True, description="keep model replies, so that nothing is paid for twice")
     method: str = Field(default="beliefrag", description="method that answers, as NAME or NAME:key=value,...")
     methods: Mapping[str, Mapping[str, Any]] = Field(
@@ -120,7 +120,7 @@ def user_config_path() -> Path:
 
 
 def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None = None) -> LoadedSettings:
-    """Puts the sources together.
+    """Reads the settings from every source and merges them.
 
     Args:
         typed: What was given on the command line or in code; None values are passed over.

@@ -1,7 +1,7 @@
 """The values that travel through an episode.
 
-All of them are frozen: a passage, a belief or a decision can be printed, compared and written down, and nobody changes
-it behind somebody's back. What changes during an episode lives in one place, the evidence workspace.
+All of them are frozen: a passage, a belief or a decision can be printed, compared and written down, and nothing changes
+it later. What changes during an episode is kept in one place, the evidence workspace.
 
 A `Question` carries no gold answer on purpose. What a controller or a prompt is given is built from this module
 alone, so gold answers and labels cannot be reached from there (SPEC 9).

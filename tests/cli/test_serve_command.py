@@ -181,7 +181,7 @@ def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> Non
     [
         ((), "Needs one source of passages"),
         (("--docs", "nowhere"), "nowhere"),
-        (("--docs", ".", "--otel-text"), "--otel is missing"),
+        (("--docs", ".", "--otel-text"), "--otel-text needs --otel"),
         (("--docs", ".", "--token-file", "none"), "token file none cannot be read"),
         (("--docs", ".", "--earlier-turns", "guess"), "--earlier-turns"),
         (("--docs", ".", "--timeout", "0"), "--timeout"),

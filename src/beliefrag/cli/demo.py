@@ -1,4 +1,4 @@
-"""`beliefrag demo`: a question of the bundled corpus, answered before one's eyes."""
+"""`beliefrag demo`: answers a question about the bundled corpus and shows each step."""
 
 from __future__ import annotations
 

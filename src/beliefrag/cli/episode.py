@@ -1,4 +1,4 @@
-"""Runs one question for a command: shows it, traces it, and lets go of the model whatever happens."""
+"""Runs one question for a command: shows it, traces it, and closes the model at the end, also after an error."""
 
 from __future__ import annotations
 

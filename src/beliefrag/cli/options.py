@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they become settings."""
+"""Options that several commands share, and the settings that are made of them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ Confidence = Annotated[
     typer.Option(
         "--confidence",
         metavar="SHARE",
-        help="How surely --max-error is kept to; 0.9 by default.",
+        help="The probability with which --max-error must hold; 0.9 by default.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -212,9 +212,9 @@ def join_docs(docs: list[Path] | None, further: list[Path] | None) -> list[Path]
 
 @contextlib.contextmanager
 def tracing(otel: bool, otel_text: bool) -> Iterator[Tracing | None]:
-    """What --otel and --otel-text ask for; what was not sent yet is sent at the end."""
+    """Opens tracing as --otel and --otel-text say, and sends the rest of the spans at the end."""
     if otel_text and not otel:
-        raise typer.BadParameter("it says what traces hold, and --otel is missing", param_hint="--otel-text")
+        raise typer.BadParameter("--otel-text needs --otel: it says what the traces hold", param_hint="--otel-text")
     if not otel:
         yield None
         return
@@ -242,7 +242,7 @@ def collect_settings(
     no_cache: bool = False,
     **others: Any,
 ) -> dict[str, Any]:
-    """What was typed, by the names of the settings. What was not typed is None, and leaves the setting alone."""
+    """The options that were typed, by the names of the settings. An option that was not typed is None."""
     return {
         "method": method,
         "retriever": retriever,

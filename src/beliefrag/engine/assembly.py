@@ -353,4 +353,4 @@ class _AbsentModel:
         raise ModelError(f"The model {self.identity} is not here.", remedy="Run without --replay.")
 
     async def aclose(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing is open."""

@@ -1,4 +1,4 @@
-"""The front door for Python: `BeliefRAG`."""
+"""`BeliefRAG`, the class with which Python programs ask questions."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class BeliefRAG:
         return self._assembly.harness.retriever.score_scale
 
     def close(self) -> None:
-        """Lets go of the model and of the worker thread. Calling it twice is harmless."""
+        """Closes the model and ends the worker thread. Calling it twice is harmless."""
         if not self._closed:
             self._closed = True
             self._worker.submit(self._assembly.model.aclose()).result()

@@ -1,4 +1,4 @@
-"""Where an episode talks to the model: one function per prompt contract of SPEC 6, each call metered and recorded."""
+"""The model calls of one episode: one function per prompt of SPEC 6; each call is counted and recorded."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class CallRecorder:
-    """Told when a call begins and when it has ended, so that events can be made of it."""
+    """Two functions that are called when a model call starts and when it has finished."""
 
     started: Callable[[str], None]
     finished: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
 
 
 class ModelCalls:
-    """The model-facing side of one episode."""
+    """Asks the model on behalf of one episode."""
 
     def __init__(self, model: Meter, prompts: Prompts, verifier: VerifierForm, recorder: CallRecorder) -> None:
         self._model = model
@@ -121,7 +121,7 @@ class ModelCalls:
         stop: tuple[str, ...] = (),
         turns: Sequence[Message] = (),
     ) -> _T:
-        """Fills in a prompt, asks, reads, and asks once more when the reply cannot be read (SPEC 6).
+        """Fills in a prompt, asks the model and reads the reply; asks once more when it cannot be read (SPEC 6).
 
         Args:
             purpose: What the call is metered as.

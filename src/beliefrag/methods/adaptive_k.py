@@ -69,11 +69,11 @@ class AdaptiveK:
         return LargestDrop(self.depth, self.buffer)
 
     def begin(self) -> Controller:
-        """This very object: it has nothing to remember."""
+        """This object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Looks at nothing."""
+        """Measures nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

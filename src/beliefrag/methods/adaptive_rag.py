@@ -62,7 +62,7 @@ class _Controller:
 
 
 async def _route(view: View, calls: ModelCalls) -> Controller:
-    # Where nothing can be searched all routes are one, and asking would be money thrown away.
+    # Where nothing can be searched all routes are the same, and asking for one would cost tokens for nothing.
     if not can_search(view):
         return Static().begin()
     try:

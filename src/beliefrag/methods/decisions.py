@@ -1,4 +1,4 @@
-"""The decisions that methods have in common, spelled once."""
+"""The decisions that methods have in common."""
 
 from __future__ import annotations
 

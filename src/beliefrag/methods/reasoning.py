@@ -60,7 +60,7 @@ def strip_lead(sentence: str) -> str:
 
 
 def repeats(sentence: str, written: Sequence[str]) -> bool:
-    """Whether the sentence says what an earlier one said: a chain that turns in a circle is at its end."""
+    """Whether the sentence says what an earlier one said: then the reasoning has ended."""
     return sentence.casefold().split() in [earlier.casefold().split() for earlier in written]
 
 

@@ -50,7 +50,7 @@ class _Controller:
         self._probability = 0.0
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        # Where nothing can be searched, the gate would open to nowhere.
+        # Where nothing can be searched, the answer of the gate would change nothing.
         if not view.queries and can_search(view):
             fields = {"question": escape(view.question.text), "evidence": evidence_block(())}
             try:

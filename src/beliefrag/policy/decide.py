@@ -53,7 +53,7 @@ def legal_actions(
             legal.add(Action.VERIFY)
         if _can_search(budget, spent):
             legal.add(Action.RETRIEVE)
-            # A rewritten query that can no longer be searched for is money thrown away.
+            # A rewritten query that can no longer be searched for would cost tokens for nothing.
             if has_query and left > 2:
                 legal.add(Action.REWRITE)
     return tuple(action for action in Action if action in legal)

@@ -21,7 +21,7 @@ class TwoSearches:
     word: str = "born"
 
     def begin(self) -> Controller:
-        """This very object: it has nothing to remember."""
+        """This object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
