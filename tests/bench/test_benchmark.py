@@ -1,0 +1,132 @@
+"""`beliefrag.bench` from Python: typed in, typed out, nothing printed, ended early on request."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+import beliefrag
+from beliefrag import bench
+from beliefrag.errors import SettingsError
+from beliefrag.runs.errors import RunChanged
+from beliefrag.runs.record import RunRecord
+from beliefrag.settings import Settings
+from tests.support.bench_runs import write_dataset, write_script
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    return Settings(model=write_script(tmp_path), verifier="structured", borrow="published", cache=False)
+
+
+def spec(tmp_path: Path, *methods: str, questions: int = 3) -> bench.RunSpec:
+    data = tmp_path / "north"
+    return bench.RunSpec(
+        (data if data.exists() else write_dataset(tmp_path, "north", questions),), methods or ("static",)
+    )
+
+
+def test_a_run_gives_its_record_its_episodes_its_tally_and_its_numbers(
+    tmp_path: Path, settings: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[bench.RunProgress] = []
+    run = bench.run(spec(tmp_path, "static", "no_rag"), out=tmp_path / "run", settings=settings, progress=seen.append)
+    assert run.record == RunRecord.read(tmp_path / "run")
+    assert (run.tally.finished, run.tally.failed, run.tally.stopped) == (6, 0, False)
+    assert [(each.done, each.episode is None) for each in seen] == [(k, k == 0) for k in range(7)]
+    assert {episode.key for episode in run.episodes()} == {summary.key for summary in run.summaries()}
+    assert run.summary().complete
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_preview_writes_nothing_and_tells_the_same_plan(tmp_path: Path, settings: Settings) -> None:
+    found = bench.preview(spec(tmp_path), out=tmp_path / "run", settings=settings)
+    assert found.plan.left == found.plan.total == 3
+    assert found.plan.estimate.calls > 0
+    assert "3 episodes" in str(found)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_is_stopped_goes_on_with_the_same_call(tmp_path: Path, settings: Settings) -> None:
+    control = bench.RunControl()
+    wanted = spec(tmp_path, "static", questions=6)
+
+    def stop(progress: bench.RunProgress) -> None:
+        if progress.done:
+            control.stop()
+
+    first = bench.run(wanted, out=tmp_path / "run", settings=settings, concurrency=1, progress=stop, control=control)
+    assert first.tally.stopped and first.tally.finished == 1
+    second = bench.run(wanted, out=tmp_path / "run", settings=settings)
+    assert second.plan is not None
+    assert (second.plan.done, second.tally.finished, second.tally.stopped) == (1, 5, False)
+
+
+def test_a_run_that_is_cancelled_keeps_what_is_on_disk(tmp_path: Path, settings: Settings) -> None:
+    control = bench.RunControl()
+    wanted = spec(tmp_path, "static", questions=6)
+    first = bench.run(
+        wanted,
+        out=tmp_path / "run",
+        settings=settings,
+        concurrency=1,
+        progress=lambda progress: control.cancel() if progress.done == 2 else None,
+        control=control,
+    )
+    assert first.tally.cancelled and first.tally.stopped
+    assert 2 <= len(first.summaries()) < 6
+    assert bench.run(wanted, out=tmp_path / "run", settings=settings).summary().complete
+
+
+def test_a_report_and_a_comparison_are_tables_that_a_notebook_shows(tmp_path: Path, settings: Settings) -> None:
+    bench.run(spec(tmp_path, "static", "no_rag"), out=tmp_path / "run", settings=settings)
+    report = bench.report(tmp_path / "run")
+    assert [row[0] for row in report.results.texts] == ["north", "north"]
+    assert "<table>" in report._repr_html_()
+    assert not report.files and not (tmp_path / "run" / "report").exists()
+    assert bench.report(tmp_path / "run", out=tmp_path / "report").files
+    compared = bench.compare(tmp_path / "run", "static", "no_rag")
+    assert [each.dataset for each in compared.datasets] == ["north"]
+    assert compared.warnings == ()
+    assert "<table>" in compared._repr_html_()
+
+
+def test_a_table_without_pandas_says_what_to_install(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SettingsError, match="pandas") as caught:
+        bench.report(tmp_path / "run").to_pandas()
+    assert "pip install pandas" in caught.value.remedy
+
+
+async def test_a_notebook_with_an_event_loop_of_its_own_can_run_a_benchmark(tmp_path: Path, settings: Settings) -> None:
+    assert asyncio.get_running_loop() is not None
+    assert bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings).tally.finished == 3
+    prepared = bench.prepare_run(spec(tmp_path, "no_rag"), out=tmp_path / "run", settings=settings)
+    assert (await bench.carry_out_async(prepared)).tally.finished == 3
+
+
+def test_the_options_of_a_method_are_recorded_and_must_stay(tmp_path: Path, settings: Settings) -> None:
+    chosen = bench.choose_methods("static,adaptive_k:depth=7")
+    assert chosen == ("static", "adaptive_k:depth=7")
+    run = bench.run(spec(tmp_path, *chosen), out=tmp_path / "run", settings=settings)
+    assert run.record.methods == ("static", "adaptive_k")
+    assert run.record.method_options == {"adaptive_k": "depth=7"}
+    assert {summary.key.method for summary in run.summaries()} == {"static", "adaptive_k"}
+    with pytest.raises(RunChanged, match="options of adaptive_k depth=7, and is asked to go on with none"):
+        bench.run(spec(tmp_path, "adaptive_k"), out=tmp_path / "run", settings=settings)
+    with pytest.raises(SettingsError, match="named twice"):
+        bench.choose_methods("adaptive_k:depth=7,adaptive_k:depth=8")
+
+
+def test_the_package_offers_its_benchmarks_without_importing_them_first() -> None:
+    assert beliefrag.bench is bench
+    assert "bench" in beliefrag.__all__
+    with pytest.raises(AttributeError, match="nothing_like_this"):
+        _ = bench.nothing_like_this
