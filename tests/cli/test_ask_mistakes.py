@@ -62,12 +62,12 @@ def test_the_default_model_before_it_was_pulled(beliefrag: Command, home: Path) 
 def test_a_server_that_is_not_there(beliefrag: Command, home: Path) -> None:
     url = f"http://127.0.0.1:{closed_port()}/v1"
     given = ("ask", QUESTION, "--docs", write_docs(home), "--model", "m", "--base-url", url, *BORROWED, "--quiet")
-    expect_one_line(beliefrag(*given), 1, url, "refused the connection")
+    expect_one_line(beliefrag(*given), 1, url)
 
 
 def test_a_hosted_model_without_a_key_is_a_wrong_setting(beliefrag: Command, home: Path) -> None:
     ran = beliefrag("ask", QUESTION, "--docs", write_docs(home), "--model", "m", *BORROWED, "--quiet")
-    expect_one_line(ran, 2, "There is no API key", "OPENAI_API_KEY")
+    expect_one_line(ran, 2, "OPENAI_API_KEY")
 
 
 def test_neither_or_both_sources_of_passages(beliefrag: Command, home: Path) -> None:
@@ -80,15 +80,15 @@ def test_neither_or_both_sources_of_passages(beliefrag: Command, home: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("ask",), ("Missing argument 'QUESTION'", "beliefrag ask --help")),
+        (("ask",), ("QUESTION", "beliefrag ask --help")),
         (("ask", "  ", "--docs", "."), ("the question is empty",)),
-        (("ask", "why", "not", "quoted"), ("'not' is one argument too many",)),
-        (("ask", QUESTION, "--docs", ".", "--json", "--quiet"), ("exclude each other",)),
+        (("ask", "why", "not", "quoted"), ("'not'",)),
+        (("ask", QUESTION, "--docs", ".", "--json", "--quiet"), ("--json", "--quiet")),
         (("ask", QUESTION, "--docs", ".", "--colour"), ("No such option: --colour",)),
         (("ask", QUESTION, "--docs", ".", "--rounds", "many"), ("--rounds", "valid integer")),
-        (("ask", QUESTION, "--docs", ".", "--rounds", "-1"), ("budget rounds must be at least 0",)),
-        (("ask", QUESTION, "--docs", ".", "--config", "none.toml"), ("no settings file none.toml",)),
-        (("ask", QUESTION, "--docs", ".", "--model", "scripted:none.jsonl"), ("none.jsonl cannot be read",)),
+        (("ask", QUESTION, "--docs", ".", "--rounds", "-1"), ("budget rounds", "0")),
+        (("ask", QUESTION, "--docs", ".", "--config", "none.toml"), ("none.toml",)),
+        (("ask", QUESTION, "--docs", ".", "--model", "scripted:none.jsonl"), ("none.jsonl",)),
         (("aks", QUESTION), ("No such command 'aks'", "ask")),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_disk_that_fills_up_later_costs_the_trace_but_not_the_answer(
 ) -> None:
     ran = beliefrag(*ask, "--trace", "/dev/full")
     assert (ran.code, ran.out) == (1, "Larvik\n")
-    assert "breaks off after 0 events: No space left on device" in ran.err
+    assert "0 events" in ran.err and "No space left on device" in ran.err
 
 
 def test_a_question_that_never_began_leaves_no_empty_trace(beliefrag: Command, home: Path) -> None:

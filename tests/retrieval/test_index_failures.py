@@ -26,7 +26,7 @@ def index(tmp_path: Path, shelf: list[Passage]) -> Path:
 
 def test_a_directory_that_cannot_be_written_is_one_clear_error(public_folder: Path, without_rights: Restricted) -> None:
     public_folder.chmod(0o555)
-    with without_rights(), pytest.raises(CorpusError, match=r"cannot be written.*Permission denied") as raised:
+    with without_rights(), pytest.raises(CorpusError, match="Permission denied") as raised:
         IndexWriter(public_folder / "index")
     assert "permissions" in raised.value.remedy
     public_folder.chmod(0o755)
@@ -88,7 +88,7 @@ def test_an_index_of_another_version_is_refused_with_both_versions(index: Path) 
     book = index / LEDGER
     book.write_bytes(book.read_bytes().replace(b'"beliefrag_index": 1', b'"beliefrag_index": 99'))
     for opening in (Bm25Index.open, IndexWriter):
-        with pytest.raises(IndexUnusable, match="has format 99; this BeliefRAG reads format 1") as raised:
+        with pytest.raises(IndexUnusable, match=r"99\b.*\b1\b") as raised:
             opening(index)
         assert "build the index again" in raised.value.remedy
 
@@ -125,7 +125,7 @@ def test_segments_that_do_not_match_the_ledger_are_refused(index: Path) -> None:
     last = json.loads(lines[-1])
     last["after"][0] += 1
     (index / LEDGER).write_bytes(b"\n".join([*lines[:-1], json.dumps(last).encode(), b""]))
-    with pytest.raises(IndexUnusable, match="10 passages, but its ledger says 11"):
+    with pytest.raises(IndexUnusable, match=r"\b10\b.*\b11\b"):
         Bm25Index.open(index)
 
 

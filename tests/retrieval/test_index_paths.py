@@ -188,7 +188,7 @@ def test_many_broken_lines_are_counted_rather_than_listed(docs: Path, out: Path)
     (docs / "rows.jsonl").write_text('{"id": "r1", "text": "good"}\n' + "broken\n" * 1000)
     report = index_paths([docs], out)
     assert len(report.skipped) == 21
-    assert report.skipped[-1].reason == "980 more problems like these"
+    assert report.skipped[-1].reason.startswith("980 ")
 
 
 def test_links_to_files_are_read_and_links_to_folders_are_not_followed(docs: Path, out: Path, tmp_path: Path) -> None:
@@ -314,9 +314,9 @@ def test_an_empty_corpus_is_an_error_that_says_what_was_there_and_what_is_read(t
     (docs / "broken.pdf").write_bytes(b"nothing")
     with pytest.raises(EmptyCorpus) as raised:
         index_paths([docs], out)
-    assert f"nothing to index in {docs}" in raised.value.message
-    assert "photo0.png has a format that is not read" in raised.value.message
-    assert "and 4 more" in raised.value.message
+    assert str(docs) in raised.value.message
+    assert "photo0.png" in raised.value.message and "(.png)" in raised.value.message
+    assert "4 more" in raised.value.message
     assert all(ending in raised.value.remedy for ending in FORMATS)
     assert not out.exists()
 

@@ -79,7 +79,7 @@ def test_an_exception_drops_what_was_not_committed(tmp_path: Path, shelf: list[P
 def test_a_second_writer_is_refused_until_the_first_is_done(tmp_path: Path, shelf: list[Passage]) -> None:
     with IndexWriter(tmp_path / "index") as writer:
         writer.add(shelf)
-        with pytest.raises(IndexBusy, match="being written by another process"):
+        with pytest.raises(IndexBusy, match="another process"):
             IndexWriter(tmp_path / "index")
     with IndexWriter(tmp_path / "index") as writer:
         assert len(writer) == len(shelf)
@@ -103,7 +103,7 @@ def test_long_work_is_committed_on_the_way(
 
 def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("important")
-    with pytest.raises(CorpusError, match=r"not an index and not empty: it holds thesis\.txt"):
+    with pytest.raises(CorpusError, match=r"thesis\.txt"):
         IndexWriter(tmp_path)
     assert [item.name for item in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -208,6 +208,6 @@ def test_a_large_index_is_only_rewritten_when_it_pays(tmp_path: Path, monkeypatc
 
 def test_opening_what_is_no_index_says_so(tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(CorpusError, match="does not exist or is not a BeliefRAG index") as raised:
+        with pytest.raises(CorpusError, match="not a BeliefRAG index") as raised:
             Bm25Index.open(path)
         assert "beliefrag index" in raised.value.remedy

