@@ -85,3 +85,16 @@ def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, i
     assert ran.code == 0, ran.err
     assert ran.record["answer"] == "Colin Archer"
     assert ran.record["made_with"]["model"] == "echo:Colin Archer"
+
+
+def test_all_extensions_are_listed_and_a_broken_one_is_named(home: Path, tmp_path: Path) -> None:
+    folder = install_extension(tmp_path / "site")
+    (folder / "beliefrag_example" / "trusting.py").write_text("1 / 0\n", encoding="utf-8")
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    ran = in_shell("config", "extensions", env={"PYTHONPATH": path})
+    assert ran.code == 0
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert ["method", "two_searches", "word: str = 'born'", "Searches twice, then answers."] in rows
+    assert {row[0] for row in rows[1:]} >= {"method", "retriever", "verifier form"}
+    broken = [line for line in ran.err.splitlines() if "beliefrag-example" in line]
+    assert len(broken) == 1 and "trusting" in broken[0] and "ZeroDivisionError" in broken[0]

@@ -1,4 +1,4 @@
-"""`beliefrag config`: which settings are in force, and where each came from."""
+"""`beliefrag config`: which settings are in force, where each came from, and what can be chosen by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["app", "hide_secrets"]
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Settings: which are in force, and where each came from.", no_args_is_help=True)
+app = typer.Typer(help="Settings: which are in force, and what can be chosen by name.", no_args_is_help=True)
 
 
 @app.command()
@@ -45,6 +45,31 @@ def show(
         print_table(
             ("setting", "value", "source"), [(name, _format_value(value), source) for name, value, source in rows]
         )
+
+
+@app.command()
+def extensions(debug: options.Debug = False) -> None:
+    """List the methods, retrievers, verifier forms, dataset formats and model providers that can be chosen by name.
+
+    Those of installed packages are among them. One that cannot be used is named on standard error, with the reason.
+
+    Example: beliefrag config extensions
+    """
+    from beliefrag.bench.datasets.formats import DATASET_FORMATS
+    from beliefrag.cli.output import print_table
+    from beliefrag.methods import METHODS
+    from beliefrag.models.providers import MODEL_PROVIDERS
+    from beliefrag.registry import Registry
+    from beliefrag.retrieval import RETRIEVERS
+    from beliefrag.verifiers import VERIFIERS
+
+    registries: tuple[Registry[Any, Any], ...] = (METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS, MODEL_PROVIDERS)
+    rows = [
+        (each.kind, each.name, "; ".join(each.describe_options()) or "-", each.summary)
+        for registry in registries
+        for each in registry.usable()
+    ]
+    print_table(("kind", "name", "options", "what it does"), rows)
 
 
 def hide_secrets(url: str | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
@@ -92,13 +92,7 @@ class BeliefRAG:
         """Yields the events of an episode as they happen; the last is `Finished`."""
         here = asyncio.get_running_loop()
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
-
-        async def produce() -> None:
-            async for event in self._events(question):
-                here.call_soon_threadsafe(queue.put_nowait, event)
-
-        producer = self._worker.submit(produce())
-        producer.add_done_callback(lambda _: here.call_soon_threadsafe(queue.put_nowait, None))
+        producer = self._start(question, lambda event: here.call_soon_threadsafe(queue.put_nowait, event))
         try:
             while (event := await queue.get()) is not None:
                 yield event
@@ -109,13 +103,7 @@ class BeliefRAG:
     def events(self, question: str) -> Generator[Event, None, None]:
         """Like `stream`, for callers without an event loop. Closing the generator stops paying for model calls."""
         queue: SimpleQueue[Event | None] = SimpleQueue()
-
-        async def produce() -> None:
-            async for event in self._events(question):
-                queue.put(event)
-
-        producer = self._worker.submit(produce())
-        producer.add_done_callback(lambda _: queue.put(None))
+        producer = self._start(question, queue.put)
         try:
             while (event := queue.get()) is not None:
                 yield event
@@ -164,6 +152,17 @@ class BeliefRAG:
         if not question.strip():
             raise SettingsError("The question is empty.", remedy="Ask something.")
         return loop.run(Question(question), self._assembly.method, self._assembly.harness)
+
+    def _start(self, question: str, put: Callable[[Event | None], object]) -> Future[None]:
+        """Starts an episode on the worker; `put` gets each event, and None at the end."""
+
+        async def produce() -> None:
+            async for event in self._events(question):
+                put(event)
+
+        producer = self._worker.submit(produce())
+        producer.add_done_callback(lambda _: put(None))
+        return producer
 
     async def _episode(self, question: str) -> Result:
         return Result.of([event async for event in self._events(question)])
