@@ -117,7 +117,7 @@ def _check_package(name: str, module: str) -> Finding:
         importlib.import_module(module)
         return _ok(name, metadata.version(name))
     except Exception as error:
-        # Whatever a broken package does when it is imported, the others are still worth looking at.
+        # A broken package may raise anything when it is imported; the others are checked all the same.
         detail = f"cannot be imported: {type(error).__name__}: {error}"
         return Finding(CheckState.PROBLEM, name, detail, "Install it again: pip install --force-reinstall " + name)
 
@@ -239,7 +239,7 @@ def _check_api_key(settings: Settings) -> Finding:
     if os.environ.get("OPENAI_API_KEY", "").strip():
         return _ok("API key", "OPENAI_API_KEY is set")
     if settings.base_url or os.environ.get("OPENAI_BASE_URL"):
-        return _ok("API key", "OPENAI_API_KEY is not set; a server of one's own may need none")
+        return _ok("API key", "OPENAI_API_KEY is not set; a server of your own may need none")
     return _warning(
         "API key", "OPENAI_API_KEY is not set", "Set it, or give the --base-url of a server that needs none."
     )

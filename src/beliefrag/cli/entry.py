@@ -54,7 +54,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     except typer.Abort:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The program that read our output has closed the pipe.
         return FAILED
     except Exception as error:
         _log.debug("The error came from here:", exc_info=error)

@@ -16,7 +16,7 @@ from beliefrag.events import Event, as_record
 __all__ = ["Trace", "TraceIncomplete", "json_line"]
 
 _ROOM = 64 * 1024
-"""Bytes of a short episode's trace: a disk that cannot take them is told of before anything is paid for."""
+"""Bytes of a short episode's trace: a disk without room for them is an error before any model call is paid for."""
 
 
 class TraceIncomplete(BeliefRAGError):

@@ -133,7 +133,7 @@ class Bm25Index:
 
     @property
     def fingerprint(self) -> str:
-        """Says which (id, title, text) set this is, whatever the order and steps in which it was built."""
+        """Identifies the set of (id, title, text), independent of the order and the steps in which it was built."""
         return self._state.fingerprint
 
     @cached_property
@@ -141,7 +141,7 @@ class Bm25Index:
         """Where the scores of this corpus lie (mu_s and tau_s of SPEC 2), measured on the corpus itself.
 
         Raw scores grow with the corpus and the query, so the same number is a good match in one corpus and a poor one
-        in another. Nobody has labelled questions for their own documents, but there are the passages: twelve words
+        in another. A user has no labelled questions for their own documents, but has the passages: twelve words
         drawn from a passage make a query about as long as a question, and the scores of the other passages for it
         show how high unrelated text of this corpus scores. docs/architecture.md compares such scales with those of
         real questions. The same corpus always gives the same scale.
@@ -160,7 +160,7 @@ class Bm25Index:
     def search(self, query: str, k: int) -> list[Hit]:
         """Returns the k best passages for the words of the query, best first; equal scores by passage id.
 
-        Whatever stands in the query is words to look for, never syntax. A query without words finds nothing.
+        The query is only words to search for, never syntax. A query without words finds nothing.
 
         Raises:
             RetrievalError: k is negative, or the index is damaged.

@@ -1,4 +1,4 @@
-"""What a reader is given and what it gives back: a file, and the documents in it."""
+"""The input and the output of a reader: a file, and the documents in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Complain", "CorpusFile", "Document", "Reader", "Unreadable"]
 
 
 class Unreadable(CorpusError):
-    """A file whose text cannot be had; the message is the reason, without the file's name."""
+    """A file whose text cannot be read; the message is the reason, without the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class CorpusFile:
 
     @property
     def stem(self) -> str:
-        """The file's name without folders and ending, for want of a better title."""
+        """The file's name without folders and ending, used where there is no better title."""
         return PurePosixPath(self.name).name.partition(".")[0] or self.name
 
 
@@ -48,4 +48,4 @@ Complain = Callable[[str], None]
 """Called by a reader with what it had to leave out of a file, such as a broken line."""
 
 Reader = Callable[[CorpusFile, Complain], Iterator[Document]]
-"""Turns a file into documents; raises `Unreadable` when nothing can be had from it."""
+"""Turns a file into documents; raises `Unreadable` when nothing can be read from it."""

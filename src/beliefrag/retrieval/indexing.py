@@ -247,7 +247,7 @@ class _FileReading:
         file: The file to read.
 
     Raises:
-        Unreadable: While iterating, when nothing (more) can be had from the file.
+        Unreadable: While iterating, when nothing (more) can be read from the file.
     """
 
     def __init__(self, file: CorpusFile) -> None:
@@ -268,7 +268,7 @@ class _FileReading:
         except Unreadable:
             raise
         except Exception as problem:
-            # Parsers meet files that nobody foresaw. One of them costs that file, by name, and not the whole run.
+            # A parser may fail in any way on a broken file. The file is then skipped, by name, and the run goes on.
             reason = " ".join(str(problem).split())[:200]
             raise Unreadable(f"cannot be read ({type(problem).__name__}: {reason})") from problem
         if not self.passages and not self._complaints:

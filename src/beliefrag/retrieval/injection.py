@@ -3,7 +3,7 @@
 An injected passage takes the place and the score of the hit that it stands for. So the list is as long and its scores
 are what they were, and no method can tell an injected passage by its score: only its text gives it away.
 
-The same seed and query inject the same passages, whoever searches and in whatever order. A larger share injects what a
+The same seed and query inject the same passages, in any order of the searches. A larger share injects what a
 smaller one does, and more.
 """
 
@@ -38,7 +38,7 @@ _FUNCTION_WORDS = frozenset(
 class InjectedRetriever:
     """A retriever around another one, some of whose hits are not what the other one found.
 
-    It remembers what it injected, for whoever judges an episode afterwards. Make one for each episode.
+    It remembers what it injected, so that the episode can be judged afterwards. Make one for each episode.
 
     Args:
         retriever: What really searches.
@@ -46,13 +46,13 @@ class InjectedRetriever:
         pool: Where irrelevant passages are drawn from. One is irrelevant if it shares no content word with the query
             or with `about`, and `unfit` does not object.
         about: What the search is for, in words: the question.
-        unfit: Passages that are no noise whatever their words, such as those that hold the answer.
+        unfit: Says which passages are never noise, such as those that hold the answer.
         counterfactual: The share of hits that false passages take the place of, as far as there are any. They go
             before noise.
         false_version: The passage that says something else than a given one, or None where there is none. A false
             version takes the place of the hit that it is of.
         false_passages: Further ones, for places that false versions leave over.
-        seed: Of all draws, and whatever else they are to depend on.
+        seed: The seed of all draws, as a text that may name further things that the draws depend on.
 
     Raises:
         SettingsError: The shares are not between 0 and 1, or more than 1 together.
@@ -161,7 +161,7 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def check_shares(noise: float, counterfactual: float) -> None:
-    """Refuses shares that cannot be had.
+    """Refuses shares that are impossible.
 
     Raises:
         SettingsError: One is not between 0 and 1, or they are more than 1 together.

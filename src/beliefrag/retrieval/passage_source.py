@@ -59,7 +59,7 @@ class PassageSource:
         self._progress = progress
         self._opened: Bm25Index | None = None
         self.report: IndexReport | None = None
-        """What reading the documents came to, once they were read."""
+        """What was read and what was skipped, once the documents were read."""
 
     def __str__(self) -> str:
         if self._docs is not None:

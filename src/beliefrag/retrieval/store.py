@@ -93,7 +93,7 @@ def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
 
 @contextmanager
 def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> Iterator[None]:
-    """Turns whatever the engine raises inside into one error of ours.
+    """Turns every error of the engine into one of ours.
 
     Args:
         kind: The error to raise.

@@ -51,7 +51,7 @@ def _visible_text(root: etree._Element) -> str:
     unseen = 0
     for event, element in etree.iterwalk(root, events=("start", "end")):
         tag = element.tag if isinstance(element.tag, str) else ""
-        # Whatever is not known to stand within a line is a block, so that words of two blocks never run together.
+        # An element that is not known to be inline is a block, so that words of two blocks never run together.
         if not _INLINE.fullmatch(tag):
             parts.append("\n\n")
         elif tag in ("td", "th"):
