@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from beliefrag.bench.datasets import DATASET_FORMATS, all_formats
-from tests.bench.test_published_numbers import FINER_THAN_A_HUNDREDTH
+from tests.report.test_published_numbers import FINER_THAN_A_HUNDREDTH
 
 TEXT = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
 

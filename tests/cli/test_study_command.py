@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies.catalogue import STUDIES
+from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records
 from tests.support.studied import numbers_of, write_study_data
@@ -35,7 +35,7 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
     assert ran.code == 0, ran.err
     assert time.process_time() - began < 60
     index = (home / "studies" / "index.md").read_text()
-    assert all(study.title in index for study in STUDIES.values())
+    assert all(STUDIES.title(name) in index for name in STUDIES)
     for name in RECORDED:
         assert {path.suffix for path in (home / "studies" / name).iterdir()} >= {".json", ".md", ".html"}
     assert [name for name in STUDIES if f"{name} is left out: " in ran.err] == ["robustness", "holobench"]
@@ -49,7 +49,7 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
 
 
 def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag"))
+    beliefrag(*line_of(home, "frontier:methods=static+beliefrag"))
     ran = beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag", "--replay", out="again"))
     assert "0 keys are missing from the cache" in ran.err
     assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
@@ -82,7 +82,7 @@ def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Com
 
 
 def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier", "--of", "static", "--methods", "static,no_rag"))
+    beliefrag(*line_of(home, "frontier", "--option", "of=static", "--option", "methods=static,no_rag"))
     ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
     assert ran.code == 1
     assert "The run studies/runs/comparison has not what is needed: it has no episodes of beliefrag" in ran.err
@@ -110,6 +110,8 @@ def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -
         (("study", "belief", "--data", "north", "--label", "judge", "--out", "o"), "nothing is to be judged"),
         (("study", "belief", "--data", "north", "--judge-model", "m", "--out", "o"), "Give --judge too"),
         (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "belief has its own methods"),
+        (("study", "belief:colour=red", "--data", "north", "--out", "o"), "no option 'colour'"),
+        (("study", "belief", "--option", "colour", "--data", "north", "--out", "o"), "--option key=value"),
         (("study", "holobench", "--data", "north", "--methods", "all", "--out", "o"), "holobench has its own methods"),
         (("study", "frontier", "--data", "north", "--of", "best", "--out", "o"), "No method is called 'best'"),
     ],

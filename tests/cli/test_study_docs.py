@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies.catalogue import STUDIES
+from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset, write_script
 from tests.support.study_data import write_rows, write_snippets

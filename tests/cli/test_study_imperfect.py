@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.runs.record import RunRecord
-from beliefrag.studies.catalogue import STUDIES
+from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.studied import numbers_of

@@ -11,21 +11,22 @@ import pytest
 
 from beliefrag.calibration.examples import Examples, label_states
 from beliefrag.runs.states import Trajectory
-from beliefrag.studies import Result, StudyOptions
-from beliefrag.studies.belief import BELIEF
-from beliefrag.studies.belief.actions import levels
-from beliefrag.studies.belief.found import calibrated
-from beliefrag.studies.belief.held_out import HeldOutAreas, held_out_areas
-from beliefrag.studies.belief.permutation import matched, permuted
-from beliefrag.studies.belief.signals import (
+from beliefrag.studies import StudyContext, StudyResult
+from beliefrag.studies.belief import BeliefStudy
+from beliefrag.studies.belief_measures import (
     DIMENSIONS,
-    columns,
-    correlation,
-    fitted_scores,
-    signal,
+    HeldOutAuc,
+    belief_matrix,
+    fit_scores,
+    match_questions,
+    measure_calibration,
+    measure_held_out_auc,
+    rank_correlation,
+    run_permutation_test,
+    signal_auc,
+    split_into_levels,
 )
-from beliefrag.studies.rank_agreement import rise_together
-from beliefrag.studies.states import StateTable
+from beliefrag.studies.states import StateTable, have_same_order
 from beliefrag.types import Action
 from tests.support.studied import recording, state, trajectory
 
@@ -50,22 +51,22 @@ def examples_of(trajectories: list[Trajectory]) -> Examples:
     return label_states(trajectories, "f1")[0]
 
 
-def worked_out(trajectories: list[Trajectory]) -> Result:
-    return BELIEF.work_out({"comparison": recording(trajectories)}, StudyOptions())
+def worked_out(trajectories: list[Trajectory]) -> StudyResult:
+    return BeliefStudy().analyse({"comparison": recording(trajectories)}, StudyContext())
 
 
 def test_the_auc_of_four_states_by_hand() -> None:
     # Right ones have 0.9 and 0.4, wrong ones 0.5 and 0.1: of four pairs three are in order.
     own = [(0.9, True), (0.4, True), (0.5, False), (0.1, False)]
     examples = examples_of([trajectory(f"q{k}", state(sufficiency=s, right=r)) for k, (s, r) in enumerate(own)])
-    found = signal(columns(examples)[:, 0], examples)
+    found = signal_auc(belief_matrix(examples)[:, 0], examples)
     assert found is not None
     assert found.value == 0.75
 
 
 def test_outcomes_that_are_all_alike_have_no_auc() -> None:
     examples = examples_of([trajectory(f"q{k}", state(right=True)) for k in range(9)])
-    assert signal(columns(examples)[:, 0], examples) is None
+    assert signal_auc(belief_matrix(examples)[:, 0], examples) is None
 
 
 def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
@@ -73,7 +74,7 @@ def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
     auc = result.numbers["auc"]
     assert result.numbers["best_single"] == "sufficiency"
     assert auc["sufficiency"].low > 0.75
-    assert "Their strongest dimension is uncertainty, the strongest here sufficiency." in result.published_note
+    assert "Their strongest dimension is uncertainty, the strongest here sufficiency." in result.paper_note
     assert auc["reliability"].low < 0.5 < auc["reliability"].high
     exchanged = result.numbers["permutation"]["auc"]
     assert exchanged["sufficiency"]["p"] < 0.001
@@ -95,7 +96,7 @@ def test_the_interval_of_a_score_that_knows_nothing_holds_one_half_about_as_ofte
     held = 0
     for seed in range(60):
         examples = examples_of(planted(50, strength=0.0, seed=seed))
-        number = signal(columns(examples)[:, 0], examples)
+        number = signal_auc(belief_matrix(examples)[:, 0], examples)
         assert number is not None and number.low is not None and number.high is not None
         held += number.low < 0.5 < number.high
     assert held >= 51, "of 60 intervals of 95 %, 57 are to be expected"
@@ -105,7 +106,7 @@ def test_the_permutation_test_errs_as_often_as_it_says() -> None:
     ps = []
     for seed in range(60):
         examples = examples_of(planted(30, strength=0.0, seed=seed, rounds=3))
-        found = permuted(columns(examples)[:, 0], matched(examples), permutations=99)
+        found = run_permutation_test(belief_matrix(examples)[:, 0], match_questions(examples), permutations=99)
         assert found is not None
         ps.append(found.p)
     # Three states of a question have one outcome: permuting states one by one would err far more often than this.
@@ -123,8 +124,8 @@ def test_scores_that_only_know_dataset_and_round_lose_everything_to_the_match() 
             trajectory(f"q{k:02}", state(sufficiency=0.8 if dataset == "d" else 0.2, right=right), dataset=dataset)
         )
     examples = examples_of(own)
-    scores = columns(examples)[:, 0]
-    found = permuted(scores, matched(examples))
+    scores = belief_matrix(examples)[:, 0]
+    found = run_permutation_test(scores, match_questions(examples))
     assert found is not None
     assert found.observed > 0.8
     assert found.observed == pytest.approx(found.mean)
@@ -140,7 +141,7 @@ def test_states_are_matched_on_dataset_and_rounds_reached() -> None:
         trajectory("d", one[0], dataset="e"),
         trajectory("e", one[0], state(right=True, rounds=1, step=2), dataset="e"),
     ]
-    found = matched(examples_of(own))
+    found = match_questions(examples_of(own))
     assert (found.questions, found.with_partner) == (5, 4)
     assert sorted(len(group) for group in found.groups) == [2, 2]
     # The second state of a question in the same round takes no part.
@@ -149,16 +150,16 @@ def test_states_are_matched_on_dataset_and_rounds_reached() -> None:
 
 def test_the_number_of_retained_passages_is_matched_where_most_still_have_a_partner() -> None:
     alike = [trajectory(f"q{k}", state(right=bool(k % 2), retained=3 + k % 2)) for k in range(12)]
-    assert matched(examples_of(alike)).on_retained
+    assert match_questions(examples_of(alike)).on_retained
     apart = [trajectory(f"q{k}", state(right=bool(k % 2), retained=1 + k)) for k in range(12)]
-    assert not matched(examples_of(apart)).on_retained
+    assert not match_questions(examples_of(apart)).on_retained
 
 
-def areas_of(trajectories: list[Trajectory], *, seed: int = 0, resamples: int = 40) -> HeldOutAreas:
+def areas_of(trajectories: list[Trajectory], *, seed: int = 0, resamples: int = 40) -> HeldOutAuc:
     examples = examples_of(trajectories)
-    table = columns(examples)
+    table = belief_matrix(examples)
     scores = np.column_stack([d.better * table[:, place] for place, d in enumerate(DIMENSIONS.values())])
-    found = held_out_areas(table, scores, examples, seed=seed, resamples=resamples)
+    found = measure_held_out_auc(table, scores, examples, seed=seed, resamples=resamples)
     assert found is not None
     return found
 
@@ -169,7 +170,7 @@ def test_jointly_noise_is_chance_though_a_fit_that_saw_it_does_better() -> None:
     assert float(np.mean([each.joint.value for each in found])) == pytest.approx(0.5, abs=0.03)
     assert float(np.mean([each.single.value for each in found])) == pytest.approx(0.5, abs=0.05)
     examples = examples_of(planted(60, strength=0.0, seed=4))
-    flattered = signal(fitted_scores(columns(examples), examples), examples)
+    flattered = signal_auc(fit_scores(belief_matrix(examples), examples), examples)
     assert flattered is not None
     assert flattered.value > 0.55
 
@@ -215,23 +216,23 @@ def test_an_answerability_that_rises_with_a_dimension_is_not_told_as_a_signal_of
 
 def test_scores_rise_together_whatever_their_scale_and_their_rounding() -> None:
     one = np.array([0.1, 0.2, 0.2, 0.9])
-    assert rise_together(one, np.round(1 / (1 + np.exp(-9 * one)), 6))
-    assert not rise_together(one, -one)
-    assert not rise_together(one, np.array([0.1, 0.3, 0.2, 0.9]))
-    assert not rise_together(one, np.full(4, 0.5))
+    assert have_same_order(one, np.round(1 / (1 + np.exp(-9 * one)), 6))
+    assert not have_same_order(one, -one)
+    assert not have_same_order(one, np.array([0.1, 0.3, 0.2, 0.9]))
+    assert not have_same_order(one, np.full(4, 0.5))
 
 
 def test_a_correlation_of_ranks_does_not_mind_the_scale() -> None:
     own = [trajectory(f"q{k:02}", state(sufficiency=k / 40, gap=(k / 40) ** 5, right=bool(k % 2))) for k in range(40)]
     examples = examples_of(own)
-    table = columns(examples)
-    rising = correlation(table[:, 0], table[:, 4], examples)
+    table = belief_matrix(examples)
+    rising = rank_correlation(table[:, 0], table[:, 4], examples)
     assert rising is not None
     assert rising.value == pytest.approx(1.0)
-    falling = correlation(table[:, 0], -table[:, 4], examples)
+    falling = rank_correlation(table[:, 0], -table[:, 4], examples)
     assert falling is not None
     assert falling.value == pytest.approx(-1.0)
-    assert correlation(table[:, 0], table[:, 1], examples) is None, (
+    assert rank_correlation(table[:, 0], table[:, 1], examples) is None, (
         "a dimension that does not vary correlates with nothing"
     )
 
@@ -243,11 +244,11 @@ def test_a_perfectly_calibrated_score_has_a_small_error_and_a_boastful_one_a_lar
         p = draw.random()
         own.append(trajectory(f"q{k:04}", state(sufficiency=p, reliability=0.9, right=draw.random() < p)))
     examples = examples_of(own)
-    table = columns(examples)
-    modest, boastful = (calibrated(table[:, place], examples) for place in (0, 1))
+    table = belief_matrix(examples)
+    modest, boastful = (measure_calibration(table[:, place], examples) for place in (0, 1))
     assert modest.ece < 0.05
     assert boastful.ece == pytest.approx(0.4, abs=0.05)
-    assert boastful.ece > boastful.chance_most
+    assert boastful.ece > boastful.chance_at_most
 
 
 def test_a_calibrated_score_seldom_shows_more_than_chance_would() -> None:
@@ -257,16 +258,16 @@ def test_a_calibrated_score_seldom_shows_more_than_chance_would() -> None:
         ps = [draw.random() for _ in range(60)]
         own = [trajectory(f"q{k}", state(sufficiency=p, right=draw.random() < p)) for k, p in enumerate(ps)]
         examples = examples_of(own)
-        found = calibrated(columns(examples)[:, 0], examples)
-        beyond += found.ece > found.chance_most
-        assert found.chance < found.chance_most
+        found = measure_calibration(belief_matrix(examples)[:, 0], examples)
+        beyond += found.ece > found.chance_at_most
+        assert found.chance < found.chance_at_most
     assert beyond <= 5, "2 of 40 are to be expected"
 
 
 def test_actions_by_level_are_those_of_each_third() -> None:
     done = [Action.RETRIEVE] * 3 + [Action.VERIFY] * 3 + [Action.ANSWER] * 3
     visited = StateTable(trajectory(f"q{k}", state(sufficiency=k / 9, action=a)) for k, a in enumerate(done))
-    found = levels(visited, DIMENSIONS["sufficiency"])
+    found = split_into_levels(visited, DIMENSIONS["sufficiency"])
     assert found is not None
     assert [(level.name, level.states) for level in found] == [("low", 3), ("middle", 3), ("high", 3)]
     assert [
@@ -276,7 +277,7 @@ def test_actions_by_level_are_those_of_each_third() -> None:
 
 def test_a_dimension_that_does_not_vary_has_no_levels() -> None:
     visited = StateTable(trajectory(f"q{k}", state(sufficiency=0.5)) for k in range(9))
-    assert levels(visited, DIMENSIONS["sufficiency"]) is None
+    assert split_into_levels(visited, DIMENSIONS["sufficiency"]) is None
 
 
 def test_too_few_outcomes_give_a_sentence_and_no_number() -> None:
@@ -292,12 +293,12 @@ def test_a_survey_serves_where_the_verifier_drafts_no_answers() -> None:
         trajectory(f"q{k}", state(sufficiency=k / 40, right=k >= 20, answerability=None), method="survey")
         for k in range(40)
     ]
-    result = BELIEF.work_out({"comparison": recording([*bare, *surveyed])}, StudyOptions())
+    result = BeliefStudy().analyse({"comparison": recording([*bare, *surveyed])}, StudyContext())
     assert result.numbers["auc"]["sufficiency"].value == 1.0
     assert "answerability" not in result.numbers["auc"]
     assert any("a survey of the same questions" in note for note in result.notes)
 
 
 def test_without_drafts_a_survey_is_run() -> None:
-    assert BELIEF.needs(StudyOptions(drafts=False))[0].methods == ("beliefrag", "survey")
-    assert BELIEF.needs(StudyOptions())[0].methods == ("beliefrag",)
+    assert BeliefStudy().required_runs(StudyContext(drafts_answers=False))[0].methods == ("beliefrag", "survey")
+    assert BeliefStudy().required_runs(StudyContext())[0].methods == ("beliefrag",)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from beliefrag.runs.statistics import compare_over_datasets
-from beliefrag.studies import Recording, Result, StudyOptions
-from beliefrag.studies.frontier import FRONTIER
+from beliefrag.studies import Recording, StudyContext, StudyResult
+from beliefrag.studies.frontier import FrontierStudy
 from tests.support.studied import episode, recording
 
 
-def worked_out(found: Recording, **how: object) -> Result:
-    return FRONTIER.work_out({"comparison": found}, StudyOptions(**how))  # type: ignore[arg-type]
+def worked_out(found: Recording, **how: object) -> StudyResult:
+    return FrontierStudy(**how).analyse({"comparison": found}, StudyContext())  # type: ignore[arg-type]
 
 
 def compared(questions: int = 30) -> Recording:
@@ -85,7 +85,7 @@ def test_one_question_is_no_comparison() -> None:
 
 def test_the_papers_values_stand_beside_ours_for_datasets_of_its_names() -> None:
     played = [episode(m, f"q{k}", 0.5, 2000, dataset="hotpotqa") for m in ("static", "beliefrag") for k in range(5)]
-    theirs = {each.what: each for each in worked_out(recording(episodes=played)).published}
+    theirs = {each.what: each for each in worked_out(recording(episodes=played)).paper_values}
     assert theirs["BeliefRAG, mean F1"].theirs == 0.572
     assert theirs["BeliefRAG, F1 on hotpotqa"].theirs == 0.602
     tokens = theirs["Static, thousand tokens per question"]

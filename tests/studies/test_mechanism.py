@@ -10,10 +10,9 @@ import pytest
 from beliefrag.methods.intervention import MatchedState
 from beliefrag.policy import Thresholds
 from beliefrag.runs.episode import EpisodeSummary
-from beliefrag.studies import Recording, Result, StudyOptions
-from beliefrag.studies.mechanism import MECHANISM
-from beliefrag.studies.mechanism.variants import ABLATIONS, INTERVENTIONS, LIVE, matched_states
-from beliefrag.studies.variants import Variants, unlike
+from beliefrag.studies import Recording, StudyContext, StudyResult
+from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, match_states
+from beliefrag.studies.variants import Variants, find_difference
 from beliefrag.types import Action
 from tests.support.studied import episode, recording, run_record, state, trajectory
 
@@ -48,8 +47,8 @@ def made(
     return found
 
 
-def worked_out(recordings: dict[str, Recording]) -> Result:
-    return MECHANISM.work_out(recordings, StudyOptions())
+def worked_out(recordings: dict[str, Recording]) -> StudyResult:
+    return MechanismStudy().analyse(recordings, StudyContext())
 
 
 def test_a_planted_loss_is_found_and_what_is_alike_is_not_clear() -> None:
@@ -79,7 +78,7 @@ def test_searches_saved_by_the_live_score_are_found() -> None:
 
 def test_the_papers_values_stand_beside() -> None:
     result = worked_out(made({"full": 0.7}))
-    found = {each.what: each for each in result.published}
+    found = {each.what: each for each in result.paper_values}
     full = found["Multi-hop accuracy, full controller"]
     assert full.theirs == 0.68
     assert full.ours is not None
@@ -90,18 +89,18 @@ def test_the_papers_values_stand_beside() -> None:
 def test_only_questions_that_every_variant_finished_are_compared() -> None:
     one = recording(episodes=played(1.0, start=0))
     other = recording(episodes=played(0.0, start=10))
-    arms = Variants.of({"one": one, "other": other}, "beliefrag", "f1")
-    assert arms.questions == {"d": QUESTIONS - 10}
-    assert arms.left_out == {"d": 20}
-    assert arms.against("one", "other", "d").measures["accuracy"].difference.value == 1.0
+    variants = Variants.from_recordings({"one": one, "other": other}, "beliefrag", "f1")
+    assert variants.questions == {"d": QUESTIONS - 10}
+    assert variants.left_out == {"d": 20}
+    assert variants.compare("one", "other", "d").measures["accuracy"].difference.value == 1.0
 
 
 def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
     alone = [episode("beliefrag", "q0", 1.0, 1000, dataset="e")]
     found = recording(episodes=[*played(1.0), *alone])
-    arms = Variants.of({"one": found, "other": found}, "beliefrag", "f1")
-    assert arms.datasets == ("d",)
-    assert list(arms.notes()) == ["Left out, with fewer than 2 questions that every variant finished: e."]
+    variants = Variants.from_recordings({"one": found, "other": found}, "beliefrag", "f1")
+    assert variants.datasets == ("d",)
+    assert list(variants.notes()) == ["Left out, with fewer than 2 questions that every variant finished: e."]
 
 
 @pytest.mark.parametrize(
@@ -116,14 +115,14 @@ def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
     ],
 )
 def test_runs_that_differ_in_more_than_what_is_studied_are_told_apart(changes: dict[str, Any], what: str) -> None:
-    assert unlike(run_record({"d": ["q"]}), run_record({"d": ["q"]}, **changes)) == what
+    assert find_difference(run_record({"d": ["q"]}), run_record({"d": ["q"]}, **changes)) == what
 
 
 def test_runs_on_other_passages_or_questions_of_the_same_name_are_told_apart() -> None:
     one = run_record({"d": ["q"]})
     for change in ("fingerprint", "gold"):
         other = one.model_copy(update={"datasets": {"d": one.datasets["d"].model_copy(update={change: "another"})}})
-        assert unlike(one, other).endswith(" of d")
+        assert find_difference(one, other).endswith(" of d")
 
 
 def test_a_full_run_that_is_not_full_is_refused() -> None:
@@ -155,7 +154,7 @@ def test_states_match_by_dataset_and_round_and_need_evidence() -> None:
             trajectory("c", state(rounds=1, answerability=0.9), dataset="e"),
         ]
     )
-    assert matched_states(live, "d") == {
+    assert match_states(live, "d") == {
         1: (MatchedState("a", 0.6), MatchedState("b", 0.7)),
         2: (MatchedState("b", 0.8),),
     }
@@ -178,7 +177,9 @@ def test_another_way_is_counted_by_actions() -> None:
 def test_interventions_are_made_at_the_papers_threshold_and_after_the_live_run() -> None:
     assert {variant.run.changes["thresholds.answer"] for variant in INTERVENTIONS} == {0.55}
     permuted = INTERVENTIONS[1].run
-    assert permuted.after == (LIVE.run.name,)
-    assert permuted.intervene is not None
+    assert permuted.after == (INTERVENTIONS[0].run.name,)
+    assert permuted.make_intervention is not None
     live = recording([trajectory("a", state(rounds=1, answerability=0.6))], seed=3)
-    assert permuted.intervene("d", {LIVE.run.name: live}).identity.startswith("permuted, seed 3, states ")
+    assert permuted.make_intervention("d", {INTERVENTIONS[0].run.name: live}).identity.startswith(
+        "permuted, seed 3, states "
+    )

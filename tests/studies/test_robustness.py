@@ -8,17 +8,23 @@ from dataclasses import replace
 import pytest
 
 from beliefrag.runs.episode import EpisodeSummary
-from beliefrag.studies import Recording, StudyOptions
-from beliefrag.studies.robustness import ROBUSTNESS
-from beliefrag.studies.robustness.found import RATES, Misled, misled_by
-from beliefrag.studies.robustness.runs import COMPARED, COUNTERFACTUAL_RUN, LEVELS, ORDINARY_RUN, noise_run
-from beliefrag.studies.robustness.sources import difference, mean_area, source_of
+from beliefrag.studies import Recording, StudyContext
+from beliefrag.studies.robustness import COUNTERFACTUAL_RUN, ORDINARY_RUN, RobustnessStudy, noise_run
+from beliefrag.studies.robustness_measures import (
+    COMPARED,
+    NOISE_LEVELS,
+    RATES,
+    EvidenceSource,
+    FalseEvidence,
+    auc_difference,
+    mean_auc,
+)
 from tests.support.studied import episode, recording, state, trajectory
 
 QUESTIONS = 30
 
 
-def rate(found: Misled, method: str, measure: str = "follows_false") -> float:
+def rate(found: FalseEvidence, method: str, measure: str = "follows_false") -> float:
     number = found.rate(method, measure)
     assert number is not None
     return number.value
@@ -34,7 +40,7 @@ def noisy(loss: float) -> dict[str, Recording]:
                 for k in range(QUESTIONS)
             ]
         )
-        for place, level in enumerate(LEVELS)
+        for place, level in enumerate(NOISE_LEVELS)
     }
 
 
@@ -83,7 +89,7 @@ def everything(loss: float = 0.05, web: float = 0.3) -> dict[str, Recording]:
 
 
 def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
-    numbers = ROBUSTNESS.work_out(everything(), StudyOptions()).numbers
+    numbers = RobustnessStudy().analyse(everything(), StudyContext()).numbers
     assert [each["f1"].value for each in numbers["noise"]["static"].values()] == pytest.approx(
         [0.85, 0.80, 0.75, 0.70, 0.65]
     )
@@ -94,7 +100,7 @@ def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
 
 
 def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
-    result = ROBUSTNESS.work_out(everything(), StudyOptions())
+    result = RobustnessStudy().analyse(everything(), StudyContext())
     ahead = result.numbers["ahead_at_most_noise"]["static"]["f1"]
     assert ahead.value == pytest.approx(0.1)
     rows = {(row[0], row[1]): row for row in next(t for t in result.tables if t.name == "noise").rows}
@@ -103,12 +109,12 @@ def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
 
 
 def test_without_a_planted_loss_none_is_found() -> None:
-    lost = ROBUSTNESS.work_out(everything(loss=0.0), StudyOptions()).numbers["f1_lost"]
+    lost = RobustnessStudy().analyse(everything(loss=0.0), StudyContext()).numbers["f1_lost"]
     assert {each.value for each in lost.values()} == {0.0}
 
 
 def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
-    found = misled_by(misled())
+    found = FalseEvidence.from_recording(misled())
     own, other = ({name: rate(found, m, name) for name in RATES} for m in ("beliefrag", "static"))
     assert own == pytest.approx(
         {"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8, "support": 0.2}
@@ -119,38 +125,46 @@ def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
 
 
 def test_the_difference_of_rates_is_paired_by_question() -> None:
-    gap = misled_by(misled()).difference("static", "follows_false")
+    gap = FalseEvidence.from_recording(misled()).lead("static", "follows_false")
     assert gap is not None
     assert gap.value == pytest.approx(-0.2)
     # Where the others follow and BeliefRAG does not is one question in five; nowhere is it the other way round.
     assert gap.high is not None
     assert gap.high < 0
-    same = misled_by(recording(episodes=[told(m, f"q{k}", "false") for m in COMPARED for k in range(QUESTIONS)]))
-    none = same.difference("static", "follows_false")
+    same = FalseEvidence.from_recording(
+        recording(episodes=[told(m, f"q{k}", "false") for m in COMPARED for k in range(QUESTIONS)])
+    )
+    none = same.lead("static", "follows_false")
     assert none is not None
     assert (none.value, none.low, none.high) == (0.0, None, None)
 
 
 def test_episodes_that_nothing_false_was_told_are_in_no_rate() -> None:
     plain = [episode(m, "q1", 1.0, 10) for m in COMPARED]
-    assert rate(misled_by(recording(episodes=[*(told(m, "q0", "false") for m in COMPARED), *plain])), "static") == 1.0
-    assert misled_by(recording(episodes=plain)).rate("static", "follows_false") is None
+    assert (
+        rate(
+            FalseEvidence.from_recording(recording(episodes=[*(told(m, "q0", "false") for m in COMPARED), *plain])),
+            "static",
+        )
+        == 1.0
+    )
+    assert FalseEvidence.from_recording(recording(episodes=plain)).rate("static", "follows_false") is None
 
 
 def test_questions_that_one_method_did_not_finish_are_in_no_rate() -> None:
     lacking = [told(m, f"q{k}", "false" if k else "true") for m in COMPARED for k in range(3) if (m, k) != ("crag", 0)]
-    found = misled_by(recording(episodes=lacking))
+    found = FalseEvidence.from_recording(recording(episodes=lacking))
     assert (found.questions, found.left_out, rate(found, "static")) == (2, 1, 1.0)
 
 
 def test_questions_of_two_datasets_with_one_id_are_two_questions() -> None:
     both = [told(m, "q0", end, dataset) for m in COMPARED for end, dataset in (("false", "d"), ("true", "e"))]
-    assert rate(misled_by(recording(episodes=both)), "static") == 0.5
+    assert rate(FalseEvidence.from_recording(recording(episodes=both)), "static") == 0.5
 
 
 def test_a_planted_shift_of_the_source_is_found() -> None:
-    strong, weak = (source_of("s", found, "beliefrag", "f1", ("d",)) for found in (ranked(0.9), ranked(0.2, seed=1)))
-    area, shift = mean_area(strong), difference(weak, strong)
+    strong, weak = (EvidenceSource.from_recording("s", found, "f1") for found in (ranked(0.9), ranked(0.2, seed=1)))
+    area, shift = mean_auc(strong), auc_difference(weak, strong)
     assert area is not None
     assert shift is not None
     # With the signal 0.9 an answer is right with the chance 0.95 above one half and 0.05 below.
@@ -160,8 +174,8 @@ def test_a_planted_shift_of_the_source_is_found() -> None:
 
 
 def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() -> None:
-    one, other = (source_of("s", ranked(0.0, seed=s), "beliefrag", "f1", ("d",)) for s in (4, 5))
-    area, shift = mean_area(one), difference(one, other)
+    one, other = (EvidenceSource.from_recording("s", ranked(0.0, seed=s), "f1") for s in (4, 5))
+    area, shift = mean_auc(one), auc_difference(one, other)
     assert area is not None
     assert shift is not None
     assert area.low is not None
@@ -177,25 +191,25 @@ def test_an_auc_needs_five_questions_of_each_outcome() -> None:
     states = [
         trajectory(f"q{k}", *(state(answerability=0.1 * k + 0.01 * j, right=k < 4) for j in range(2))) for k in range(9)
     ]
-    assert mean_area(source_of("s", recording(states), "beliefrag", "f1", ("d",))) is None
+    assert mean_auc(EvidenceSource.from_recording("s", recording(states), "f1")) is None
 
 
 def test_where_no_answer_is_on_trial_the_last_state_and_the_answer_given_count() -> None:
     states = [trajectory(f"q{k}", state(answerability=0.1), state(answerability=k / 20)) for k in range(20)]
     given = [episode("beliefrag", f"q{k}", float(k >= 10), 100) for k in range(20)]
-    area = mean_area(source_of("s", recording(states, given), "beliefrag", "f1", ("d",)))
+    area = mean_auc(EvidenceSource.from_recording("s", recording(states, given), "f1"))
     assert area is not None
     assert area.value == 1.0
 
 
 def test_the_conflict_gate_by_source_is_what_was_planted() -> None:
-    result = ROBUSTNESS.work_out(everything(), StudyOptions())
+    result = RobustnessStudy().analyse(everything(), StudyContext())
     sources = result.numbers["sources"]
     assert sources["counterfactual"]["gate"].value == 1.0
     assert sources["ordinary"]["gate"].value == 0.0
     assert sources["counterfactual"]["conflict"].value == pytest.approx(0.8)
     assert result.numbers["auc_shift"].high < 0
-    assert len(result.published) == 12
+    assert len(result.paper_values) == 12
 
 
 def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() -> None:
@@ -203,12 +217,12 @@ def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() 
     name = noise_run(0.4)
     base = recordings[name]
     recordings[name] = recording(episodes=[e for e in base.episodes if e.key != base.episodes[0].key])
-    result = ROBUSTNESS.work_out(recordings, StudyOptions())
-    assert "Noise: 29 questions" in result.n
+    result = RobustnessStudy().analyse(recordings, StudyContext())
+    assert "Noise: 29 questions" in result.sample
     assert any("1 questions are left out of the noise" in note for note in result.notes)
 
 
 def test_without_common_questions_there_is_a_sentence() -> None:
     recordings = everything()
     recordings[noise_run(0.2)] = recording(episodes=[episode(m, "other", 1.0, 10) for m in COMPARED])
-    assert "at least two questions at every level" in ROBUSTNESS.work_out(recordings, StudyOptions()).findings[0]
+    assert "at least two questions at every level" in RobustnessStudy().analyse(recordings, StudyContext()).findings[0]

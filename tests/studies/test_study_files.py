@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from beliefrag.report.table import format_cell
-from beliefrag.studies import Beside, Column, Estimate, Recording, Result, StudyError, StudyOptions, Table
-from beliefrag.studies.files import write_index, write_study
-from beliefrag.studies.frontier import FRONTIER
+from beliefrag.studies import (
+    PaperValue,
+    Recording,
+    StudyContext,
+    StudyError,
+    StudyResult,
+    choose_studies,
+)
+from beliefrag.studies.writing import write_index, write_study
 from tests.support.studied import episode, recording
 
+(FRONTIER,) = choose_studies("frontier")
 HOSTILE = "</p><script>alert(1)</script>|[x](http://e.vil)$x$"
 
 
@@ -32,7 +35,7 @@ def compared(dataset: str = "d") -> Recording:
 
 def written(folder: Path, dataset: str = "d") -> list[Path]:
     runs = {"comparison": compared(dataset)}
-    return write_study(FRONTIER, FRONTIER.work_out(runs, StudyOptions()), runs, folder)
+    return write_study(FRONTIER, FRONTIER.options.analyse(runs, StudyContext()), runs, folder)
 
 
 def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
@@ -65,8 +68,8 @@ def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
 def test_the_page_has_question_protocol_n_numbers_with_intervals_and_the_papers_values(tmp_path: Path) -> None:
     written(tmp_path, "hotpotqa")
     text = (tmp_path / "index.md").read_text()
-    assert FRONTIER.question in text
-    assert all(sentence in text for sentence in FRONTIER.protocol)
+    assert FRONTIER.extension.summary in text
+    assert all(sentence in text for sentence in FRONTIER.options.protocol)
     assert "6 questions (6 of hotpotqa), each by 3 methods; seed 0." in text
     assert re.search(r"\| hotpotqa \| Static \| 0\.\d{3} \(0\.\d{3} to \d\.\d{3} \?\) \|", text)
     assert "as printed in the BeliefRAG paper" in text
@@ -82,42 +85,8 @@ def test_numbers_for_programs_hold_what_they_rest_on(tmp_path: Path) -> None:
     assert record["numbers"]["points"]["d"]["static"]["f1"].keys() == {"value", "low", "high", "few"}
 
 
-def test_a_table_for_programs_has_bounds_in_columns_and_no_rounding() -> None:
-    columns = (Column("name"), Column("share of it", bounded=True), Column("n"))
-    rows = (("a", Estimate(1 / 3, 0.1, 0.5), 7), ("b", Estimate(0.25), None), ("c", None, 2))
-    found = list(csv.reader(io.StringIO(Table("t", "T", columns, rows).to_csv())))
-    assert found == [
-        ["name", "share_of_it", "share_of_it_low", "share_of_it_high", "n"],
-        ["a", str(1 / 3), "0.1", "0.5", "7"],
-        ["b", "0.25", "", "", ""],
-        ["c", "", "", "", "2"],
-    ]
-
-
-def test_a_table_whose_rows_do_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="rows that do not fit its 2 columns"):
-        Table("t", "T", (Column("a"), Column("b")), (("x",),))
-
-
-@pytest.mark.parametrize(
-    ("cell", "digits", "words"),
-    [
-        (None, 3, "-"),
-        ("d", 3, "d"),
-        (1234, 3, "1,234"),
-        (0.12345, 3, "0.123"),
-        (1234.5, 0, "1,234"),
-        (Estimate(0.5), 2, "0.50"),
-        (Estimate(0.5, 0.25, 0.75), 2, "0.50 (0.25 to 0.75)"),
-        (Estimate(-0.5, -0.75, 0.25, questions=5), 2, "-0.50 (-0.75 to 0.25 ?)"),
-    ],
-)
-def test_a_cell_format_cell(cell: Estimate | float | str | None, digits: int, words: str) -> None:
-    assert format_cell(cell, digits) == words
-
-
 def test_a_number_that_is_none_cannot_be_written(tmp_path: Path) -> None:
-    result = Result(n="", findings=(), numbers={"broken": float("nan")})
+    result = StudyResult(sample="", findings=(), numbers={"broken": float("nan")})
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_study(FRONTIER, result, {}, tmp_path)
 
@@ -125,7 +94,7 @@ def test_a_number_that_is_none_cannot_be_written(tmp_path: Path) -> None:
 def test_a_study_with_too_little_leaves_no_picture_and_no_table_of_an_earlier_time(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "mine.csv").write_text("kept")
-    result = Result.too_little("It needs more.", n="nothing")
+    result = StudyResult.insufficient("It needs more.", sample="nothing")
     files = write_study(FRONTIER, result, {}, tmp_path)
     assert {path.name for path in files} == {"numbers.json", "index.md", "index.html"}
     assert not (tmp_path / "figure.png").exists()
@@ -134,14 +103,15 @@ def test_a_study_with_too_little_leaves_no_picture_and_no_table_of_an_earlier_ti
 
 
 def test_a_value_that_cannot_be_said_stands_as_a_dash_beside_theirs(tmp_path: Path) -> None:
-    write_study(FRONTIER, Result(n="", findings=("So.",), published=(Beside("what", 0.5, None),)), {}, tmp_path)
+    write_study(
+        FRONTIER, StudyResult(sample="", findings=("So.",), paper_values=(PaperValue("what", 0.5, None),)), {}, tmp_path
+    )
     assert "| what | - | 0.500 |" in (tmp_path / "index.md").read_text()
 
 
 def test_the_index_leads_to_what_is_there_and_says_what_is_not(tmp_path: Path) -> None:
     written(tmp_path / "frontier")
-    other = replace(FRONTIER, name="other", title="Another study")
-    write_index(tmp_path, (FRONTIER, other), {"other": "no dataset of rows is given."})
+    write_index(tmp_path, {"holobench": "no dataset of rows is given."})
     text = (tmp_path / "index.md").read_text()
     assert "(frontier/index.md)" in text
     assert "Pareto front" in text
@@ -153,7 +123,7 @@ def test_an_index_over_a_file_that_is_no_study_is_refused(tmp_path: Path) -> Non
     (tmp_path / "frontier").mkdir()
     (tmp_path / "frontier" / "numbers.json").write_text("[]")
     with pytest.raises(StudyError, match="holds no study"):
-        write_index(tmp_path, (FRONTIER,), {})
+        write_index(tmp_path, {})
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path) -> None:

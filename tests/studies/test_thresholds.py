@@ -7,19 +7,17 @@ import pytest
 
 from beliefrag.policy import Thresholds
 from beliefrag.runs.states import Trajectory
-from beliefrag.studies import Result, StudyOptions
+from beliefrag.studies import StudyContext, StudyResult
+from beliefrag.studies.gate_rates import GATES, measure_gate
 from beliefrag.studies.states import StateTable
-from beliefrag.studies.thresholds import THRESHOLDS
-from beliefrag.studies.thresholds.gate_rates import reached
-from beliefrag.studies.thresholds.gates import GATES
-from beliefrag.studies.thresholds.scales import Scale, quantile
+from beliefrag.studies.thresholds import ScoreOnStates, ThresholdsStudy, weighted_quantile
 from tests.support.studied import recording, state, trajectory
 
 DEFAULT = Thresholds()
 
 
-def worked_out(trajectories: list[Trajectory]) -> Result:
-    return THRESHOLDS.work_out({"comparison": recording(trajectories)}, StudyOptions())
+def worked_out(trajectories: list[Trajectory]) -> StudyResult:
+    return ThresholdsStudy().analyse({"comparison": recording(trajectories)}, StudyContext())
 
 
 def spread_apart(shift: float, questions: int = 40) -> list[Trajectory]:
@@ -48,14 +46,14 @@ def spread_apart(shift: float, questions: int = 40) -> list[Trajectory]:
     ],
 )
 def test_a_weighted_quantile_by_hand(values: list[float], weights: list[float], q: float, expected: float) -> None:
-    assert quantile(np.array(values), np.array([weights]), q).tolist() == [expected]
+    assert weighted_quantile(np.array(values), np.array([weights]), q).tolist() == [expected]
 
 
 def test_a_weight_of_two_is_the_same_as_a_value_twice() -> None:
     draws = np.random.default_rng(0)
     values, times = draws.random(30), draws.integers(0, 4, 30)
     twice = np.repeat(values, times)
-    assert quantile(values, times[None, :].astype(float), 0.5)[0] == pytest.approx(np.median(twice))
+    assert weighted_quantile(values, times[None, :].astype(float), 0.5)[0] == pytest.approx(np.median(twice))
 
 
 def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand() -> None:
@@ -65,14 +63,14 @@ def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand(
         for name, own in scores.items()
         for k, score in enumerate(own)
     )
-    scale = Scale(visited, visited.column(lambda s: s.answerability or 0.0), 0.5)
-    assert scale.placed("d").median.value == 0.4
-    assert scale.placed("e").median.value == pytest.approx(0.8)
+    scale = ScoreOnStates(visited, visited.column(lambda s: s.answerability or 0.0), 0.5)
+    assert scale.position("d").median.value == 0.4
+    assert scale.position("e").median.value == pytest.approx(0.8)
     assert scale.median_spread(("d", "e")).value == pytest.approx(0.4)
-    assert scale.placed("d").below.value == pytest.approx(2 / 3)
+    assert scale.position("d").below.value == pytest.approx(2 / 3)
     # A state that is at the threshold is answered, so it is not below it.
-    assert scale.placed("e").below.value == 0.0
-    assert scale.placed().below.value == pytest.approx(2 / 7)
+    assert scale.position("e").below.value == 0.0
+    assert scale.position().below.value == pytest.approx(2 / 7)
     assert scale.below_spread(("d", "e")).value == pytest.approx(2 / 3)
 
 
@@ -96,7 +94,7 @@ def test_intervals_are_over_questions_not_states() -> None:
     many = [trajectory(f"q{k}", state(answerability=0.9 * (k % 2))) for k in range(300)]
     widths = []
     for each in (few, many):
-        share = reached(StateTable(each), GATES["answer"], DEFAULT).share
+        share = measure_gate(StateTable(each), GATES["answer"], DEFAULT).share
         assert share.value == 0.5
         assert share.low is not None and share.high is not None
         widths.append(share.high - share.low)
@@ -138,7 +136,7 @@ def test_how_often_a_gate_fires_is_the_share_of_states_by_dataset_and_pooled() -
 
 def test_what_the_policy_decided_by_is_counted_apart_from_what_held() -> None:
     own = [trajectory(f"q{k}", state(flagged=1, branch="correct-flagged" if k == 0 else "stop")) for k in range(4)]
-    found = reached(StateTable(own), GATES["flagged"], DEFAULT)
+    found = measure_gate(StateTable(own), GATES["flagged"], DEFAULT)
     assert (found.share.value, found.decides.value, found.always) == (1.0, 0.25, True)
 
 
@@ -150,8 +148,8 @@ def test_a_gate_that_was_never_reached_is_named_with_the_nearest_value() -> None
         "conflict gate was never reached; nearest: conflict 0.42 (needs at least 0.5)" in f for f in result.findings
     )
     # With three questions, a gate that opens on 63 % of them stays unseen once in twenty times: 0.37 cubed is 0.05.
-    found = reached(StateTable(own), GATES["conflict"], DEFAULT)
-    assert found.at_most == pytest.approx(0.6316, abs=1e-4)
+    found = measure_gate(StateTable(own), GATES["conflict"], DEFAULT)
+    assert found.upper_bound == pytest.approx(0.6316, abs=1e-4)
     assert (found.share.low, found.share.high) == (None, None)
 
 
@@ -165,7 +163,7 @@ def test_the_state_nearest_to_a_gate_of_several_conditions_is_the_one_that_lacks
 def test_states_without_evidence_are_left_out_and_counted() -> None:
     own = [trajectory(f"q{k}", state(retained=0, step=0, retrieval_value=0.59), state()) for k in range(5)]
     result = worked_out(own)
-    assert result.n.startswith("5 visited states with evidence, of 5 questions")
+    assert result.sample.startswith("5 visited states with evidence, of 5 questions")
     assert result.notes[0].startswith("5 further states had no evidence")
     assert "retrieval value" in result.numbers["never_reached"]
 
@@ -173,7 +171,7 @@ def test_states_without_evidence_are_left_out_and_counted() -> None:
 def test_one_dataset_has_no_spread() -> None:
     result = worked_out([trajectory(f"q{k}", state()) for k in range(5)])
     assert result.findings[0].startswith("One dataset has no spread")
-    assert [each.ours is None for each in result.published[:2]] == [True, True]
+    assert [each.ours is None for each in result.paper_values[:2]] == [True, True]
 
 
 def test_too_few_questions_give_a_sentence_and_no_number() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from beliefrag.cli import options, run_options
-
-if TYPE_CHECKING:
-    from beliefrag.settings import Settings
-    from beliefrag.studies.study import StudyOptions
 
 __all__ = ["study"]
 
@@ -26,7 +23,8 @@ def study(
         str,
         typer.Argument(
             metavar="NAME",
-            help="mechanism, thresholds, belief, robustness, holobench, frontier, or all.",
+            help="mechanism, thresholds, belief, robustness, holobench, frontier, one of another package, or all. "
+            "Options of a study can follow it: NAME:key=value,key=value.",
             show_default=False,
         ),
     ],
@@ -37,7 +35,7 @@ def study(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Where studies are written, each into a folder of its own; the runs made for them into runs.",
+            help="The folder of the studies, each in a folder of its own; runs that are made go to its folder runs.",
             show_default=False,
         ),
     ],
@@ -47,7 +45,7 @@ def study(
         typer.Option(
             "--from",
             metavar="RUN",
-            help="Take the episodes of this run in place of making one; can be given again.",
+            help="Use the episodes of this existing run instead of making one. Can be given several times.",
             rich_help_panel=run_options.WHAT,
         ),
     ] = None,
@@ -58,7 +56,8 @@ def study(
         str,
         typer.Option(
             metavar="NAME",
-            help="What says that an answer is right: f1 (from one half on), exact_match, cover, or judge with --judge.",
+            help="The measure that says whether an answer is right: f1 (from one half on), exact_match, cover, or "
+            "judge with --judge.",
             rich_help_panel=_ABOUT,
         ),
     ] = "f1",
@@ -66,15 +65,28 @@ def study(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="What frontier compares: all, or names with commas between. By default the nine of the paper, or "
-            "what the run of --from has.",
+            help="The methods that frontier compares: all, or names with commas between them. By default the nine of "
+            "the paper, or those of the run of --from.",
             rich_help_panel=_ABOUT,
         ),
     ] = None,
     of: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The method that frontier compares with the others.", rich_help_panel=_ABOUT),
-    ] = "beliefrag",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The method that frontier compares with the others. By default beliefrag.",
+            rich_help_panel=_ABOUT,
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="An option of the study. Can be given several times.",
+            rich_help_panel=_ABOUT,
+        ),
+    ] = None,
     concurrency: run_options.Concurrency = None,
     dry_run: run_options.DryRun = False,
     yes: run_options.Yes = False,
@@ -104,18 +116,21 @@ def study(
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
     from beliefrag.bench.setup import RunSpec
-    from beliefrag.cli.study_making import make_studies
-    from beliefrag.cli.study_runs import Making, Sources
+    from beliefrag.calibration.collection import parse_label
+    from beliefrag.cli.output import show_status
+    from beliefrag.cli.study_runs import make_studies
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.errors import SettingsError
     from beliefrag.settings import load_settings
-    from beliefrag.studies.catalogue import studies_named
+    from beliefrag.studies.make import prepare_studies
+    from beliefrag.studies.study import choose_studies
 
-    chosen = studies_named(name)
-    if (methods or of != "beliefrag") and not any(each.name == "frontier" for each in chosen):
+    if (methods or of) and name.partition(":")[0] not in ("frontier", "all"):
         raise SettingsError(
             f"--methods and --of say what frontier compares; {name} has its own methods.", remedy="Leave them out."
         )
+    compared = {key: value for key, value in (("methods", methods), ("of", of)) if value}
+    chosen = choose_studies(name, {**_read_options(option or ()), **compared})
     typed = options.collect_settings(
         model=model,
         base_url=base_url,
@@ -129,16 +144,16 @@ def study(
     settings = load_settings(typed, config=config).settings
     if (judge_model or judge_base_url) and not judge:
         raise SettingsError("A judge is named, and nothing is to be judged.", remedy="Give --judge too.")
-    asked = _asked(settings, label=label, methods=methods, of=of)
+    right_by = parse_label(label)
     folders = options.join_docs(data, further) or []
     if not folders and not from_:
         raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
-    makes: dict[str, object] = {"--n": n, "--seed": seed, "--split": split, "--replay": replay, "--judge": judge}
-    makes |= {"--concurrency": concurrency, "--model": model, "--base-url": base_url, "--calibration": calibration}
-    makes |= {"--borrow": borrow, "--prompts": prompts, "--no-cache": no_cache}
-    if not folders and (idle := [option for option, value in makes.items() if value]):
+    for_new_runs: dict[str, object] = {"--n": n, "--seed": seed, "--split": split, "--replay": replay, "--judge": judge}
+    for_new_runs |= {"--concurrency": concurrency, "--model": model, "--base-url": base_url}
+    for_new_runs |= {"--calibration": calibration, "--borrow": borrow, "--prompts": prompts, "--no-cache": no_cache}
+    if not folders and (unused := [key for key, value in for_new_runs.items() if value]):
         raise SettingsError(
-            f"{', '.join(idle)}: that is for runs that are made, and without --data none is.",
+            f"{', '.join(unused)}: that is for runs that are made, and without --data none is.",
             remedy="Leave it out, or name datasets with --data.",
         )
     if folders and label == "judge" and not judge:
@@ -147,9 +162,7 @@ def study(
         ensure_weights(settings.model, agreed=yes)
         if judge_model:
             ensure_weights(judge_model, agreed=yes)
-    wanted = RunSpec(
-        data=(),
-        methods=(),
+    spec = RunSpec(
         n=n,
         seed=seed,
         splits=tuple(split or ()),
@@ -159,20 +172,29 @@ def study(
         replay=replay,
         preview=dry_run,
     )
-    making = Making(settings, wanted, out, at_once=concurrency, dry_run=dry_run, yes=yes)
-    raise typer.Exit(make_studies(chosen, asked, Sources.open(from_ or (), folders), making, one=len(chosen) == 1))
+    with show_status("reading datasets"):
+        prepared = prepare_studies(
+            chosen,
+            out=out,
+            data=folders,
+            reuse=from_ or (),
+            settings=settings,
+            spec=spec,
+            label=right_by,
+            concurrency=concurrency,
+        )
+    raise typer.Exit(make_studies(prepared, dry_run=dry_run, yes=yes))
 
 
-def _asked(settings: Settings, *, label: str, methods: str | None, of: str) -> StudyOptions:
-    from beliefrag.bench.setup import choose_methods
-    from beliefrag.calibration.collection import parse_label
-    from beliefrag.models import default_verifier
-    from beliefrag.studies.study import StudyOptions
+def _read_options(typed: Sequence[str]) -> dict[str, str]:
+    from beliefrag.errors import SettingsError
 
-    named = choose_methods(methods) if methods else None
-    return StudyOptions(
-        label=parse_label(label),
-        of=choose_methods(of)[0],
-        methods=named,
-        drafts=(settings.verifier or default_verifier(settings.model)) == "probability",
-    )
+    values: dict[str, str] = {}
+    for each in typed:
+        key, equals, value = (part.strip() for part in each.partition("="))
+        if not (key and equals):
+            raise SettingsError(f"--option {each!r} is no option of a study.", remedy="Write it as --option key=value.")
+        if key in values:
+            raise SettingsError(f"The option {key!r} is given twice.", remedy="Give it once.")
+        values[key] = value
+    return values

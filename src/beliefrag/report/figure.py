@@ -232,7 +232,7 @@ def _draw_mark(axes: Axes, point: CostPoint, size: float, gid: str | None) -> No
         [point.tokens.value],
         [point.quality.value],
         point.marker,
-        markersize=1.4 * size if point.marker == "*" else size,
+        markersize=4 * size / 3 if point.marker == "*" else size,
         markerfacecolor="black" if point.on_front else "white",
         markeredgecolor="black",
         zorder=3,

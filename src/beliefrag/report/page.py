@@ -110,17 +110,21 @@ class Page:
                 f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(self.title)}</title>',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 f"<style>{_STYLE}</style></head><body>",
-                self._repr_html_(),
+                self.to_fragment(),
                 "</body></html>\n",
             ]
         )
 
-    def _repr_html_(self) -> str:
+    def to_fragment(self) -> str:
+        """Gives the page as HTML elements without a document around them, as a notebook shows it."""
         state = "state" if self.complete else "state incomplete"
         parts = [f'<p class="{state}">{escape(self.status)}</p>'] if self.status else []
         parts.append(f"<h1>{escape(self.title)}</h1>")
         parts += [part for block in self.blocks for part in _html(block)]
         return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return self.to_fragment()
 
 
 def _markdown(block: Block) -> Iterator[str]:

@@ -1,29 +1,40 @@
 """Studies: each answers one question about the method from recorded runs, with its numbers, its figure and a page.
 
-A study is one `Study` value in a file of its own, listed in `catalogue`. It names the runs that it needs; whoever makes
-them hands their recordings to its `work_out`, which is pure.
+A study is one file with a frozen dataclass, registered with `STUDIES.register` (see `study`). It names the runs that it
+needs and works its result out of their recordings.
+
+    from beliefrag import studies
+
+    found = studies.run("frontier", data=["data/hotpotqa"], out="studies", options={"methods": "static,beliefrag"})
+    found.tables[0].to_pandas()
 """
 
+from beliefrag.report.table import Column, Table
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.errors import StudyError
-from beliefrag.studies.kinds import SHORT_ANSWERS, Kind
+from beliefrag.studies.make import PreparedStudies, StudyProgress, prepare_studies, run
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import Beside, Column, Result, Table, beside
-from beliefrag.studies.study import Study, StudyOptions
+from beliefrag.studies.required_runs import SHORT_ANSWERS, DatasetKind, RequiredRun
+from beliefrag.studies.result import PaperValue, StudyError, StudyResult, compare_with_paper
+from beliefrag.studies.study import STUDIES, Study, StudyContext, choose_studies
 
 __all__ = [
     "SHORT_ANSWERS",
-    "Beside",
+    "STUDIES",
     "Column",
+    "DatasetKind",
     "Estimate",
-    "Kind",
+    "PaperValue",
+    "PreparedStudies",
     "Recording",
     "RequiredRun",
-    "Result",
     "Study",
+    "StudyContext",
     "StudyError",
-    "StudyOptions",
+    "StudyProgress",
+    "StudyResult",
     "Table",
-    "beside",
+    "choose_studies",
+    "compare_with_paper",
+    "prepare_studies",
+    "run",
 ]

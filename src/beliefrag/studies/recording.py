@@ -1,37 +1,37 @@
-"""What was recorded in one run, as studies read it: its record, its finished episodes and their states."""
+"""What was recorded in one run, as studies read it: its record, its episodes and their states."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.states import Trajectory, read_trajectories
+from beliefrag.runs.states import Label, Trajectory, read_trajectories
 from beliefrag.runs.store import read_summaries
 from beliefrag.runs.summary import values_of
-from beliefrag.studies.kinds import Kind
 
 __all__ = ["Recording"]
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The part of a run that a study may look at: what was asked for, of datasets of the kind that it is about."""
+    """The part of a run that a study may look at: the episodes that were asked for, of the datasets it is about."""
 
     run: RunRecord
     episodes: tuple[EpisodeSummary, ...]
-    """Finished and failed ones, in an order that no file decides."""
+    """Finished and failed ones, in an order that does not depend on the file."""
     trajectories: tuple[Trajectory, ...]
     """The states of those episodes that measured any."""
 
     @classmethod
-    def read(cls, folder: Path, kind: Kind | None = None) -> Recording:
-        """Reads a run's folder.
+    def read(cls, folder: Path, counts: Callable[[str], bool] = lambda dataset: True) -> Recording:
+        """Reads the folder of a run.
 
         Args:
             folder: Of the run.
-            kind: Which of its datasets count; all by default.
+            counts: Whether the dataset of that name counts; all do by default.
 
         Raises:
             RunError: The folder holds no run, or it cannot be read.
@@ -40,7 +40,7 @@ class Recording:
         asked = {
             EpisodeKey(dataset, method, question_id, run.seed)
             for dataset, record in run.datasets.items()
-            if kind is None or kind.has_name(dataset)
+            if counts(dataset)
             for method in run.methods
             for question_id in record.question_ids
         }
@@ -58,24 +58,28 @@ class Recording:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Those that have episodes, in the order of the run."""
+        """The datasets that have episodes, in the order of the run."""
         present = {episode.key.dataset for episode in self.episodes}
         return tuple(name for name in self.run.datasets if name in present)
 
-    def of(self, method: str, dataset: str | None = None) -> list[EpisodeSummary]:
-        """The episodes of one method, on one dataset or on all."""
+    def episodes_of(self, method: str, dataset: str | None = None) -> list[EpisodeSummary]:
+        """Gives the episodes of one method, on one dataset or on all."""
         return [e for e in self.episodes if e.key.method == method and dataset in (None, e.key.dataset)]
 
-    def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
-        """One value of a measure for each question; failed episodes and those without it left out."""
-        return values_of(self.of(method, dataset), measure)
-
-    def states_of(self, *methods: str) -> list[Trajectory]:
-        """The trajectories of these methods."""
+    def trajectories_of(self, *methods: str) -> list[Trajectory]:
+        """Gives the states of these methods, by episode."""
         return [trajectory for trajectory in self.trajectories if trajectory.method in methods]
 
-    def lacking(self, *methods: str) -> str:
-        """A sentence on the episodes of these methods that are not in any number; empty where none is lacking."""
+    def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
+        """Gives one value of a measure for each question, without failed episodes and those that lack the measure."""
+        return values_of(self.episodes_of(method, dataset), measure)
+
+    def accuracy(self, method: str, dataset: str, label: Label) -> dict[str, float]:
+        """Gives for each question 1 where the answer is right by that measure, otherwise 0, as for an abstention."""
+        return {key: float(value >= 0.5) for key, value in self.values(method, dataset, label).items()}
+
+    def describe_missing(self, *methods: str) -> str:
+        """Says how many episodes of these methods are in no number; empty where none is missing."""
         own = [episode for episode in self.episodes if episode.key.method in methods]
         asked = sum(len(self.run.datasets[name].question_ids) for name in self.datasets) * len(methods)
         failed = sum(not episode.finished for episode in own)

@@ -1,24 +1,36 @@
-"""What a study finds: tables, numbers, notes, the paper's values beside ours, and how to draw it."""
+"""What a study finds: sentences, tables, numbers, the values of the paper beside ours, and how to draw it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from beliefrag.report.published import published_numbers
-from beliefrag.report.table import CellValue, Column, Table
+from beliefrag.errors import BeliefRAGError
+from beliefrag.report.figure import figure_svg, open_figure
+from beliefrag.report.page import Block, BulletList, Drawing, Heading, Page, Paragraph
+from beliefrag.report.published import MARK, published_numbers
+from beliefrag.report.table import Table, format_cell
 from beliefrag.runs.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Beside", "CellValue", "Column", "Estimate", "Result", "Table", "beside"]
+__all__ = ["PaperValue", "StudyError", "StudyResult", "compare_with_paper"]
+
+_INTERVALS = (
+    "In brackets: 95 % intervals of a seeded bootstrap over questions; ? marks one that rests on fewer than 20 of "
+    "them. Where all questions are alike there is none."
+)
+
+
+class StudyError(BeliefRAGError):
+    """A study lacks runs, datasets or methods that it needs, or its files cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """A value of the paper with what was found here."""
+class PaperValue:
+    """A value of the paper beside what was found here."""
 
     what: str
     theirs: float
@@ -27,36 +39,64 @@ class Beside:
     digits: int = 3
 
 
-def beside(ours: Mapping[str, Estimate | None]) -> tuple[Beside, ...]:
-    """The paper's values of these ids (see `bench.published`), each with ours."""
+def compare_with_paper(ours: Mapping[str, Estimate | None]) -> tuple[PaperValue, ...]:
+    """Sets our values beside those that the paper has under the same ids (see `report.published`)."""
     theirs = published_numbers()
-    return tuple(Beside(theirs[name].what, theirs[name].value, number) for name, number in ours.items())
+    return tuple(PaperValue(theirs[name].what, theirs[name].value, estimate) for name, estimate in ours.items())
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """All that a study found, worked out from records alone."""
+class StudyResult:
+    """All that a study found, worked out from records alone. A notebook shows it as a page."""
 
-    n: str
-    """What the numbers rest on, in words: how many questions, states, episodes of which datasets."""
+    sample: str
+    """What the numbers rest on, as a sentence: how many questions, states or episodes of which datasets."""
     findings: tuple[str, ...]
-    """What came out, in sentences, the most important first; or why nothing can be said."""
+    """What was found, in sentences, the most important first; or why nothing can be said."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values for programs; `Estimate`s may be among them."""
+    """Plain values for programs; there may be `Estimate`s among them."""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out and why, and what cannot be said."""
-    published: tuple[Beside, ...] = ()
-    published_note: str = ""
-    """How what they did differs."""
+    paper_values: tuple[PaperValue, ...] = ()
+    paper_note: str = ""
+    """How the experiment of the paper differs from this one."""
     draw: Callable[[Figure], None] | None = None
-    """Draws the study's figure; None where there is nothing to draw."""
+    """Draws the figure of the study; None where there is nothing to draw."""
     figure_size: tuple[float, float] = (9.0, 5.5)
     """In inches."""
     caption: str = ""
     """What the figure shows, in a sentence."""
 
     @classmethod
-    def too_little(cls, why: str, *, n: str, notes: Iterable[str] = ()) -> Result:
-        """The result where there is too little to work with: a sentence, and no number."""
-        return cls(n=n, findings=(why,), numbers={"too_little": why}, notes=tuple(notes))
+    def insufficient(cls, why: str, *, sample: str, notes: Iterable[str] = ()) -> StudyResult:
+        """Gives the result where there is too little data: a sentence that says so, and no number."""
+        return cls(sample=sample, findings=(why,), numbers={"too_little": why}, notes=tuple(notes))
+
+    def open_figure(self) -> Figure | None:
+        """Draws the figure of the study; None where there is nothing to draw."""
+        if self.draw is None:
+            return None
+        figure = open_figure(self.figure_size)
+        self.draw(figure)
+        return figure
+
+    def page_blocks(self, figure: Iterable[Block]) -> Iterator[Block]:
+        """Gives what a page says about the result: findings, the figure, the values of the paper, and all tables."""
+        yield Heading("What came out")
+        yield BulletList(self.findings)
+        yield from figure
+        if self.paper_values:
+            yield Heading("Beside the paper")
+            yield Paragraph(f"The values in the last column are theirs, {MARK}. {self.paper_note}".strip())
+            rows = [(p.what, format_cell(p.ours, p.digits), format_cell(p.theirs, p.digits)) for p in self.paper_values]
+            yield Table.of_texts("paper", "", ("what", "here", "theirs"), rows)
+        if self.tables:
+            yield Heading("Numbers")
+            yield Paragraph(_INTERVALS)
+        yield from self.tables
+
+    def _repr_html_(self) -> str:
+        figure = self.open_figure()
+        drawn = (Drawing(figure_svg(figure, self.caption)), Paragraph(self.caption)) if figure else ()
+        return Page("Study", (*self.page_blocks(drawn), Paragraph(self.sample), BulletList(self.notes))).to_fragment()

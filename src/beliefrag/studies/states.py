@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from beliefrag.calibration.quality import Floats
+from beliefrag.calibration.fitting import LEAST_SPREAD
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, estimate_from_resamples, resample_weights
+from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, Floats, estimate_from_resamples, resample_weights
 
-__all__ = ["StateTable"]
+__all__ = ["StateTable", "have_same_order"]
 
-_KEPT = 8_000_000
-"""Up to so many are kept: a study asks for the same ones a hundred times."""
+_MAX_KEPT = 8_000_000
+"""So many weights are kept at most: a study asks for the same ones a hundred times."""
+_SAME_ORDER = 0.9995
+"""With a higher rank correlation two scores differ only by the rounding of their records."""
 
 
 class StateTable:
-    """The states of some trajectories at which there was evidence, in an order that no file decides.
+    """The states of some trajectories at which there was evidence, in an order that does not depend on a file.
 
     A state without evidence is left out and counted: its diagnostics are constants of the method and tell nothing.
 
@@ -39,47 +42,50 @@ class StateTable:
         return len(self.states)
 
     def column(self, value: Callable[[State], float]) -> Floats:
-        """One number for each state."""
+        """Gives one number for each state."""
         return np.array([value(state) for state in self.states], dtype=np.float64)
 
-    def inside(self, dataset: str | None) -> NDArray[np.bool_]:
-        """Which states belong to a dataset; all for None."""
+    def is_in(self, dataset: str | None) -> NDArray[np.bool_]:
+        """Says which states belong to a dataset; all of them for None."""
         return np.ones(len(self), dtype=np.bool_) if dataset is None else self.datasets == dataset
 
-    def count(self, dataset: str | None = None) -> int:
-        """How many questions have a state."""
-        return len(set(self.questions[self.inside(dataset)]))
+    def count_questions(self, dataset: str | None = None) -> int:
+        """Counts the questions that have a state."""
+        return len(set(self.questions[self.is_in(dataset)]))
 
-    def weights(self) -> Iterator[Floats]:
-        """Blocks of rows: how often each state's question was drawn. Questions are drawn within their dataset."""
-        if not self._kept and MEAN_RESAMPLES * len(self) <= _KEPT:
-            self._kept = list(self._drawn())
-        return iter(self._kept) if self._kept else self._drawn()
-
-    def _drawn(self) -> Iterator[Floats]:
-        return resample_weights(self.questions, self.datasets)
-
-    def number(self, statistic: Callable[[Floats], Floats], dataset: str | None = None) -> Estimate:
-        """A statistic of weighted states with its interval.
+    def estimate(self, statistic: Callable[[Floats], Floats], dataset: str | None = None) -> Estimate:
+        """Gives a statistic of weighted states with its interval.
 
         Args:
-            statistic: From rows of weights to a number for each row.
-            dataset: Which dataset it is about, so that too few questions can be told; None for all.
+            statistic: Maps rows of weights to a number for each row.
+            dataset: The dataset that it is about, so that too few questions are noticed; None for all.
         """
         value = float(statistic(np.ones((1, len(self))))[0])
-        drawn = np.concatenate([statistic(block) for block in self.weights()])
-        questions = min((self.count(str(each)) for each in np.unique(self.datasets)), default=0)
-        known = questions if dataset is None else self.count(dataset)
-        return estimate_from_resamples(value, drawn, questions=known)
+        drawn = np.concatenate([statistic(block) for block in self._weights()])
+        fewest = min((self.count_questions(str(each)) for each in np.unique(self.datasets)), default=0)
+        questions = fewest if dataset is None else self.count_questions(dataset)
+        return estimate_from_resamples(value, drawn, questions=questions)
 
     def mean(self, column: Floats, dataset: str | None = None) -> Estimate:
-        """The mean of a column over the states of a dataset, or over all, with its interval."""
-        inside = self.inside(dataset)
+        """Gives the mean of a column over the states of a dataset, or over all, with its interval."""
+        inside = self.is_in(dataset)
         own = column[inside]
 
         def means(weights: Floats) -> Floats:
             drawn = weights[:, inside]
-            found: Floats = np.asarray(drawn @ own / drawn.sum(axis=1))
-            return found
+            return np.asarray(drawn @ own / drawn.sum(axis=1))
 
-        return self.number(means, dataset)
+        return self.estimate(means, dataset)
+
+    def _weights(self) -> Iterator[Floats]:
+        """Blocks of rows: how often the question of each state was drawn, within its dataset."""
+        if not self._kept and MEAN_RESAMPLES * len(self) <= _MAX_KEPT:
+            self._kept = list(resample_weights(self.questions, self.datasets))
+        return iter(self._kept) if self._kept else resample_weights(self.questions, self.datasets)
+
+
+def have_same_order(one: Floats, other: Floats) -> bool:
+    """Says whether two scores put the states in the same order, apart from rounding: then they say the same."""
+    if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
+        return False
+    return bool(np.corrcoef(rankdata(one), rankdata(other))[0, 1] > _SAME_ORDER)

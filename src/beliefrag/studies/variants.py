@@ -1,4 +1,4 @@
-"""Variants of one method side by side: the same questions, runs that differ in what is studied and in nothing else."""
+"""Variants of one method side by side, on the questions that all of them finished."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from beliefrag.runs.statistics import Estimate, PairedComparison, compare_over_d
 from beliefrag.runs.summary import MEAN
 from beliefrag.studies.recording import Recording
 
-__all__ = ["ACCURACY", "MEASURES", "Variants", "accuracy", "unlike"]
+__all__ = ["ACCURACY", "VARIANT_MEASURES", "Variants", "find_difference"]
 
 ACCURACY = "accuracy"
-MEASURES = (ACCURACY, "f1", "rounds", "tokens")
-_LEAST = 2
-"""Questions of a dataset: one says nothing about others."""
+VARIANT_MEASURES = (ACCURACY, "f1", "rounds", "tokens")
+_MIN_SHARED = 2
+"""Questions of a dataset that all variants must share: one question says nothing about others."""
+
 _COMPARED = (
     *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
     *(Aspect.METHOD_OPTIONS, Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
 )
+"""In which two runs of variants must not differ."""
 
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By dataset, measure and question."""
@@ -29,36 +31,36 @@ Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """What each variant came to, on the questions that all of them finished."""
+    """The numbers of each variant on the questions that all of them finished."""
 
     values: Mapping[str, Values]
-    """By variant."""
+    """By the name of the variant."""
     left_out: Mapping[str, int]
     """Questions of each dataset that some variant did not finish, or was not asked."""
     too_few: tuple[str, ...] = ()
     """Datasets of which so few questions are shared that they are in no number."""
 
     @classmethod
-    def of(cls, recordings: Mapping[str, Recording], method: str, label: Label) -> Variants:
-        """The episodes of one method in several runs, by what the variants are called."""
+    def from_recordings(cls, recordings: Mapping[str, Recording], method: str, label: Label) -> Variants:
+        """Takes the episodes of one method from several runs, by the names of the variants."""
         datasets = set.intersection(*(set(recording.datasets) for recording in recordings.values()))
         values: dict[str, dict[str, dict[str, dict[str, float]]]] = {name: {} for name in recordings}
         left_out, too_few = {}, []
         for dataset in sorted(datasets):
-            own = {name: _values(recording, method, dataset, label) for name, recording in recordings.items()}
+            own = {name: _read_values(recording, method, dataset, label) for name, recording in recordings.items()}
             ids = [set(by_id) for each in own.values() for by_id in each.values()]
-            shared, everything = set.intersection(*ids), set.union(*ids)
-            if len(shared) < _LEAST:
+            common, everything = set.intersection(*ids), set.union(*ids)
+            if len(common) < _MIN_SHARED:
                 too_few.append(dataset)
                 continue
-            left_out[dataset] = len(everything - shared)
+            left_out[dataset] = len(everything - common)
             for name, each in own.items():
-                values[name][dataset] = {m: {key: by_id[key] for key in sorted(shared)} for m, by_id in each.items()}
+                values[name][dataset] = {m: {key: by_id[key] for key in sorted(common)} for m, by_id in each.items()}
         return cls(values, left_out, tuple(too_few))
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Those with enough questions."""
+        """The datasets with enough questions."""
         return tuple(self.left_out)
 
     @property
@@ -68,47 +70,45 @@ class Variants:
         return {dataset: len(first[dataset][ACCURACY]) for dataset in self.datasets}
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """The mean over datasets first, where there are several."""
+    def scopes(self) -> tuple[str, ...]:
+        """What numbers are given for: the mean over datasets, where there are several, and each dataset."""
         return (MEAN, *self.datasets) if len(self.datasets) > 1 else self.datasets
 
-    def number(self, arm: str, place: str, measure: str) -> Estimate:
-        """The mean of a measure, with its interval."""
-        datasets = self.datasets if place == MEAN else (place,)
-        return mean_over_datasets({name: self.values[arm][name][measure] for name in datasets}).without_flat_interval()
+    def mean(self, variant: str, scope: str, measure: str) -> Estimate:
+        """Gives the mean of a measure with its interval, for a dataset or over all."""
+        datasets = self.datasets if scope == MEAN else (scope,)
+        return mean_over_datasets(
+            {name: self.values[variant][name][measure] for name in datasets}
+        ).without_flat_interval()
 
-    def against(self, arm: str, other: str, place: str = MEAN) -> PairedComparison:
-        """The paired difference of two variants, the first minus the second."""
-        datasets = self.datasets if place == MEAN else (place,)
-        return compare_over_datasets(*({name: self.values[each][name] for name in datasets} for each in (arm, other)))
+    def compare(self, variant: str, other: str, scope: str = MEAN) -> PairedComparison:
+        """Gives the paired difference of two variants, the first minus the second."""
+        datasets = self.datasets if scope == MEAN else (scope,)
+        sides = ({name: self.values[each][name] for name in datasets} for each in (variant, other))
+        return compare_over_datasets(*sides)
 
     def notes(self) -> Iterator[str]:
-        """A sentence for each dataset of which questions are left out, or all."""
+        """Gives a sentence for each dataset of which some or all questions are left out."""
         if self.too_few:
             names = ", ".join(self.too_few)
-            yield f"Left out, with fewer than {_LEAST} questions that every variant finished: {names}."
+            yield f"Left out, with fewer than {_MIN_SHARED} questions that every variant finished: {names}."
         for name, count in self.left_out.items():
             if count:
                 yield f"Of {name} {count} questions are left out: not every variant finished them or was asked them."
 
 
-def accuracy(recording: Recording, method: str, dataset: str, label: Label) -> dict[str, float]:
-    """For each question 1 where the answer is right by that measure, otherwise 0, as for an abstention."""
-    return {key: float(value >= 0.5) for key, value in recording.values(method, dataset, label).items()}
-
-
-def unlike(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozenset()) -> str:
-    """In what two runs differ besides what is studied; empty where in nothing.
+def find_difference(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozenset()) -> str:
+    """Says in what two runs differ besides what is studied; empty where in nothing.
 
     Args:
         one: A run.
-        other: Another.
+        other: Another run.
         studied: Thresholds in which they are meant to differ.
     """
     found = differences(one, other, _COMPARED, free_thresholds=studied)
     return next((difference.what for difference in found), "")
 
 
-def _values(recording: Recording, method: str, dataset: str, label: Label) -> dict[str, dict[str, float]]:
-    found = {name: recording.values(method, dataset, name) for name in MEASURES if name != ACCURACY}
-    return {ACCURACY: accuracy(recording, method, dataset, label), **found}
+def _read_values(recording: Recording, method: str, dataset: str, label: Label) -> dict[str, dict[str, float]]:
+    found = {name: recording.values(method, dataset, name) for name in VARIANT_MEASURES if name != ACCURACY}
+    return {ACCURACY: recording.accuracy(method, dataset, label), **found}

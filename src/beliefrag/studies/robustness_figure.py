@@ -1,4 +1,4 @@
-"""Noise, falsehood and source as a picture in three panels; markers, dashes and hatches tell methods apart."""
+"""The figure of the robustness study: three panels, in which markers, dashes and hatches tell methods apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_robustness"]
 
-_ENDS = {"follows_false": "false answer\nfollowed", "recovers_true": "true answer\nrecovered", "abstained": "abstained"}
+_RATE_NAMES = {
+    "follows_false": "false answer\nfollowed",
+    "recovers_true": "true answer\nrecovered",
+    "abstained": "abstained",
+}
 
 
 def draw_robustness(
@@ -29,20 +33,20 @@ def draw_robustness(
     for axes in (noise, false, source):
         axes.grid(axis="y", color="0.92")
         axes.set_axisbelow(True)
-    _noise(noise, curves)
-    _false(false, rates)
-    _source(source, areas)
+    _draw_noise(noise, curves)
+    _draw_false_evidence(false, rates)
+    _draw_sources(source, areas)
 
 
-def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Estimate]]]) -> None:
+def _draw_noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Estimate]]]) -> None:
     for place, (method, points) in enumerate(curves.items()):
         # Side by side, so that intervals do not lie on each other.
         xs = [100 * level + 1.2 * (place - (len(curves) - 1) / 2) for level, _ in points]
-        for x, (_, number) in zip(xs, points, strict=True):
-            draw_interval(axes, number, x, "0.65")
+        for x, (_, estimate) in zip(xs, points, strict=True):
+            draw_interval(axes, estimate, x, "0.65")
         axes.plot(
             xs,
-            [number.value for _, number in points],
+            [estimate.value for _, estimate in points],
             MARKERS[place],
             linestyle=DASHES[place % len(DASHES)],
             color="black",
@@ -56,34 +60,36 @@ def _noise(axes: Axes, curves: Mapping[str, Sequence[tuple[float, Estimate]]]) -
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2, handlelength=3)
 
 
-def _false(axes: Axes, rates: Mapping[str, Mapping[str, Estimate | None]]) -> None:
+def _draw_false_evidence(axes: Axes, rates: Mapping[str, Mapping[str, Estimate | None]]) -> None:
     width = 0.8 / len(rates)
     for place, (method, own) in enumerate(rates.items()):
-        for group, name in enumerate(_ENDS):
-            number = own[name]
-            if number is None:
+        for group, name in enumerate(_RATE_NAMES):
+            estimate = own[name]
+            if estimate is None:
                 continue
             x = group + width * (place - (len(rates) - 1) / 2)
-            axes.bar(x, number.value, 0.9 * width, color="0.88", edgecolor="black", hatch=HATCHES[place])
-            draw_interval(axes, number, x, "black")
-            if number.value == 0:
+            axes.bar(x, estimate.value, 0.9 * width, color="0.88", edgecolor="black", hatch=HATCHES[place])
+            draw_interval(axes, estimate, x, "black")
+            if estimate.value == 0:
                 axes.annotate("0", (x, 0), (0, 2), textcoords="offset points", ha="center", fontsize=8)
         axes.bar([0], [0], 0, color="0.88", edgecolor="black", hatch=HATCHES[place], label=METHODS.title(method))
-    axes.set_xticks(range(len(_ENDS)), list(_ENDS.values()))
+    axes.set_xticks(range(len(_RATE_NAMES)), list(_RATE_NAMES.values()))
     axes.set_title("False passages", fontsize=11)
     axes.set_ylabel("share of questions")
     axes.set_ylim(0, 1.03)
     axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=2)
 
 
-def _source(axes: Axes, areas: Mapping[str, Estimate | None]) -> None:
-    for place, number in enumerate(areas.values()):
-        if number is None:
+def _draw_sources(axes: Axes, areas: Mapping[str, Estimate | None]) -> None:
+    for place, estimate in enumerate(areas.values()):
+        if estimate is None:
             axes.annotate("too few\nquestions", (place, 0.25), ha="center", va="center", fontsize=9)
             continue
-        axes.bar(place, number.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
-        draw_interval(axes, number, place, "black")
-        axes.annotate(f"{number.value:.2f}", (place, 0.03), ha="center", fontsize=9, bbox={"fc": "white", "ec": "none"})
+        axes.bar(place, estimate.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
+        draw_interval(axes, estimate, place, "black")
+        axes.annotate(
+            f"{estimate.value:.2f}", (place, 0.03), ha="center", fontsize=9, bbox={"fc": "white", "ec": "none"}
+        )
     axes.axhline(0.5, color="black", linestyle=":", linewidth=1.2)
     axes.annotate("chance", (len(areas) - 0.45, 0.5), (0, 3), textcoords="offset points", ha="right", fontsize=8)
     axes.set_xticks(range(len(areas)), [name.replace(" ", "\n") for name in areas], fontsize=9)

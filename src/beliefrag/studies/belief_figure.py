@@ -1,12 +1,11 @@
-"""The belief study as a picture in four panels: shapes, dashes and hatches carry it without colour."""
+"""The figure of the belief study: four panels, in which shapes, dashes and hatches do without colour."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beliefrag.report.figure import DASHES, HATCHES, MARKERS
-from beliefrag.studies.belief.found import Found
-from beliefrag.studies.belief.signals import DIMENSIONS
+from beliefrag.report.figure import DASHES, HATCHES, MARKERS, draw_interval
+from beliefrag.studies.belief_measures import DIMENSIONS, BeliefMeasures
 from beliefrag.types import Action
 
 if TYPE_CHECKING:
@@ -19,32 +18,31 @@ __all__ = ["draw_belief"]
 _SHADES = ("white", "0.85", "0.65", "0.45", "0.25", "0.95")
 
 
-def draw_belief(found: Found, figure: Figure) -> None:
+def draw_belief(found: BeliefMeasures, figure: Figure) -> None:
     """Draws the four panels."""
     panels = figure.subplots(2, 2)
-    _signals(panels[0, 0], found)
-    _correlations(panels[0, 1], found)
-    _curves(panels[1, 0], found)
-    _actions(panels[1, 1], found)
+    _draw_signals(panels[0, 0], found)
+    _draw_correlations(panels[0, 1], found)
+    _draw_calibration(panels[1, 0], found)
+    _draw_actions(panels[1, 1], found)
 
 
-def _signals(axes: Axes, found: Found) -> None:
+def _draw_signals(axes: Axes, found: BeliefMeasures) -> None:
     ordered = sorted(found.signals.items(), key=lambda item: item[1].value)
-    for place, (name, number) in enumerate(ordered):
-        if number.low is not None and number.high is not None:
-            axes.plot([number.low, number.high], [place, place], color="0.4", linewidth=1.6)
+    for place, (name, estimate) in enumerate(ordered):
+        draw_interval(axes, estimate, place, "0.4", upright=False, linewidth=1.6, zorder=2)
         single = name in DIMENSIONS
         axes.plot(
-            [number.value],
+            [estimate.value],
             [place],
             "o" if single else "D",
             markersize=8,
             markeredgecolor="black",
             markerfacecolor="white" if single else "black",
         )
-        axes.text(1.03, place, f"{number.value:.2f}", va="center", fontsize=9)
+        axes.text(1.03, place, f"{estimate.value:.2f}", va="center", fontsize=9)
     for place, (name, _) in enumerate(ordered):
-        if each := found.permuted.get(name):
+        if each := found.permutations.get(name):
             axes.plot([each.mean], [place], "|", markersize=13, markeredgewidth=2, color="0.55")
     axes.axvline(0.5, color="black", linestyle=":", linewidth=1.2)
     axes.set_yticks(range(len(ordered)), [name for name, _ in ordered])
@@ -60,14 +58,14 @@ def _signals(axes: Axes, found: Found) -> None:
     axes.set_axisbelow(True)
 
 
-def _correlations(axes: Axes, found: Found) -> None:
+def _draw_correlations(axes: Axes, found: BeliefMeasures) -> None:
     names = list(DIMENSIONS)
     for row, one in enumerate(names):
         for column, other in enumerate(names[:row]):
-            number = found.correlations[other, one]
-            strength = 0.0 if number is None else abs(number.value)
-            axes.add_patch(_square(column, row, str(1 - 0.75 * strength)))
-            words = "–" if number is None else f"{number.value:+.2f}"
+            estimate = found.correlations[other, one]
+            strength = 0.0 if estimate is None else abs(estimate.value)
+            axes.add_patch(_make_square(column, row, str(1 - 0.75 * strength)))
+            words = "–" if estimate is None else f"{estimate.value:+.2f}"
             axes.text(column, row, words, ha="center", va="center", color="white" if strength > 0.6 else "black")
     axes.set_xlim(-0.5, len(names) - 1.5)
     axes.set_ylim(len(names) - 0.5, 0.5)
@@ -79,13 +77,13 @@ def _correlations(axes: Axes, found: Found) -> None:
         axes.spines[side].set_visible(False)
 
 
-def _square(column: int, row: int, shade: str) -> Rectangle:
+def _make_square(column: int, row: int, shade: str) -> Rectangle:
     from matplotlib.patches import Rectangle  # noqa: PLC0415 (slow to load)
 
     return Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=shade, edgecolor="white")
 
 
-def _curves(axes: Axes, found: Found) -> None:
+def _draw_calibration(axes: Axes, found: BeliefMeasures) -> None:
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="perfectly calibrated")
     for place, (name, each) in enumerate(found.calibration.items()):
         axes.plot(
@@ -107,7 +105,7 @@ def _curves(axes: Axes, found: Found) -> None:
     axes.legend(loc="upper left", fontsize=8, framealpha=1)
 
 
-def _actions(axes: Axes, found: Found) -> None:
+def _draw_actions(axes: Axes, found: BeliefMeasures) -> None:
     present = [action for action in Action if any(level.actions.get(action) for level in found.levels)]
     ticks, words = [], []
     for place, level in enumerate(found.levels):

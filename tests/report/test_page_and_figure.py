@@ -1,0 +1,83 @@
+"""Pages need nothing else and escape all text; the figure of quality against tokens has a mark for each point."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from beliefrag.report.figure import (
+    CostPanel,
+    CostPoint,
+    draw_quality_against_tokens,
+    figure_svg,
+    open_figure,
+    save_figure,
+)
+from beliefrag.report.page import BulletList, CodeBlock, Drawing, Heading, Page, PageLink, Paragraph, Picture
+from beliefrag.report.table import Table
+from beliefrag.runs.statistics import Estimate
+
+HOSTILE = "</p><script>x</script>[a](b)`c`"
+POINTS = (
+    CostPoint("<b>One", Estimate(100.0, 90.0, 110.0), Estimate(0.5, 0.4, 0.6), on_front=True),
+    CostPoint("Two", Estimate(300.0), Estimate(0.4), marker="*"),
+)
+
+
+def test_all_text_of_a_page_is_escaped_in_both_forms() -> None:
+    table = Table.of_texts("t", HOSTILE, (HOSTILE,), [(HOSTILE,)])
+    page = Page(HOSTILE, (Heading(HOSTILE), Paragraph(HOSTILE), BulletList((HOSTILE,)), table), status=HOSTILE)
+    assert "<script" not in page.to_html() + page.to_markdown() + page._repr_html_()
+    assert not re.search(r"(?<!\\)\[a\]?\(?", page.to_markdown())
+
+
+def test_the_status_comes_first_and_is_marked_where_something_is_missing() -> None:
+    page = Page("Title", (), status="INCOMPLETE: 3 are missing.", complete=False)
+    assert page.to_markdown().splitlines()[0] == "INCOMPLETE: 3 are missing."
+    assert '<p class="state incomplete">INCOMPLETE' in page.to_html()
+
+
+def test_a_page_holds_its_pictures_and_links_to_pages_of_its_own_form(tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(b"png")
+    page = Page("T", (Picture(tmp_path / "p.png", "p.png", "A picture"), PageLink("More", "more/index")))
+    assert 'src="data:image/png;base64,cG5n"' in page.to_html()
+    assert 'href="more/index.html"' in page.to_html()
+    assert "![A picture](p.png)" in page.to_markdown()
+    assert "[More](more/index.md)" in page.to_markdown()
+
+
+def test_blocks_that_have_nothing_leave_nothing() -> None:
+    page = Page("T", (BulletList(()), Table.of_texts("t", "Title", ("a",), []), Drawing("<svg></svg>")))
+    assert page.to_markdown() == "# T\n"
+    assert "<svg></svg>" in page.to_html()
+    assert "```toml\na = 1\n```" in Page("T", (CodeBlock("a = 1\n", "toml"),)).to_markdown()
+
+
+def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
+    def save(folder: Path) -> list[bytes]:
+        folder.mkdir()
+        figure = open_figure((6.0, 4.0))
+        draw_quality_against_tokens([CostPanel("T", POINTS)], figure)
+        files = save_figure(figure, [folder / "f.png", folder / "f.pdf"])
+        return [file.read_bytes() for file in files] + [figure_svg(figure, "about").encode()]
+
+    assert save(tmp_path / "one") == save(tmp_path / "two")
+
+
+def test_a_drawing_has_a_mark_with_its_title_for_each_point_and_no_address() -> None:
+    figure = open_figure((6.0, 4.0))
+    panel = CostPanel(
+        "Frontier",
+        POINTS,
+        cloud=((50.0, 0.1), (60.0, 0.9)),
+        highlights=(CostPoint("chosen point", Estimate(200.0), Estimate(0.5), "*", on_front=True),),
+        token_limit=400.0,
+        quality_floor=0.3,
+    )
+    draw_quality_against_tokens([panel], figure)
+    svg = figure_svg(figure, '"about"', {"point-0-0": "<b>One: F1 0.500"})
+    assert svg.count('<g id="point-0-') == 2
+    assert '<g id="point-0-0"><title>&lt;b&gt;One: F1 0.500</title>' in svg
+    assert 'aria-label="&quot;about&quot;"' in svg
+    assert "<b>" not in svg and "matplotlib.org" not in svg
+    assert "chosen point" in svg and "the limit that was asked for" in svg

@@ -1,0 +1,147 @@
+"""The runs that studies required: shared by name, made in order, and an existing run stands in only where it fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from beliefrag.errors import SettingsError
+from beliefrag.methods.intervention import FrozenAnswerability
+from beliefrag.runs.record import Injection
+from beliefrag.settings import Settings
+from beliefrag.studies import STUDIES, DatasetKind, RequiredRun, StudyContext, StudyError, choose_studies
+from beliefrag.studies.required_runs import (
+    apply_changes,
+    combine_runs,
+    find_reusable_runs,
+    reason_against,
+    reject_unused_runs,
+)
+from tests.support.studied import run_record
+
+ROWS = DatasetKind("datasets of rows", lambda dataset: False, lambda name: name == "rows")
+RUN = run_record({"d": ["q0"]}, ("static", "beliefrag"))
+
+
+def test_runs_of_one_name_are_made_once_with_the_methods_of_both() -> None:
+    runs = combine_runs(
+        [
+            RequiredRun("r", ("static", "beliefrag"), sufficient_methods=("beliefrag",)),
+            RequiredRun("r", ("crag", "beliefrag")),
+        ]
+    )
+    assert [required.methods for required in runs] == [("static", "beliefrag", "crag")]
+    assert runs[0].sufficient_methods == ("beliefrag", "crag")
+
+
+def test_different_runs_cannot_share_a_name() -> None:
+    with pytest.raises(ValueError, match="different runs under the name 'r'"):
+        combine_runs(
+            [RequiredRun("r", ("static",)), RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55})]
+        )
+
+
+def test_a_run_comes_after_those_it_looks_at() -> None:
+    runs = combine_runs([RequiredRun("late", ("beliefrag",), after=("early",)), RequiredRun("early", ("beliefrag",))])
+    assert [required.name for required in runs] == ["early", "late"]
+
+
+@pytest.mark.parametrize("after", [("nowhere",), ("r",)])
+def test_a_run_that_waits_for_nothing_that_comes_is_refused(after: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"nowhere|wait for each other"):
+        combine_runs([RequiredRun("r", ("beliefrag",), after=after)])
+
+
+def test_all_studies_fit_together() -> None:
+    for context, options in ((StudyContext(), {}), (StudyContext(drafts_answers=False), {"methods": "static,crag"})):
+        studies = choose_studies("all", options)
+        names = [run.name for run in combine_runs(r for s in studies for r in s.options.required_runs(context))]
+        assert len(set(names)) == len(names) > 0
+
+
+def test_every_study_says_what_it_asks_and_how() -> None:
+    for name in STUDIES:
+        (study,) = choose_studies(name)
+        assert study.name == name
+        assert study.extension.summary.endswith("?")
+        assert all(sentence.endswith(".") for sentence in study.options.protocol)
+
+
+def test_options_are_read_from_the_name_and_beside_it() -> None:
+    (one,) = choose_studies("frontier:of=static,methods=static+no_rag")
+    (other,) = choose_studies("frontier", {"of": "static", "methods": "no_rag,static"})
+    assert one.options == other.options
+    assert one.options.required_runs(StudyContext())[0].methods == ("no_rag", "static")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("nothing", {}, "nothing"),
+        ("belief", {"colour": "red"}, "colour"),
+        ("frontier:of=best", {}, "best"),
+        ("all", {"colour": "red"}, "colour"),
+    ],
+)
+def test_a_name_or_option_that_there_is_not_is_refused(text: str, options: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        choose_studies(text, options)
+
+
+def test_changes_are_made_to_the_settings_and_to_nothing_else() -> None:
+    settings = Settings(concurrency=3)
+    other = apply_changes(settings, RequiredRun("r", (), changes={"thresholds.answer": 0.55, "budget.rounds": 2}))
+    assert (other.thresholds.answer, other.budget.rounds, other.concurrency) == (0.55, 2, 3)
+    assert replace(other.thresholds, answer=0.5) == settings.thresholds
+
+
+def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"thresholds\.anwser"):
+        apply_changes(Settings(), RequiredRun("r", (), changes={"thresholds.anwser": 0.55}))
+
+
+@pytest.mark.parametrize(
+    ("required", "reason"),
+    [
+        (RequiredRun("r", ("static", "beliefrag")), ""),
+        (RequiredRun("r", ("crag", "beliefrag")), "it has no episodes of crag"),
+        (RequiredRun("r", ("crag", "beliefrag"), sufficient_methods=("beliefrag",)), ""),
+        (RequiredRun("r", ("static",), kind=ROWS), "it has no datasets of rows"),
+        (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55}), "its thresholds.answer is 0.5, not 0.55"),
+        (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.5}), ""),
+        (
+            RequiredRun("r", ("static",), make_intervention=lambda *_: FrozenAnswerability()),
+            "its episodes rest on another run",
+        ),
+        (RequiredRun("r", ("static",), injection=Injection(noise=0.4)), "its searches had nothing injected"),
+    ],
+)
+def test_a_run_stands_in_where_it_has_what_is_needed(required: RequiredRun, reason: str) -> None:
+    assert reason_against(required, RUN) == reason
+    assert find_reusable_runs([required], {"mine": RUN}) == ({} if reason else {"r": "mine"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"injection": Injection(noise=0.4)}, "its searches had 40 % irrelevant passages, drawn by seed 0"),
+        ({"interventions": {"d": "frozen"}}, "its episodes do not decide with their own answerability"),
+    ],
+)
+def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_ordinary_one(
+    changes: dict[str, Any], reason: str
+) -> None:
+    assert reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes)) == reason
+
+
+def test_an_injected_run_stands_in_where_just_that_is_needed() -> None:
+    run = run_record({"d": ["q0"]}, ("static",), injection=Injection(noise=0.4, seed=3))
+    assert reason_against(RequiredRun("r", ("static",), injection=Injection(noise=0.4)), run) == ""
+
+
+def test_a_run_that_is_of_no_use_is_refused_with_the_reason() -> None:
+    with pytest.raises(StudyError, match=r"The run mine has not what is needed: it has no episodes of crag \(run r\)"):
+        reject_unused_runs([RequiredRun("r", ("crag",))], {"mine": RUN})
+    reject_unused_runs([RequiredRun("r", ("crag",)), RequiredRun("s", ("static",))], {"mine": RUN})
