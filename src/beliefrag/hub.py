@@ -120,7 +120,7 @@ def download_file(file: HubFile, folder: Path) -> Path:
     Raises:
         DownloadError: The hub does not give the file.
     """
-    # `hf_hub_download` takes 20 seconds to find out that there is no network.
+    # `hf_hub_download` takes 24 seconds to report that there is no network.
     check_file(file, seconds=_STALL_SECONDS)
     from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import silent_tqdm  # type: ignore[attr-defined]
