@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.questions import Gold, LabelledQuestion
-from beliefrag.bench.scoring import score_episode
 from beliefrag.calibration import load_artifact
 from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, replay_policy
 from beliefrag.methods.beliefrag import BeliefRAGMethod

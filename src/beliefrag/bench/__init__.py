@@ -18,19 +18,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from beliefrag.bench.benchmark import (
-        MethodComparison,
         PreparedRun,
         Preview,
-        Report,
         Run,
         RunProgress,
         audit,
         carry_out,
         carry_out_async,
-        compare,
         prepare_run,
         preview,
-        report,
         run,
         user_dataset,
     )
@@ -38,6 +34,7 @@ if TYPE_CHECKING:
     from beliefrag.bench.datasets import import_dataset, load_dataset
     from beliefrag.bench.plan import Plan
     from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
+    from beliefrag.bench.results import MethodComparison, Report, compare, report
     from beliefrag.bench.runner import RunControl, Tally
     from beliefrag.bench.setup import RunSpec, choose_methods
     from beliefrag.runs.errors import DataError
@@ -83,6 +80,7 @@ _HOMES = {
     "bench.datasets": ["import_dataset", "load_dataset"],
     "bench.plan": ["Plan"],
     "bench.questions": ["Dataset", "Gold", "LabelledQuestion"],
+    "bench.results": ["MethodComparison", "Report", "compare", "report"],
     "bench.runner": ["RunControl", "Tally"],
     "bench.setup": ["RunSpec", "choose_methods"],
     "runs.errors": ["DataError"],

@@ -1,4 +1,4 @@
-"""Benchmarks from Python: preview and run, report, compare two methods, audit the reply cache.
+"""Benchmarks from Python: preview and run them, and audit the reply cache; `results` reports on them.
 
 Everything that `beliefrag bench` does is a function here. Nothing is printed and nobody is asked; progress goes to a
 callback, and a `RunControl` ends a run early. `beliefrag.bench` exports these names.
@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,40 +17,35 @@ from beliefrag.bench.cache_audit import Audit, audit_run
 from beliefrag.bench.datasets.user_questions import load_user_questions
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.questions import Dataset
+from beliefrag.bench.results import Report
 from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.engine.assembly import open_model
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.paths import cache_dir
-from beliefrag.report import Table, cost_lines, mean_notes, report_tables, results_table, write_report
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeSummary
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars, settings_of
-from beliefrag.runs.statistics import Difference
 from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
-from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, lacking, summarise
+from beliefrag.runs.summary import Summary, summarise
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Usage
 
 __all__ = [
-    "MethodComparison",
     "OnRunProgress",
     "PreparedRun",
     "Preview",
-    "Report",
     "Run",
     "RunProgress",
     "audit",
     "carry_out",
     "carry_out_async",
-    "compare",
     "format_duration",
     "format_usage",
     "prepare_run",
     "preview",
-    "report",
     "run",
     "user_dataset",
 ]
@@ -167,82 +161,6 @@ class Preview:
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The numbers of a run as tables."""
-
-    summary: Summary
-    results: Table
-    """One row for each dataset and method."""
-    tables: tuple[Table, ...]
-    """All tables of the written report."""
-    notes: tuple[str, ...]
-    costs: Mapping[str, str]
-    """What the methods and the judge cost, in words."""
-    files: tuple[Path, ...] = ()
-    """What was written."""
-
-    @classmethod
-    def of(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
-        """The report on these numbers."""
-        return cls(
-            summary,
-            results_table(summary),
-            tuple(report_tables(summary)),
-            tuple(mean_notes(summary)),
-            dict(cost_lines(summary)),
-            tuple(files),
-        )
-
-    def to_pandas(self) -> Any:
-        """The results as a pandas DataFrame.
-
-        Raises:
-            SettingsError: pandas is not installed.
-        """
-        return self.results.to_pandas()
-
-    def _repr_html_(self) -> str:
-        lines = [self.summary.first_line, *self.notes, *(f"{what}: {words}" for what, words in self.costs.items())]
-        return self.results._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in lines)
-
-
-@dataclass(frozen=True, slots=True)
-class MethodComparison:
-    """How two methods of a run compare on the same questions: the first minus the second."""
-
-    first: str
-    second: str
-    datasets: tuple[DatasetComparison, ...]
-    incomplete: str = ""
-    """Which episodes are missing or failed, in words; empty where none."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before the numbers: missing and failed episodes, questions that are left out."""
-        left_out = (_describe_left_out(each) for each in self.datasets if each.paired.left_out)
-        return (*((self.incomplete,) if self.incomplete else ()), *left_out)
-
-    @property
-    def table(self) -> Table:
-        """One row for each dataset and measure."""
-        one, other = METHODS.title(self.first), METHODS.title(self.second)
-        headings = ("dataset", "n", "measure", one, other, "difference", "95 %", "reading")
-        rows = [row for each in self.datasets for row in _comparison_rows(each)]
-        return Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame.
-
-        Raises:
-            SettingsError: pandas is not installed.
-        """
-        return self.table.to_pandas()
-
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)
 
 
 def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
@@ -378,38 +296,6 @@ async def carry_out_async(
         await setup.aclose()
 
 
-def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
-    """The numbers of a run, with intervals. No model is asked.
-
-    Args:
-        folder: The run's.
-        out: A folder for the report as Markdown, CSV, LaTeX and one HTML page. Nothing is written by default.
-
-    Raises:
-        RunError: The folder holds no run, it cannot be read, or it has no method to report on.
-    """
-    summary = summarise(Path(folder))
-    return Report.of(summary, () if out is None else write_report(summary, Path(out)))
-
-
-def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:
-    """Two methods of a run on the same questions, in F1 and in tokens.
-
-    Args:
-        folder: The run's.
-        first: A method of the run.
-        second: Another one.
-        allow_unequal: Compare on the questions that both finished, where they did not finish the same ones.
-
-    Raises:
-        RunError: The run does not have a method, or there is no question that both finished.
-        UnequalQuestions: They did not finish the same questions, and that was not allowed.
-    """
-    record, episodes = RunRecord.read(Path(folder)), read_summaries(Path(folder)).values()
-    found = tuple(compare_methods(record, episodes, first, second, allow_unequal=allow_unequal))
-    return MethodComparison(first, second, found, lacking(record, episodes, first, second))
-
-
 def audit(
     folder: str | Path,
     *,
@@ -518,31 +404,3 @@ def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
 def _other_versions(then: Mapping[str, str], today: Mapping[str, str]) -> str:
     names = [name for name in {**then, **today} if then.get(name) != today.get(name)]
     return ", ".join(f"{name} {then.get(name, 'none')}, now {today.get(name, 'none')}" for name in names)
-
-
-def _comparison_rows(found: DatasetComparison) -> Iterator[tuple[str, ...]]:
-    n = str(found.paired.questions)
-    for name in (found.quality, "tokens"):
-        yield found.dataset, n, MEASURES[name], *_difference_cells(name, found.paired.measures[name])
-    if found.paired.better_and_cheaper is not None:
-        share = f"{found.paired.better_and_cheaper:.1%}"
-        yield found.dataset, n, "better and cheaper", "", "", share, "", "share of resamples"
-
-
-def _difference_cells(name: str, difference: Difference) -> tuple[str, ...]:
-    digits = ",.0f" if name == "tokens" else ".3f"
-    gap = difference.difference
-    between = "-" if gap.low is None or gap.high is None else f"{gap.low:+{digits}} to {gap.high:+{digits}}"
-    reading = "the interval holds zero"
-    if difference.is_clear:
-        reading = "clear"
-    elif gap.has_few_questions:
-        reading = "too few questions to say"
-    return f"{difference.first:{digits}}", f"{difference.second:{digits}}", f"{gap.value:+{digits}}", between, reading
-
-
-def _describe_left_out(found: DatasetComparison, most: int = 5) -> str:
-    ids = found.paired.left_out
-    more = f" and {len(ids) - most:,} more" if len(ids) > most else ""
-    named = ", ".join(f"{each:.60}" for each in ids[:most])
-    return f"warning: {found.dataset}: {len(ids):,} questions are left out ({named}{more}); only one side has them"

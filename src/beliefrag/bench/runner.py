@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from beliefrag.bench.judge import Judge
+from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.plan import Plan
-from beliefrag.bench.scoring import score_episode
 from beliefrag.bench.setup import Setup
 from beliefrag.engine import loop
 from beliefrag.errors import TransportError

@@ -16,9 +16,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from beliefrag import events
+from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.perturbation import Injection
 from beliefrag.bench.questions import LabelledQuestion
-from beliefrag.bench.scoring import score_episode
 from beliefrag.bench.setup import DatasetSetup, RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
