@@ -30,7 +30,7 @@ from pathlib import Path
 from beliefrag.methods import METHODS
 from beliefrag.models.reply_store import ReplyStore
 from beliefrag.paths import cache_dir
-from beliefrag.runs.store import comparable, read_lines, read_summaries
+from beliefrag.runs.store import comparable_lines, read_lines, read_summaries
 
 DATASETS = (
     "hotpotqa",
@@ -168,8 +168,8 @@ def main() -> None:
         "episodes_with_more_than_one_line": sum(count > 1 for count in lines.values()),
         "kills": len(moments),
         "seconds_to_each_kill": moments,
-        "killed_equals_whole": comparable(runs["killed"]) == comparable(runs["whole"]),
-        "killed_equals_replayed": comparable(runs["killed"]) == comparable(runs["replayed"]),
+        "killed_equals_whole": comparable_lines(runs["killed"]) == comparable_lines(runs["whole"]),
+        "killed_equals_replayed": comparable_lines(runs["killed"]) == comparable_lines(runs["replayed"]),
         "calls_of_the_killed_run": sum(line.summary.usage.calls for line in read_lines(runs["killed"])),
         # The others repeat one of these, or one of an episode that a kill broke off.
         "live_calls_of_the_killed_run": live_calls(runs["killed"]),

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from beliefrag.runs.store import comparable
+from beliefrag.runs.store import comparable_lines
 from benchmarks.harness.material import PASSAGES, write_dataset
 from benchmarks.harness.runs import METHODS, play
 from benchmarks.harness.stub import stub
@@ -26,13 +26,13 @@ def replay(place: Path, *, questions: int, repeats: int, passages: int = PASSAGE
     data = write_dataset(place, questions, passages)
     with stub(0) as url:
         play(url, data, place, at_once=_AT_ONCE, out="first")
-    first = comparable(place / "first")
+    first = comparable_lines(place / "first")
     print(f"replay: recorded {len(first):,} episodes", flush=True)
     speeds, processor = [], []
     for repeat in range(repeats):
         # The server is gone: a reply that is not in the cache would be a failed episode.
         spent = play(url, data, place, at_once=_AT_ONCE, replay=True, out=f"again-{repeat}")
-        if comparable(place / f"again-{repeat}") != first:
+        if comparable_lines(place / f"again-{repeat}") != first:
             raise RuntimeError("the replayed episodes differ from the recorded ones")
         speeds.append(spent.episodes / spent.wall)
         processor.append(1000 * spent.processor / spent.episodes)

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beliefrag.bench.metrics import (
-    accepted,
+    accepted_answers,
     answer_row_recall,
     covers,
     evidence_recall,
     exact_match,
     recall_per_row_read,
     retained_at_the_end,
-    score,
+    score_outcome,
     token_f1,
 )
 from beliefrag.bench.questions import Gold
@@ -152,9 +152,9 @@ def test_cover_wants_every_part_of_an_answer() -> None:
 
 def test_a_part_of_an_answer_is_no_exact_match() -> None:
     gold = Gold(("May 11", "11 May", "12"), answer_groups=(("May 11", "11 May"), ("12",)))
-    assert accepted(gold) == ("May 11 12", "11 May 12")
-    assert not exact_match("12", accepted(gold))
-    assert token_f1("May 11, 12", accepted(gold)) == 1.0
+    assert accepted_answers(gold) == ("May 11 12", "11 May 12")
+    assert not exact_match("12", accepted_answers(gold))
+    assert token_f1("May 11, 12", accepted_answers(gold)) == 1.0
 
 
 def test_evidence_recall_is_the_share_of_supporting_passages_retained() -> None:
@@ -179,26 +179,26 @@ def test_recall_per_row_read_gives_the_figures_of_the_paper() -> None:
 
 
 def test_an_abstention_scores_zero_and_keeps_its_evidence_recall() -> None:
-    scores = score(Abstained(**ENDING), Gold(("x",), ("p1", "p2")), ["p1"])
+    scores = score_outcome(Abstained(**ENDING), Gold(("x",), ("p1", "p2")), ["p1"])
     assert (scores.exact_match, scores.f1, scores.cover, scores.evidence_recall) == (0.0, 0.0, 0.0, 0.5)
-    assert score(Abstained(**ENDING), Gold(("x",), is_set=True), []).answer_row_recall == 0.0
+    assert score_outcome(Abstained(**ENDING), Gold(("x",), is_set=True), []).answer_row_recall == 0.0
 
 
 def test_answered_and_stopped_are_scored_alike() -> None:
     gold = Gold(("Larvik",), ("p1",))
-    first = score(Answered(answer="Larvik", **ENDING), gold, ["p1"])
-    assert first == score(Stopped(answer="Larvik", **ENDING), gold, ["p1"])
+    first = score_outcome(Answered(answer="Larvik", **ENDING), gold, ["p1"])
+    assert first == score_outcome(Stopped(answer="Larvik", **ENDING), gold, ["p1"])
     assert (first.exact_match, first.f1, first.cover, first.evidence_recall) == (1.0, 1.0, 1.0, 1.0)
 
 
 def test_a_failure_cannot_be_scored() -> None:
     failed = Failed(cause="TransportError", error="gone", remedy="", **ENDING)
     with pytest.raises(TypeError, match="Failed has no score"):
-        score(failed, Gold(("x",)), [])  # type: ignore[arg-type]
+        score_outcome(failed, Gold(("x",)), [])  # type: ignore[arg-type]
 
 
 def test_a_set_has_row_recall_in_place_of_answer_overlap() -> None:
-    scores = score(Answered(answer="Syrah", **ENDING), Gold(("Syrah", "Merlot"), ("r1",), is_set=True), ["r1"])
+    scores = score_outcome(Answered(answer="Syrah", **ENDING), Gold(("Syrah", "Merlot"), ("r1",), is_set=True), ["r1"])
     assert (scores.exact_match, scores.f1, scores.cover) == (None, None, None)
     assert (scores.answer_row_recall, scores.evidence_recall) == (0.5, 1.0)
 
@@ -218,5 +218,5 @@ async def test_a_whole_episode_is_scored_on_what_it_retained_at_the_end(tmp_path
     result = await play(model, PlannedRetriever(hits("a", "b"), hits("c")))
     assert retained_at_the_end(result) == ("a", "c")
     assert isinstance(result.outcome, Answered)
-    scores = score(result.outcome, Gold(("Paris",), ("a", "b", "c", "d")), retained_at_the_end(result))
+    scores = score_outcome(result.outcome, Gold(("Paris",), ("a", "b", "c", "d")), retained_at_the_end(result))
     assert (scores.f1, scores.evidence_recall) == (1.0, 0.5)

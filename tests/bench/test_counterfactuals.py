@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from beliefrag.bench.perturbation import FalseAnswers, kind_of, own_false_ids
+from beliefrag.bench.perturbation import FalseAnswers, answer_kind, false_passage_ids
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.types import Passage, Question
 
@@ -51,7 +51,7 @@ MADE = FalseAnswers(QUESTIONS, (), seed=0)
     ],
 )
 def test_the_kind_of_an_answer_is_told_by_its_look(answer: str, kind: str | None) -> None:
-    assert kind_of(answer) == kind
+    assert answer_kind(answer) == kind
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_dataset_that_brings_false_passages_has_its_own_used() -> None:
     assert falsehood.answer == "Skien"
     assert [falsehood.version(passage) for passage in passages] == [passages[2], passages[3], None, None, None]
     assert falsehood.passages == (passages[2], passages[3])
-    assert own_false_ids([question]) == {"w1", "w2"}
+    assert false_passage_ids([question]) == {"w1", "w2"}
 
 
 def test_false_passages_that_do_not_pair_up_leave_their_answer_to_be_written_over() -> None:

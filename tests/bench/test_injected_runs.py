@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import load_dataset
-from beliefrag.bench.perturbation import Injection, misled
+from beliefrag.bench.perturbation import Injection, score_misled
 from beliefrag.bench.questions import Gold, gold_hash
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import conditions_of_run, find_calibration_warnings, load_artifact
@@ -21,7 +21,7 @@ from beliefrag.methods.intervention import FrozenAnswerability, MatchedState, Pe
 from beliefrag.report.run_report import provenance
 from beliefrag.runs.errors import RunChanged
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.store import comparable
+from beliefrag.runs.store import comparable_lines
 from beliefrag.runs.summary import summarise
 from beliefrag.settings import Settings
 from tests.support.bench_runs import records, write_dataset, write_script
@@ -42,7 +42,7 @@ def injected(folder: Path) -> dict[str, dict[str, list[str]]]:
 def test_nothing_injected_is_the_run_without_injection_to_the_byte(tmp_path: Path) -> None:
     data = write_snippets(tmp_path)
     plain, zero = run(tmp_path, data), run(tmp_path, data, "zero", injection=Injection(0.0, 0.0, 7))
-    assert comparable(plain) == comparable(zero)
+    assert comparable_lines(plain) == comparable_lines(zero)
     one, other = (json.loads((each / "run.json").read_text()) for each in (plain, zero))
     assert {**one, "made": ""} == {**other, "made": ""}
     assert "injected" not in records(plain)[0]
@@ -67,7 +67,7 @@ def test_all_methods_and_every_rerun_face_the_same_noise(tmp_path: Path) -> None
     how: dict[str, Any] = {"injection": Injection(noise=0.4), "splits": ("noise",)}
     static, again = run(tmp_path, data, **how), run(tmp_path, data, "again", **how)
     crag = run(tmp_path, data, "crag", methods=("adaptive_rag",), **how)
-    assert comparable(static) == comparable(again)
+    assert comparable_lines(static) == comparable_lines(again)
     first = {k: v["noise"] for k, v in injected(static).items()}
     assert all(first[key][:2] == each["noise"][:2] for key, each in injected(crag).items())
     other = run(tmp_path, data, "other", injection=Injection(noise=0.4, seed=1), splits=("noise",))
@@ -121,10 +121,10 @@ def test_any_dataset_can_be_made_to_lie(tmp_path: Path) -> None:
 
 def test_following_and_recovering_by_hand() -> None:
     gold = Gold(("Larvik",))
-    assert misled("Skien", gold, "Skien") == {"follows_false": 1.0, "recovers_true": 0.0}
-    assert misled("in Larvik, not in Skien", gold, "Skien") == {"follows_false": 0.0, "recovers_true": 1.0}
-    assert misled("Oslo", gold, "Skien") == {"follows_false": 0.0, "recovers_true": 0.0}
-    assert misled(None, gold, "Skien") == {"follows_false": 0.0, "recovers_true": 0.0}
+    assert score_misled("Skien", gold, "Skien") == {"follows_false": 1.0, "recovers_true": 0.0}
+    assert score_misled("in Larvik, not in Skien", gold, "Skien") == {"follows_false": 0.0, "recovers_true": 1.0}
+    assert score_misled("Oslo", gold, "Skien") == {"follows_false": 0.0, "recovers_true": 0.0}
+    assert score_misled(None, gold, "Skien") == {"follows_false": 0.0, "recovers_true": 0.0}
 
 
 def test_a_report_has_the_rates_and_says_what_was_injected(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from beliefrag.bench.setup import choose_methods
 from beliefrag.methods import METHODS
-from beliefrag.runs.store import comparable
+from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import line_of, records, served, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion
@@ -61,7 +61,7 @@ def test_a_run_without_judge_can_be_judged_later_without_playing_again(beliefrag
     ran = beliefrag(*line_of(home, "--methods", "static"))
     assert "8 are still to be judged" in ran.err
     beliefrag(*line_of(home, "--methods", "static", out="at-once"))
-    assert comparable(home / "run") == comparable(home / "at-once")
+    assert comparable_lines(home / "run") == comparable_lines(home / "at-once")
 
 
 def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Command, home: Path) -> None:
@@ -185,11 +185,11 @@ def test_another_calibration_is_refused(beliefrag: Command, home: Path) -> None:
 def test_a_torn_last_line_is_dropped_and_made_up_for(beliefrag: Command, home: Path) -> None:
     line = line_of(home, "--methods", "static")
     beliefrag(*line)
-    whole = comparable(home / "run")
+    whole = comparable_lines(home / "run")
     file = home / "run" / "episodes.jsonl"
     file.write_bytes(file.read_bytes()[:-40])
     assert beliefrag(*line).code == 0
-    assert comparable(home / "run") == whole
+    assert comparable_lines(home / "run") == whole
     assert len(records(home / "run")) == 8
 
 
@@ -213,7 +213,7 @@ def test_replay_gives_the_same_episodes_without_a_model(beliefrag: Command, home
     ran = beliefrag(*again)
     assert ran.code == 0
     assert "0 keys are missing" in ran.err
-    assert comparable(home / "again") == comparable(home / "run")
+    assert comparable_lines(home / "again") == comparable_lines(home / "run")
     assert all(r["timing"]["cached_calls"] == r["usage"]["calls"] for r in records(home / "again"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.plan import pace_of
+from beliefrag.bench.plan import model_pace
 from beliefrag.methods import METHODS, TypicalCost, typical_cost
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
@@ -57,9 +57,9 @@ def test_the_verifier_of_many_questions_is_reckoned_with() -> None:
 
 def test_an_embedded_model_takes_its_time_for_tokens_and_a_script_none() -> None:
     long, short = TypicalCost(1, 3000, 10), TypicalCost(1, 300, 10)
-    assert pace_of("local:m:1").seconds(long) > 5 * pace_of("local:m:1").seconds(short)
-    assert pace_of("openai:m@http://x").seconds(long) == pace_of("openai:m@http://x").seconds(short) > 0
-    assert pace_of("scripted:1").seconds(long) == 0
+    assert model_pace("local:m:1").seconds(long) > 5 * model_pace("local:m:1").seconds(short)
+    assert model_pace("openai:m@http://x").seconds(long) == model_pace("openai:m@http://x").seconds(short) > 0
+    assert model_pace("scripted:1").seconds(long) == 0
 
 
 def test_a_listed_model_is_priced_and_the_judge_is_on_a_line_of_its_own(beliefrag: Command, north: Path) -> None:

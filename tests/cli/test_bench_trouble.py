@@ -18,7 +18,7 @@ from beliefrag.bench import setup
 from beliefrag.cli import bench_run
 from beliefrag.methods import METHODS
 from beliefrag.runs.record import versions
-from beliefrag.runs.store import comparable
+from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran, command, in_shell
 from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
@@ -111,7 +111,7 @@ def test_a_run_that_goes_on_with_another_build_says_so_and_reports_both(
 def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:
     line = line_of(home, "--methods", "all", questions=6)
     assert beliefrag(*line).code == 0
-    whole = comparable(home / "run")
+    whole = comparable_lines(home / "run")
     # A cache of its own: the killed run must not be helped by the whole one's replies.
     environment = {**os.environ, "BELIEFRAG_CACHE_DIR": str(home / "cache-of-the-killed")}
     line[line.index("--out") + 1] = "killed"
@@ -131,7 +131,7 @@ def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Pat
     assert kills >= 4, "it was over before it was killed often enough to mean something"
     done = subprocess.run(command(*line), capture_output=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    assert comparable(home / "killed") == whole
+    assert comparable_lines(home / "killed") == whole
     keys = [(r["dataset"], r["method"], r["question_id"]) for r in records(home / "killed")]
     assert len(keys) == len(set(keys)) == 144
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.runs.store import comparable
+from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
 from tests.support.http_server import ChatServer, Response, completion
@@ -50,7 +50,7 @@ def test_an_exported_cache_replays_the_run_elsewhere(
     line[line.index("--out") + 1] = "again"
     ran = beliefrag(*line, "--replay")
     assert (ran.code, "0 keys are missing" in ran.err) == (0, True)
-    assert comparable(home / "again") == comparable(home / "run")
+    assert comparable_lines(home / "again") == comparable_lines(home / "run")
 
 
 def test_an_import_never_replaces_what_is_there(beliefrag: Command, home: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_audit_counts_each_reply_that_diverges_once(beliefrag: Command, home:
     assert beliefrag(*audit, "--n", "2").out.splitlines()[0].split(" replies")[0].endswith("of 2")
     # The cache still holds what it held.
     ran = beliefrag(*line, "--base-url", chat_server.url, *BORROWED, "--out", "again", "--replay")
-    assert comparable(home / "again") == comparable(home / "run")
+    assert comparable_lines(home / "again") == comparable_lines(home / "run")
 
 
 def test_an_audit_counts_other_probabilities_of_the_same_words_apart(

@@ -9,7 +9,7 @@ import pytest
 
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
-from beliefrag.runs.store import comparable
+from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import PLACES, write_dataset, write_script
 
@@ -62,8 +62,8 @@ def test_a_second_time_nothing_is_played_again_and_a_replay_gives_the_same(belie
     again = [*command, "--replay"]
     again[again.index("run")] = "replayed"
     assert beliefrag(*again).code == 0
-    assert len(comparable(home / "run")) == 3
-    assert comparable(home / "run") == comparable(home / "replayed")
+    assert len(comparable_lines(home / "run")) == 3
+    assert comparable_lines(home / "run") == comparable_lines(home / "replayed")
 
 
 def test_benchmarks_can_be_visited_both_ways_and_are_judged(beliefrag: Command, home: Path) -> None:

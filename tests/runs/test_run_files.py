@@ -18,7 +18,7 @@ from beliefrag.runs.episode import Episode, EpisodeKey
 from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.errors import RunChanged, RunError
 from beliefrag.runs.record import DatasetRecord, RunRecord, budget_of, settings_of, thresholds_of
-from beliefrag.runs.store import EpisodeLog, comparable, read_summaries
+from beliefrag.runs.store import EpisodeLog, comparable_lines, read_summaries
 
 
 def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def test_the_later_line_wins(tmp_path: Path) -> None:
     (tmp_path / "episodes.jsonl").write_bytes(episode_line(read_episode(failed)) + episode_line(episode("q1")))
     (found,) = read_summaries(tmp_path).values()
     assert (found.outcome, found.cause) == ("answered", "")
-    assert len(comparable(tmp_path)) == 1
+    assert len(comparable_lines(tmp_path)) == 1
     with EpisodeLog(tmp_path) as log:
         assert log.episode(EpisodeKey("north", "static", "q1", 0)) == episode("q1")
 
@@ -225,7 +225,7 @@ def test_timings_are_left_out_of_a_comparison(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         line = episode_line(episode("q1", timing={"model_seconds": seconds}))
         (tmp_path / name / "episodes.jsonl").write_bytes(line)
-    assert comparable(tmp_path / "a") == comparable(tmp_path / "b")
+    assert comparable_lines(tmp_path / "a") == comparable_lines(tmp_path / "b")
 
 
 def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:

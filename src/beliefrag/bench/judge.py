@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from beliefrag.bench.metrics import accepted
+from beliefrag.bench.metrics import accepted_answers
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.engine.replies import Repairs, read_answer
@@ -87,7 +87,7 @@ class Judge:
         calls = ModelCalls(meter, self._prompts, build_verifier("structured"), recorder)
         fields = {
             "question": escape(labelled.question.text),
-            "golds": "; ".join(escape(gold) for gold in accepted(labelled.gold)[:_SPELLINGS]),
+            "golds": "; ".join(escape(gold) for gold in accepted_answers(labelled.gold)[:_SPELLINGS]),
             "prediction": escape(answer),
         }
         return await calls.ask("judge", "judge", fields, read_verdict)

@@ -27,7 +27,7 @@ from beliefrag.types import Attempt, Usage
 
 __all__ = [
     "Scores",
-    "accepted",
+    "accepted_answers",
     "answer_row_recall",
     "answer_scores",
     "covers",
@@ -37,8 +37,8 @@ __all__ = [
     "recall_per_row_read",
     "retained_at_the_end",
     "rows_read",
-    "score",
     "score_episode",
+    "score_outcome",
     "token_f1",
     "tokens",
 ]
@@ -60,7 +60,7 @@ class Scores:
     """For set-valued questions alone, which in turn have no exact match, F1 and cover."""
 
 
-def score(outcome: Answered | Stopped | Abstained, gold: Gold, retained: Collection[str]) -> Scores:
+def score_outcome(outcome: Answered | Stopped | Abstained, gold: Gold, retained: Collection[str]) -> Scores:
     """The scores of one episode that has ended.
 
     Args:
@@ -85,11 +85,11 @@ def score(outcome: Answered | Stopped | Abstained, gold: Gold, retained: Collect
 
 def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
     """Exact match, F1 and cover of an answer, where the question asks for one fact."""
-    golds = accepted(gold)
+    golds = accepted_answers(gold)
     return float(exact_match(answer, golds)), token_f1(answer, golds), float(covers(answer, gold))
 
 
-def accepted(gold: Gold) -> tuple[str, ...]:
+def accepted_answers(gold: Gold) -> tuple[str, ...]:
     """The answers that exact match and F1 compare with.
 
     Where an answer has several parts, naming one part is not an exact match: the parts are put together, one spelling
@@ -219,23 +219,23 @@ def score_episode(result: Result, labelled: LabelledQuestion, key: EpisodeKey) -
     error: EpisodeError | None = None
     reason = outcome.reason
     if isinstance(outcome, Answered | Stopped | Abstained):
-        scores = asdict(score(outcome, labelled.gold, retained_at_the_end(result)))
+        scores = asdict(score_outcome(outcome, labelled.gold, retained_at_the_end(result)))
         metrics = {**scores, "judge": None, "rounds": outcome.usage.searches, "actions": len(steps)}
         metrics |= rows_read(result, labelled.gold)
     if isinstance(outcome, Failed):
-        reason = _without_question(outcome.error, labelled)
+        reason = _hide_question(outcome.error, labelled)
         error = EpisodeError(outcome.cause, reason, outcome.remedy)
     return Episode(
         key=key,
         outcome=outcome.name,
         answer=result.answer,
         metrics=metrics,
-        usage=_untimed(outcome.usage),
+        usage=_drop_timing(outcome.usage),
         reason=reason,
         answerability=outcome.answerability,
         sources=tuple(passage.id for passage in outcome.sources),
         steps=steps,
-        calls=tuple(_call(event) for event in calls),
+        calls=tuple(_make_call(event) for event in calls),
         error=error,
         timing=Timing(
             model_seconds=round(outcome.usage.seconds, 4),
@@ -254,11 +254,11 @@ def _steps(result: Result, labelled: LabelledQuestion) -> Iterator[Step]:
         if isinstance(event, events.Decided):
             if step is not None:
                 yield step
-            step = _decided(event, labelled)
+            step = _make_step(event, labelled)
         elif step is None:
             continue
         elif isinstance(event, events.Retrieved):
-            step = replace(step, search=_search(event, result.question.text), evidence=event.evidence)
+            step = replace(step, search=_make_search(event, result.question.text), evidence=event.evidence)
         elif isinstance(event, events.Rewritten):
             step = replace(step, rewritten=event.after, evidence=event.evidence)
         elif isinstance(event, events.Pruned):
@@ -275,7 +275,7 @@ def _is_carried_out(step: Step) -> bool:
     return step.search is not None or step.rewritten is not None or step.dropped is not None
 
 
-def _decided(event: events.Decided, labelled: LabelledQuestion) -> Step:
+def _make_step(event: events.Decided, labelled: LabelledQuestion) -> Step:
     decision = event.decision
     return Step(
         number=event.step,
@@ -290,19 +290,19 @@ def _decided(event: events.Decided, labelled: LabelledQuestion) -> Step:
         retrieval_value=event.retrieval_value,
         tokens=event.tokens,
         flagged=event.observation.unhelpful if event.observation else (),
-        attempt=_trial(event.attempt, labelled) if event.attempt else None,
+        attempt=_score_trial(event.attempt, labelled) if event.attempt else None,
         evidence=(),
     )
 
 
-def _trial(attempt: Attempt, labelled: LabelledQuestion) -> TrialAnswer:
+def _score_trial(attempt: Attempt, labelled: LabelledQuestion) -> TrialAnswer:
     if labelled.gold.is_set:
         return TrialAnswer(attempt.answer, attempt.tokens)
     scores = answer_scores(attempt.answer, labelled.gold)
     return TrialAnswer(attempt.answer, attempt.tokens, dict(zip(("exact_match", "f1", "cover"), scores, strict=True)))
 
 
-def _search(event: events.Retrieved, question: str) -> Search:
+def _make_search(event: events.Retrieved, question: str) -> Search:
     is_question = event.query == question
     return Search(
         query=None if is_question else event.query,
@@ -314,7 +314,7 @@ def _search(event: events.Retrieved, question: str) -> Search:
     )
 
 
-def _call(event: events.CallFinished) -> ModelCall:
+def _make_call(event: events.CallFinished) -> ModelCall:
     return ModelCall(
         step=event.step,
         purpose=event.purpose,
@@ -327,11 +327,11 @@ def _call(event: events.CallFinished) -> ModelCall:
     )
 
 
-def _untimed(usage: Usage) -> Usage:
-    parts = {purpose: _untimed(part) for purpose, part in usage.by_purpose.items()}
+def _drop_timing(usage: Usage) -> Usage:
+    parts = {purpose: _drop_timing(part) for purpose, part in usage.by_purpose.items()}
     return replace(usage, seconds=0.0, cached_calls=0, by_purpose=parts)
 
 
-def _without_question(message: str, labelled: LabelledQuestion) -> str:
+def _hide_question(message: str, labelled: LabelledQuestion) -> str:
     text = labelled.question.text
     return message.replace(text, "[question]").replace(text[:80], "[question]")

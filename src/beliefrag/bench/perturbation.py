@@ -33,16 +33,16 @@ __all__ = [
     "Falsehood",
     "Injection",
     "Injector",
-    "kind_of",
-    "misled",
-    "own_false_ids",
-    "searched_passages",
+    "answer_kind",
+    "false_passage_ids",
+    "passages_to_search",
+    "score_misled",
 ]
 
 
-def searched_passages(dataset: Dataset) -> tuple[Passage, ...]:
+def passages_to_search(dataset: Dataset) -> tuple[Passage, ...]:
     """What there is to search. False passages that a dataset brings come by injection alone, where that is wanted."""
-    false = own_false_ids(dataset.questions)
+    false = false_passage_ids(dataset.questions)
     return tuple(passage for passage in dataset.passages if passage.id not in false)
 
 
@@ -56,7 +56,7 @@ class Injector:
 
     def __init__(self, dataset: Dataset, injection: Injection) -> None:
         self._injection = injection
-        self._pool = searched_passages(dataset)
+        self._pool = passages_to_search(dataset)
         self._false = FalseAnswers(dataset.questions, dataset.passages, injection.seed)
 
     def falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
@@ -83,13 +83,13 @@ class Injector:
         falsehood = self.falsehood(labelled)
         metrics = dict(episode.metrics)
         if metrics and falsehood is not None:
-            metrics |= misled(episode.answer, labelled.gold, falsehood.answer)
+            metrics |= score_misled(episode.answer, labelled.gold, falsehood.answer)
             metrics["false_read"] = float(len(retriever.false_ids))
         injected = Injected(tuple(retriever.noise_ids), tuple(retriever.false_ids))
         return replace(episode, metrics=metrics, injected=injected)
 
 
-def misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:
+def score_misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:
     """Whether an answer follows a false claim, and whether it has the truth all the same; an abstention does neither.
 
     An answer that names both has the truth: it does not follow.
@@ -144,12 +144,12 @@ class FalseAnswers:
 
     def __init__(self, questions: Iterable[LabelledQuestion], passages: Iterable[Passage], seed: int) -> None:
         asked = list(questions)
-        own = own_false_ids(asked)
+        own = false_passage_ids(asked)
         self._own = {passage.id: passage for passage in passages if passage.id in own}
         self._seed = seed
         by_kind: dict[str, dict[str, str]] = defaultdict(dict)
         for question in asked:
-            if not question.gold.is_set and (kind := kind_of(question.gold.answers[0])):
+            if not question.gold.is_set and (kind := answer_kind(question.gold.answers[0])):
                 by_kind[kind].setdefault(normalise(question.gold.answers[0]), question.gold.answers[0])
         # Sorted, so that the order of the file plays no part.
         self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
@@ -166,29 +166,29 @@ class FalseAnswers:
             return Falsehood(
                 gold.fake_answer, lambda passage: versions.get(passage.id), tuple(dict.fromkeys(versions.values()))
             )
-        kind = kind_of(gold.answers[0])
-        answer = gold.fake_answer or self._drawn(labelled, kind or "")
+        kind = answer_kind(gold.answers[0])
+        answer = gold.fake_answer or self._draw_answer(labelled, kind or "")
         if kind is None or answer is None:
             return None
-        spellings = _anywhere(gold.answers)
-        return Falsehood(answer, lambda passage: _falsified(passage, spellings, answer))
+        spellings = _spelling_pattern(gold.answers)
+        return Falsehood(answer, lambda passage: _falsify(passage, spellings, answer))
 
-    def _drawn(self, labelled: LabelledQuestion, kind: str) -> str | None:
+    def _draw_answer(self, labelled: LabelledQuestion, kind: str) -> str | None:
         right = labelled.gold.answers
         own = [normalise(answer) for answer in right]
-        others = [answer for key, answer in self._answers.get(kind, {}).items() if not _alike(key, own)]
+        others = [answer for key, answer in self._answers.get(kind, {}).items() if not _overlap(key, own)]
         # A full name is more often a person's and one word a place's: the like-sized ones come first.
-        close = [other for other in others if _size(other) == _size(right[0])]
+        close = [other for other in others if _count_words(other) == _count_words(right[0])]
         draw = random.Random(f"{self._seed}/false/{labelled.id}")  # noqa: S311
         return draw.choice(close or others) if others else None
 
 
-def own_false_ids(questions: Iterable[LabelledQuestion]) -> frozenset[str]:
+def false_passage_ids(questions: Iterable[LabelledQuestion]) -> frozenset[str]:
     """The ids of the false passages that a dataset brings itself."""
     return frozenset(each for question in questions for each in wrong_ids(question.gold))
 
 
-def kind_of(answer: str) -> str | None:
+def answer_kind(answer: str) -> str | None:
     """What kind of thing an answer looks like; None where nothing of its kind could be put in its place."""
     words = normalise(answer).split()
     if not words or " ".join(words) in _CLOSED:
@@ -203,24 +203,26 @@ def kind_of(answer: str) -> str | None:
     return "name" if 2 * capitals >= len(answer.split()) else "words"
 
 
-def _size(answer: str) -> int:
+def _count_words(answer: str) -> int:
     """Answers of about the same length: one word, two, three, some, a sentence."""
     words = len(answer.split())
     return words if words <= 3 else 4 if words <= 6 else 5
 
 
-def _alike(other: str, right: Sequence[str]) -> bool:
+def _overlap(other: str, right: Sequence[str]) -> bool:
     """Whether one of both is in the other: then the one is no falsehood about the other."""
     return any(f" {other} " in f" {each} " or f" {each} " in f" {other} " for each in right)
 
 
-def _anywhere(answers: Sequence[str]) -> re.Pattern[str]:
-    spellings = sorted({" ".join(answer.split()) for answer in answers if kind_of(answer)}, key=lambda s: (-len(s), s))
+def _spelling_pattern(answers: Sequence[str]) -> re.Pattern[str]:
+    spellings = sorted(
+        {" ".join(answer.split()) for answer in answers if answer_kind(answer)}, key=lambda s: (-len(s), s)
+    )
     parts = (r"\s+".join(map(re.escape, spelling.split())) for spelling in spellings)
     return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)", re.IGNORECASE)
 
 
-def _falsified(passage: Passage, spellings: re.Pattern[str], answer: str) -> Passage | None:
+def _falsify(passage: Passage, spellings: re.Pattern[str], answer: str) -> Passage | None:
     title, in_title = spellings.subn(lambda _: answer, passage.title)
     text, in_text = spellings.subn(lambda _: answer, passage.text)
     # The id is the one that an import would give these words: distinct, and nothing about it is telling.

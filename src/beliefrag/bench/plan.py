@@ -12,7 +12,7 @@ from beliefrag.registry import TypicalCost
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.types import Usage
 
-__all__ = ["JUDGE", "Estimate", "Pace", "Plan", "make_plan", "pace_of"]
+__all__ = ["JUDGE", "Estimate", "Pace", "Plan", "make_plan", "model_pace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +109,21 @@ def _estimate(
     methods = TypicalCost(0, 0, 0)
     unknown: list[str] = []
     for method, count in ahead.items():
-        cost = _mean(seen[method]) if method in seen else typical_cost(method, setup.record.verifier)
+        cost = _mean_cost(seen[method]) if method in seen else typical_cost(method, setup.record.verifier)
         if cost is None:
             unknown.append(method)
         else:
             methods += cost.times(count)
     judge = JUDGE.times(verdicts)
-    seconds = pace_of(setup.record.model).seconds(methods) * _slowness(setup.record.model, seen)
+    seconds = model_pace(setup.record.model).seconds(methods) * _slowness(setup.record.model, seen)
     if setup.judge is not None:
-        seconds += pace_of(setup.judge.identity).seconds(judge)
-    return Estimate(_usage(methods), _usage(judge), seconds / at_once, ahead.keys() <= seen.keys(), tuple(unknown))
+        seconds += model_pace(setup.judge.identity).seconds(judge)
+    return Estimate(
+        _round_usage(methods), _round_usage(judge), seconds / at_once, ahead.keys() <= seen.keys(), tuple(unknown)
+    )
 
 
-def _mean(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
+def _mean_cost(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
     calls, tokens_in, tokens_out = (
         sum(getattr(episode.usage, name) for episode in episodes) / len(episodes)
         for name in ("calls", "tokens_in", "tokens_out")
@@ -132,11 +134,11 @@ def _mean(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
 def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float:
     """How many times as long as was to be expected the episodes so far took; 1 where there are none."""
     took = sum(episode.seconds for episodes in seen.values() for episode in episodes)
-    expected = sum(pace_of(model).seconds(_mean(episodes).times(len(episodes))) for episodes in seen.values())
+    expected = sum(model_pace(model).seconds(_mean_cost(episodes).times(len(episodes))) for episodes in seen.values())
     return took / expected if took and expected else 1.0
 
 
-def _usage(figure: TypicalCost) -> Usage:
+def _round_usage(figure: TypicalCost) -> Usage:
     return Usage(calls=round(figure.calls), tokens_in=round(figure.tokens_in), tokens_out=round(figure.tokens_out))
 
 
@@ -163,7 +165,7 @@ _ENDPOINT = Pace(seconds_per_call=1.0, seconds_per_token_out=1 / 60)
 _SCRIPT = Pace()
 
 
-def pace_of(identity: str) -> Pace:
+def model_pace(identity: str) -> Pace:
     """How fast a model is, by what kind it is."""
     kind = identity.partition(":")[0]
     return {"local": _EMBEDDED, "scripted": _SCRIPT}.get(kind, _ENDPOINT)

@@ -13,7 +13,7 @@ from beliefrag.report import Table, cost_lines, mean_notes, report_tables, resul
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.statistics import Difference
 from beliefrag.runs.store import read_summaries
-from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, lacking, summarise
+from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, describe_incomplete, summarise
 
 __all__ = ["MethodComparison", "Report", "compare", "report"]
 
@@ -123,7 +123,7 @@ def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool 
     """
     record, episodes = RunRecord.read(Path(folder)), read_summaries(Path(folder)).values()
     found = tuple(compare_methods(record, episodes, first, second, allow_unequal=allow_unequal))
-    return MethodComparison(first, second, found, lacking(record, episodes, first, second))
+    return MethodComparison(first, second, found, describe_incomplete(record, episodes, first, second))
 
 
 def _comparison_rows(found: DatasetComparison) -> Iterator[tuple[str, ...]]:

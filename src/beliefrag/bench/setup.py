@@ -9,7 +9,7 @@ from pathlib import Path
 
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
-from beliefrag.bench.perturbation import Injection, Injector, searched_passages
+from beliefrag.bench.perturbation import Injection, Injector, passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.engine.assembly import Engine, open_engine, open_model
 from beliefrag.engine.controller import Method
@@ -173,7 +173,7 @@ def set_up(
     identities: set[str] = set()
     for dataset in itertools.chain(map(load_dataset, map(Path, spec.data)), spec.own):
         _check_dataset(dataset, spec, datasets)
-        source = PassageSource(passages=searched_passages(dataset))
+        source = PassageSource(passages=passages_to_search(dataset))
         retriever = open_retriever(choice, source)
         identities.add(retriever.identity or str(choice))
         questions = _choose_questions(dataset, spec)

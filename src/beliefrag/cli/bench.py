@@ -109,7 +109,7 @@ def run(
             "it is the probability with which --max-error must hold, and --max-error is missing",
             param_hint="--confidence",
         )
-    run_options.one_judge(no_judge, judge_model, judge_base_url)
+    run_options.check_judge_options(no_judge, judge_model, judge_base_url)
     injection = Injection(noise, counterfactual, seed)
     folders, own = labelled_questions(data, questions, docs, further)
     spec = RunSpec(

@@ -80,7 +80,7 @@ def collect(
         concurrency=concurrency,
     )
     settings = load_settings(typed, config=config).settings
-    run_options.one_judge(no_judge, judge_model, judge_base_url)
+    run_options.check_judge_options(no_judge, judge_model, judge_base_url)
     folders, own = labelled_questions(data, questions, docs, further)
     spec = collection_spec(
         folders,

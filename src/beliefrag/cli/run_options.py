@@ -24,7 +24,7 @@ __all__ = [
     "Seed",
     "Split",
     "Yes",
-    "one_judge",
+    "check_judge_options",
 ]
 
 WHAT = "What to run"
@@ -98,7 +98,7 @@ JudgeBaseUrl = Annotated[
 ]
 
 
-def one_judge(no_judge: bool, *named: str | None) -> None:
+def check_judge_options(no_judge: bool, *named: str | None) -> None:
     """Refuses a judge that is named and left out at once."""
     if no_judge and any(named):
         raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")

@@ -342,7 +342,7 @@ def _datasets_of_mean(summary: Summary, measure: str) -> tuple[str, ...]:
 
 def _describe_measure(measure: str, summary: Summary) -> str:
     words = "Mean over questions with its 95 % bootstrap interval; ? marks an interval on fewer than 20 questions."
-    if any(cell.lacks_some(measure) for cell in summary.cells):
+    if any(cell.is_incomplete(measure) for cell in summary.cells):
         words += " * marks a number that lacks questions that were asked."
     if over := _datasets_of_mean(summary, measure):
         words += f" The mean is over {', '.join(over)}."
@@ -380,7 +380,7 @@ def _format_calls(cell: Cell, purpose: str) -> str:
 def _format_with_interval(measure: str, cell: Cell) -> str:
     estimate = cell.measures[measure]
     words = _format_mean(measure, estimate)
-    if estimate is not None and cell.lacks_some(measure):
+    if estimate is not None and cell.is_incomplete(measure):
         words += "*"
     return words if estimate is None or estimate.low is None else f"{words} ({format_interval(measure, estimate)})"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-__all__ = ["SALT", "Partition", "held_out", "partition", "place", "sample"]
+__all__ = ["SALT", "Partition", "hash_position", "held_out", "partition", "sample"]
 
 SALT = "beliefrag-1"
 """Fixed for good: another salt would move questions between fitting and holdout."""
@@ -28,7 +28,7 @@ class Partition(StrEnum):
 def partition(question_id: str, *, salt: str = SALT) -> Partition:
     """The part that a question belongs to: 40 % xfit, 30 % xsel, 30 % xhold, by a salted hash of its id."""
     # Integers throughout: the border lies at the same id on every machine.
-    found = place("partition", salt, question_id)
+    found = hash_position("partition", salt, question_id)
     whole = 1 << 256
     if found * 10 < whole * 4:
         return Partition.XFIT
@@ -40,7 +40,7 @@ def held_out(question_ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(each for each in question_ids if partition(each) is Partition.XHOLD)
 
 
-def place(purpose: str, salt: str, question_id: str) -> int:
+def hash_position(purpose: str, salt: str, question_id: str) -> int:
     """Where a question lies among all for a purpose, from 0 up to 2 to the 256."""
     # The lengths keep ("a", "bc") and ("ab", "c") apart.
     text = f"{purpose}:{len(salt)}:{salt}:{question_id}"
@@ -69,5 +69,5 @@ def sample(questions: Sequence[_Q], n: int, seed: int = 0) -> tuple[_Q, ...]:
     by_id = {question.id: question for question in questions}
     if len(by_id) < len(questions):
         raise ValueError("a sample needs unique question ids")
-    order = sorted(by_id, key=lambda question_id: (place("sample", str(seed), question_id), question_id))
+    order = sorted(by_id, key=lambda question_id: (hash_position("sample", str(seed), question_id), question_id))
     return tuple(by_id[question_id] for question_id in order[:n])

@@ -37,7 +37,7 @@ __all__ = [
     "LOCK_FILE",
     "EpisodeLine",
     "EpisodeLog",
-    "comparable",
+    "comparable_lines",
     "damaged_line",
     "read_episode_at",
     "read_episodes",
@@ -254,7 +254,7 @@ def damaged_line(folder: Path, which: str, error: Exception) -> RunError:
     )
 
 
-def comparable(folder: Path) -> list[str]:
+def comparable_lines(folder: Path) -> list[str]:
     """The latest line of each episode without its timings, in a fixed order: equal for equal runs."""
     found = sorted(read_episodes(folder), key=lambda episode: episode.key)
     return [json.dumps({**episode_record(episode), "timing": None}) for episode in found]

@@ -30,13 +30,13 @@ __all__ = [
     "DatasetComparison",
     "Failures",
     "Summary",
-    "cell_of",
     "compare_methods",
-    "lacking",
-    "mean_of",
+    "describe_incomplete",
+    "make_cell",
+    "make_mean_cell",
+    "measure_values",
     "summarise",
-    "summary_of",
-    "values_of",
+    "summarise_episodes",
 ]
 
 
@@ -92,10 +92,10 @@ class Summary:
     @property
     def first_line(self) -> str:
         """What a reader must know before any number."""
-        return self._presence + (f" {seen}" if (seen := self._seen) else "")
+        return self._completeness + (f" {seen}" if (seen := self._calibration_warning) else "")
 
     @property
-    def _seen(self) -> str:
+    def _calibration_warning(self) -> str:
         count = self.run.seen_by_calibration
         if not (count and self.run.calibration):
             return ""
@@ -105,7 +105,7 @@ class Summary:
         )
 
     @property
-    def _presence(self) -> str:
+    def _completeness(self) -> str:
         if self.complete:
             return f"Complete: all {self.expected:,} episodes are in these numbers."
         parts = []
@@ -137,10 +137,10 @@ def summarise(folder: Path) -> Summary:
             f"{folder} holds recorded states, and no method to report on.",
             remedy="Use them with 'beliefrag calibrate fit' or 'beliefrag tune'.",
         )
-    return summary_of(run, read_summaries(folder))
+    return summarise_episodes(run, read_summaries(folder))
 
 
-def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) -> Summary:
+def summarise_episodes(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) -> Summary:
     """The numbers of a run from its record and its episodes, wherever these were read from."""
     methods = [method for method in METHODS if method in run.methods]
     found: dict[tuple[str, str], list[EpisodeSummary]] = defaultdict(list)
@@ -153,10 +153,10 @@ def summary_of(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) ->
     for key, episode in episodes.items():
         if key in asked:
             found[key.dataset, key.method].append(episode)
-    cells = [cell_of(run, dataset, method, found[dataset, method]) for dataset in run.datasets for method in methods]
+    cells = [make_cell(run, dataset, method, found[dataset, method]) for dataset in run.datasets for method in methods]
     means: list[Cell] = []
     if len(run.datasets) > 1:
-        means = [mean_of([cell for cell in cells if cell.method == method], found) for method in methods]
+        means = [make_mean_cell([cell for cell in cells if cell.method == method], found) for method in methods]
     finished = [episode for episodes in found.values() for episode in episodes if episode.finished]
     return Summary(
         run=run,
@@ -244,12 +244,12 @@ class Cell:
         """How many episodes were asked for."""
         return self.episodes + self.missing + self.failed
 
-    def lacks_some(self, measure: str) -> bool:
+    def is_incomplete(self, measure: str) -> bool:
         """Whether the number is over fewer questions than were asked."""
         return bool(self.missing or self.failed or (measure == "judge" and self.unjudged))
 
 
-def values_of(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str, float]:
+def measure_values(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str, float]:
     """One value per question for a measure, seeds averaged; failed episodes and those without it left out."""
     found = ((episode, _value(episode, measure)) for episode in episodes if episode.finished)
     return average_seeds((e.key.question_id, e.key.seed, value) for e, value in found if value is not None)
@@ -263,14 +263,14 @@ def _value(episode: EpisodeSummary, measure: str) -> float | None:
 
 
 def _tokens_beside_f1(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
-    tokens = values_of(episodes, "tokens")
-    return {question_id: tokens[question_id] for question_id in values_of(episodes, "f1")}
+    tokens = measure_values(episodes, "tokens")
+    return {question_id: tokens[question_id] for question_id in measure_values(episodes, "f1")}
 
 
-def cell_of(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
+def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
     """The numbers of one method on one dataset, from its episodes."""
     finished = [episode for episode in episodes if episode.finished]
-    measures = {name: values_of(finished, name) for name in MEASURES}
+    measures = {name: measure_values(finished, name) for name in MEASURES}
     beside = _tokens_beside_f1(finished)
     purposes: Counter[str] = Counter()
     for episode in finished:
@@ -296,7 +296,7 @@ def _is_unjudged(episode: EpisodeSummary) -> bool:
     return episode.metrics.get("f1") is not None and episode.metrics.get("judge") is None
 
 
-def mean_of(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
+def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
     """One method over all datasets.
 
     Where it finished nothing on one of them there is no mean: it would be over fewer datasets than the others'.
@@ -315,7 +315,7 @@ def mean_of(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[Epis
             continue
         if over:
             measures[name] = mean_over_datasets(
-                {cell.dataset: values_of(found[cell.dataset, method], name) for cell in over}
+                {cell.dataset: measure_values(found[cell.dataset, method], name) for cell in over}
             )
             rests_on[name] = tuple(cell.dataset for cell in over)
     beside = {name: _tokens_beside_f1(found[name, method]) for name in rests_on.get("f1", ())}
@@ -383,7 +383,7 @@ def compare_methods(
         asked = set(record.question_ids)
         here = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
         sides = [[episode for episode in here if episode.key.method == method] for method in (first, second)]
-        quality = "f1" if any(values_of(side, "f1") for side in sides) else "answer_row_recall"
+        quality = "f1" if any(measure_values(side, "f1") for side in sides) else "answer_row_recall"
         one, other = (_measures(side, quality) for side in sides)
         if set(one["tokens"]) & set(other["tokens"]):
             found.append(DatasetComparison(dataset, quality, compare(one, other, allow_unequal=allow_unequal)))
@@ -397,7 +397,7 @@ def compare_methods(
     return found
 
 
-def lacking(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str) -> str:
+def describe_incomplete(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str) -> str:
     """What a reader of these methods' numbers must know first; empty where all that was asked for has finished."""
     methods = tuple(method for method in dict.fromkeys(methods) if method in run.methods)
     asked = {(dataset, each) for dataset, record in run.datasets.items() for each in record.question_ids}
@@ -410,4 +410,4 @@ def lacking(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str)
 
 
 def _measures(episodes: list[EpisodeSummary], quality: str) -> Mapping[str, Mapping[str, float]]:
-    return {name: values_of(episodes, name) for name in (quality, "tokens")}
+    return {name: measure_values(episodes, name) for name in (quality, "tokens")}

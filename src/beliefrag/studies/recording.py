@@ -10,7 +10,7 @@ from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Label, Trajectory, read_trajectories
 from beliefrag.runs.store import read_summaries
-from beliefrag.runs.summary import values_of
+from beliefrag.runs.summary import measure_values
 
 __all__ = ["Recording"]
 
@@ -72,7 +72,7 @@ class Recording:
 
     def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
         """Gives one value of a measure for each question, without failed episodes and those that lack the measure."""
-        return values_of(self.episodes_of(method, dataset), measure)
+        return measure_values(self.episodes_of(method, dataset), measure)
 
     def accuracy(self, method: str, dataset: str, label: Label) -> dict[str, float]:
         """Gives for each question 1 where the answer is right by that measure, otherwise 0, as for an abstention."""

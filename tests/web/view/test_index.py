@@ -13,7 +13,7 @@ from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.store import read_summaries
-from beliefrag.runs.summary import summarise, summary_of
+from beliefrag.runs.summary import summarise, summarise_episodes
 from beliefrag.web.view.index import RunIndex
 from tests.support.bench_runs import records
 from tests.web.view.conftest import Played
@@ -42,7 +42,7 @@ def test_the_index_holds_what_a_report_reads_from_the_file(folder: Path, tmp_pat
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
     assert index.episodes() == read_summaries(folder)
-    assert summary_of(RunRecord.read(folder), index.episodes()) == summarise(folder)
+    assert summarise_episodes(RunRecord.read(folder), index.episodes()) == summarise(folder)
 
 
 def test_an_episode_is_read_by_where_its_line_lies(folder: Path, tmp_path: Path) -> None:

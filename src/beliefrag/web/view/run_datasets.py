@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.datasets import is_dataset, load_dataset
-from beliefrag.bench.perturbation import searched_passages
+from beliefrag.bench.perturbation import passages_to_search
 from beliefrag.bench.questions import LabelledQuestion, gold_hash
 from beliefrag.errors import BeliefRAGError
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
@@ -85,7 +85,7 @@ class RunDatasets:
             if gold_hash(dataset.questions) != record.gold:
                 problem = f"The dataset {name} in {folder.name} has other questions or gold answers than the run."
                 continue
-            searched = searched_passages(dataset)
+            searched = passages_to_search(dataset)
             digests = sum(map(passage_digest, searched))
             same = CorpusState.from_sum(len(searched), digests).fingerprint == record.fingerprint
             return RunDataset(

@@ -12,7 +12,7 @@ from beliefrag._version import __version__
 from beliefrag.events import Event, as_record
 from beliefrag.runs.episode import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
-from beliefrag.runs.summary import summary_of
+from beliefrag.runs.summary import summarise_episodes
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.overview import RunOverview, view_run
 from beliefrag.web.view.recorded import view_episode
@@ -107,7 +107,7 @@ class RunSource:
             state = f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
             if (stored := self.index.stored_overview(state)) is not None:
                 return RunOverview.model_validate_json(stored)
-            overview = view_run(summary_of(self.record, self.index.episodes()))
+            overview = view_run(summarise_episodes(self.record, self.index.episodes()))
             self.index.store_overview(state, overview.model_dump_json())
             return overview
 
