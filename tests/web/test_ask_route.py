@@ -217,6 +217,14 @@ def test_a_promise_of_the_server_cannot_be_weakened_by_a_request(tmp_path: Path)
     assert "max_error 0.1" in weaker[0].json()["detail"]
 
 
+def test_a_server_answers_by_any_method_and_promises_nothing_that_the_method_cannot_keep(tmp_path: Path) -> None:
+    assembly, settings = opened(tmp_path, {**REPLY, "repeat": True}, method="static", borrow=None)
+    with served(assembly, settings) as server:
+        usual, promised = server.ask(), server.ask(max_error=0.1)
+    assert usual.json()["outcome"] == "answered" and usual.json()["answerability"] is None
+    assert promised.status_code == 422 and "max_error 0.1" in promised.json()["detail"]
+
+
 @pytest.mark.parametrize("question", ["", "   \n"])
 def test_an_empty_question_is_refused(plain: Served, question: str) -> None:
     before = plain.model.asked

@@ -184,10 +184,7 @@ def open_engine(
     chosen = [METHODS.choose(name, settings.methods) for name in names if name not in STATE_COLLECTORS]
     calibrated = any(choice.extension.needs_calibration for choice in chosen)
     if settings.max_error is not None and not calibrated and len(chosen) == len(names):
-        raise SettingsError(
-            f"max_error {settings.max_error:g} needs a method with a calibration, and {', '.join(names)} has none.",
-            remedy="Use the method beliefrag, or leave max_error out.",
-        )
+        raise _no_promise(settings.max_error, ", ".join(names))
     verifier = VERIFIERS.choose(settings.verifier or default_verifier(settings.model))
     prompts = Prompts.load(settings.prompts)
     engine = Engine(settings, model or open_model(settings), prompts, verifier.build(None))
@@ -283,9 +280,12 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
         settings: With the policy; whatever else they say is passed over.
 
     Raises:
+        SettingsError: A largest error is asked for, and the method has no calibration.
         CalibrationError: There is no such guarantee for this policy.
     """
     engine = assembly.engine.with_policy(settings)
+    if settings.max_error is not None and engine.artifact is None:
+        raise _no_promise(settings.max_error, assembly.method.name)
     made_with = {name: value for name, value in assembly.harness.made_with.items() if name != "guarantee"}
     if engine.guarantee:
         made_with["guarantee"] = engine.guarantee.words(made_with.get("corpus"))
@@ -321,6 +321,13 @@ def guarantee_from_settings(
         budget=settings.budget,
         prompts=prompts,
         calibration_warnings=calibration_warnings,
+    )
+
+
+def _no_promise(max_error: float, methods: str) -> SettingsError:
+    return SettingsError(
+        f"max_error {max_error:g} needs a method with a calibration, and {methods} has none.",
+        remedy="Use the method beliefrag, or leave max_error out.",
     )
 
 
