@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,12 @@ import pytest
 import beliefrag
 from beliefrag import bench
 from beliefrag.errors import SettingsError
+from beliefrag.methods import METHODS
+from beliefrag.retrieval import IGNORE_SCORES, RETRIEVERS, Bm25Index, PassageSource, Retriever, ScoreScale
 from beliefrag.runs.errors import RunChanged
 from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings
+from beliefrag.types import Hit
 from tests.support.bench_runs import write_dataset, write_script
 
 
@@ -123,6 +128,52 @@ def test_the_options_of_a_method_are_recorded_and_must_stay(tmp_path: Path, sett
         bench.run(spec(tmp_path, "adaptive_k"), out=tmp_path / "run", settings=settings)
     with pytest.raises(SettingsError, match="named twice"):
         bench.choose_methods("adaptive_k:depth=7,adaptive_k:depth=8")
+
+
+def test_a_run_searches_with_the_chosen_retriever_and_records_what_it_is(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RETRIEVERS, "_extensions", dict(RETRIEVERS._extensions))
+
+    @dataclass(frozen=True)
+    class Options:
+        reverse: bool = False
+
+    @RETRIEVERS.register("backwards", title="Backwards", summary="BM25 in another order.", options=Options)
+    def open_backwards(options: Options, source: PassageSource) -> Retriever:
+        return _Backwards(source.open_index(), options.reverse)
+
+    wanted = settings.model_copy(update={"retriever": "backwards:reverse=true"})
+    run = bench.run(spec(tmp_path), out=tmp_path / "run", settings=wanted)
+    assert run.record.retriever == "backwards, reverse True"
+    assert run.record.datasets["north"].score_scale is None
+    assert run.tally.finished == 3
+    with pytest.raises(RunChanged, match="the retriever backwards, reverse True, and is asked to go on with bm25"):
+        bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings)
+
+
+def test_a_method_whose_cost_nobody_knows_is_previewed_as_unknown(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "_extensions", {"static": replace(METHODS["static"], cost=None)})
+    found = bench.preview(spec(tmp_path), out=tmp_path / "run", settings=settings)
+    assert found.plan.estimate.unknown == ("static",)
+    assert any(line.startswith("unknown") and METHODS.title("static") in line for line in found.lines)
+
+
+@dataclass(frozen=True)
+class _Backwards:
+    index: Bm25Index
+    reverse: bool
+    score_scale: ScoreScale | None = IGNORE_SCORES
+
+    @property
+    def identity(self) -> str:
+        return f"backwards, reverse {self.reverse}"
+
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        found = self.index.search(query, k)
+        return found[::-1] if self.reverse else found
 
 
 def test_the_package_offers_its_benchmarks_without_importing_them_first() -> None:

@@ -12,11 +12,11 @@ from beliefrag.registry import TypicalCost
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.types import Usage
 
-__all__ = ["JUDGE", "Estimate", "Pace", "Plan", "make_plan", "model_pace"]
+__all__ = ["JUDGE", "CostEstimate", "Pace", "Plan", "make_plan", "model_pace"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """About what is ahead. What it costs in money follows from the tokens, see `money`."""
 
     methods: Usage
@@ -45,7 +45,7 @@ class Plan:
     """Finished, without a verdict: never judged, then those on which the judge failed."""
     done: int
     failed_before: int
-    estimate: Estimate
+    estimate: CostEstimate
 
     @property
     def left(self) -> int:
@@ -100,7 +100,7 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at
 
 def _estimate(
     setup: Setup, to_play: Sequence[EpisodeKey], verdicts: int, episodes: Iterable[EpisodeSummary], *, at_once: int
-) -> Estimate:
+) -> CostEstimate:
     seen: dict[str, list[EpisodeSummary]] = defaultdict(list)
     for episode in episodes:
         if episode.finished:
@@ -118,7 +118,7 @@ def _estimate(
     seconds = model_pace(setup.record.model).seconds(methods) * _slowness(setup.record.model, seen)
     if setup.judge is not None:
         seconds += model_pace(setup.judge.identity).seconds(judge)
-    return Estimate(
+    return CostEstimate(
         _round_usage(methods), _round_usage(judge), seconds / at_once, ahead.keys() <= seen.keys(), tuple(unknown)
     )
 
