@@ -84,7 +84,7 @@ async def measure(model_name: str, count: int) -> dict[str, Any]:
         total = time.perf_counter() - began
         steps = sum(isinstance(event, Decided) for event in stream)
         ours = total - model.seconds - retriever.seconds
-        result = Result.of(stream)
+        result = Result.from_events(stream)
         print(f"{question.id}: {result.outcome.name}, {total:.1f} s, ours {1000 * ours:.1f} ms", flush=True)
         episodes.append(
             {

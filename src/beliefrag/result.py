@@ -23,7 +23,7 @@ class Result:
     events: tuple[Event, ...]
 
     @classmethod
-    def of(cls, stream: Sequence[Event]) -> Result:
+    def from_events(cls, stream: Sequence[Event]) -> Result:
         """Builds the result from a complete stream."""
         first, last = stream[0], stream[-1]
         if not (isinstance(first, events.Started) and isinstance(last, events.Finished)):

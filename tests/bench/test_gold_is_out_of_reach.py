@@ -156,7 +156,7 @@ async def test_nothing_in_reach_of_a_controller_in_an_injected_episode_holds_gol
     seen = [event async for event in loop.run(labelled.question, spy, harness)]
     assert isinstance(harness.retriever, InjectedRetriever)
     assert harness.retriever.noise_ids and harness.retriever.false_ids, "something was injected"
-    assert isinstance(Result.of(seen).outcome, Answered)
+    assert isinstance(Result.from_events(seen).outcome, Answered)
     assert [value for value in spy.found if isinstance(value, CallRecorder)]
     hidden = Gold | LabelledQuestion | Dataset | Card | Harness | Injector | InjectedRetriever | DatasetSetup
     assert not [value for value in spy.found if isinstance(value, hidden)]
@@ -171,7 +171,7 @@ async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_every
     for spy in (one, other):
         events = [event async for event in loop.run(labelled.question, spy, course.harness_for(labelled))]
         # Whoever records the episode still knows which one it was.
-        assert Result.of(events).question == labelled.question
+        assert Result.from_events(events).question == labelled.question
     assert one.asked == other.asked == {hide_question_id(labelled.question)}
     assert labelled.id.startswith("fact-")
     assert all("fact" not in question.id and question.text == labelled.question.text for question in one.asked)

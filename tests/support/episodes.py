@@ -84,4 +84,4 @@ async def play(
     """Runs one episode to its end."""
     harness = Harness(model, retriever, Prompts.load(), build_verifier("structured"), budget)
     stream: list[Event] = [event async for event in loop.run(Question(question), method or published_method(), harness)]
-    return Result.of(stream)
+    return Result.from_events(stream)

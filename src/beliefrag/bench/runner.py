@@ -196,7 +196,7 @@ class Runner:
         stream = loop.run(labelled.question, dataset.methods[key.method], harness)
         async with contextlib.aclosing(stream):
             seen: list[Event] = [event async for event in stream]
-        episode = score_episode(Result.of(seen), labelled, key)
+        episode = score_episode(Result.from_events(seen), labelled, key)
         if dataset.injector is not None and isinstance(harness.retriever, InjectedRetriever):
             return dataset.injector.add_injected(episode, harness.retriever, labelled)
         return episode

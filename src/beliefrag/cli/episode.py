@@ -64,4 +64,4 @@ async def run_episode(
             how = last.outcome.name if isinstance(last, Finished) else "cancelled"
             spans.on_end(how, time.perf_counter() - began)
         await assembly.model.aclose()
-    return Result.of(seen)
+    return Result.from_events(seen)

@@ -165,7 +165,7 @@ class BeliefRAG:
         return producer
 
     async def _episode(self, question: str) -> Result:
-        return Result.of([event async for event in self._events(question)])
+        return Result.from_events([event async for event in self._events(question)])
 
 
 class _Worker:

@@ -308,7 +308,7 @@ def _to_answer(result: Result) -> LangChainAnswer:
 
 def _last_piece(stream: Sequence[Event]) -> LangChainAnswer:
     """Gives what is known only at the end: everything but the steps."""
-    answer = _to_answer(Result.of(stream))
+    answer = _to_answer(Result.from_events(stream))
     return _piece(**{key: value for key, value in answer.items() if key != "steps"})
 
 

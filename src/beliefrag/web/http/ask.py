@@ -103,7 +103,7 @@ async def _stream_events(
             record = event_record(event, prompts=context.show_prompts)
             if record is not None:
                 yield encode_event(record, name=event.kind, number=len(seen) - 1)
-        last: dict[str, Any] = answer_body(Result.of(seen), context.service, request_id).model_dump()
+        last: dict[str, Any] = answer_body(Result.from_events(seen), context.service, request_id).model_dump()
         name = "result"
     except HttpProblem as problem:
         last, name = problem.body(_PATH, request_id), "error"

@@ -124,7 +124,7 @@ async def _stream_chunks(
                 yield HEARTBEAT
             else:
                 seen.append(event)
-        answer = answer_body(Result.of(seen), context.service, builder.request_id)
+        answer = answer_body(Result.from_events(seen), context.service, builder.request_id)
     except HttpProblem as problem:
         # The status was sent already: OpenAI's clients raise what they find under "error".
         yield encode_event(problem.body(_PATH, builder.request_id))

@@ -64,7 +64,7 @@ async def wait_for_result(task: EpisodeTask) -> Result:
     async with task:
         while not (seen and isinstance(seen[-1], Finished)):
             seen.append(await task.next_event())
-    return Result.of(seen)
+    return Result.from_events(seen)
 
 
 async def wait_for_start(task: EpisodeTask) -> Event:

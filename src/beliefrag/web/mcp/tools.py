@@ -173,7 +173,7 @@ class McpTools:
                     messages += 1
                     with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                         await context.session.report_progress(messages, message=message)
-        return ask_reply(Result.of(seen), service)
+        return ask_reply(Result.from_events(seen), service)
 
     async def _search(self, context: _Context, params: CallToolRequestParams, record: RequestRecord) -> SearchReply:
         limits = self._service.limits

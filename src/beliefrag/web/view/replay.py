@@ -128,7 +128,7 @@ class PromptReplayer:
 
 def _as_recorded(seen: list[events.Event], labelled: LabelledQuestion, key: EpisodeKey) -> Episode:
     """Gives the episode as it would be read from a run's file, so that it can be compared with a recorded one."""
-    record = episode_record(score_episode(Result.of(seen), labelled, key))
+    record = episode_record(score_episode(Result.from_events(seen), labelled, key))
     return read_episode(replace_lone_surrogates(json.loads(json.dumps(record))))
 
 
