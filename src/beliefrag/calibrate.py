@@ -250,7 +250,7 @@ def collection_spec(
     return bench.RunSpec(
         data=tuple(_folders(data)),
         methods=("survey", "survey_uncorrected") if uncorrected else ("survey",),
-        own=tuple(datasets),
+        datasets=tuple(datasets),
         n=n,
         seed=seed,
         splits=tuple(splits),

@@ -82,7 +82,7 @@ async def audit_run(
         )
     audit = Audit()
     injection = run.injection or Injection()
-    wanted = RunSpec(data, run.methods, own=own, seed=run.seed, judge=False, injection=injection, replay=True)
+    wanted = RunSpec(data, run.methods, datasets=own, seed=run.seed, judge=False, injection=injection, replay=True)
     setup = set_up(settings, wanted, run, wrap_model=lambda cache: _Auditing(cache, live, audit, most))
     resume_record(run, setup.record)
     finished = [key for key, episode in sorted(read_summaries(folder).items()) if episode.finished]

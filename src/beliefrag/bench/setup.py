@@ -41,7 +41,7 @@ class RunSpec:
     """Folders of datasets in the common form."""
     methods: tuple[str, ...] = tuple(METHODS)
     """Each as `NAME` or `NAME:key=value,...`; all by default."""
-    own: tuple[Dataset, ...] = ()
+    datasets: tuple[Dataset, ...] = ()
     """Datasets that are not in a folder in the common form."""
     n: int | None = None
     """Questions of each dataset; None takes all."""
@@ -171,7 +171,7 @@ def set_up(
     datasets: dict[str, DatasetSetup] = {}
     records: dict[str, DatasetRecord] = {}
     identities: set[str] = set()
-    for dataset in itertools.chain(map(load_dataset, map(Path, spec.data)), spec.own):
+    for dataset in itertools.chain(map(load_dataset, map(Path, spec.data)), spec.datasets):
         _check_dataset(dataset, spec, datasets)
         source = PassageSource(passages=passages_to_search(dataset))
         retriever = open_retriever(choice, source)

@@ -115,7 +115,7 @@ def run(
     spec = RunSpec(
         data=folders,
         methods=choose_methods(methods),
-        own=own,
+        datasets=own,
         n=n,
         seed=seed,
         splits=tuple(split or ()),

@@ -127,7 +127,7 @@ class PreparedStudies:
         spec = replace(
             self.spec,
             data=(),
-            own=datasets,
+            datasets=datasets,
             methods=required.methods,
             splits=self.spec.splits if required.splits is None else required.splits,
             injection=replace(required.injection, seed=self.spec.seed),
