@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.runs.episode import (
@@ -39,7 +39,7 @@ __all__ = [
     "summary_record",
 ]
 
-FORMAT = 1
+FORMAT: Final = 1
 """The version of a run's two files. A line that names none has version 1, and lines of version 1 name none."""
 DAMAGED_LINE = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 """What reading a damaged line can raise, whatever the damage."""
@@ -81,7 +81,7 @@ def episode_record(episode: Episode) -> dict[str, Any]:
         "answerability": episode.answerability,
         "sources": list(episode.sources),
         "steps": [_step_record(step) for step in episode.steps],
-        "calls": [_call_record(call) for call in episode.calls],
+        "calls": [_fields(call) for call in episode.calls],
     }
     if (error := episode.error) is not None:
         record["error"] = {"cause": error.cause, "message": error.message, "remedy": error.remedy}
@@ -162,7 +162,7 @@ def _step_record(step: Step) -> dict[str, Any]:
     return record
 
 
-def _fields(value: Comparison | Diagnostics | Belief) -> dict[str, Any]:
+def _fields(value: Comparison | Diagnostics | Belief | ModelCall) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
@@ -170,31 +170,9 @@ def _attempt_record(attempt: TrialAnswer) -> dict[str, Any]:
     return {"answer": attempt.answer, "tokens": attempt.tokens, **attempt.scores}
 
 
-def _call_record(call: ModelCall) -> dict[str, Any]:
-    return {
-        "step": call.step,
-        "purpose": call.purpose,
-        "reply": call.reply,
-        "tokens_in": call.tokens_in,
-        "tokens_out": call.tokens_out,
-        "counted_by": call.counted_by,
-        "retries": call.retries,
-        "repairs": dict(call.repairs),
-    }
-
-
 def _timing_record(timing: Timing) -> dict[str, Any]:
-    record: dict[str, Any] = {"finished": timing.finished} if timing.finished else {}
-    if timing.seconds is not None:
-        record["seconds"] = timing.seconds
-    record["model_seconds"] = timing.model_seconds
-    if timing.cached_calls is not None:
-        record["cached_calls"] = timing.cached_calls
-    if timing.calls is not None:
-        record["calls"] = list(timing.calls)
-    if timing.judge_seconds is not None:
-        record["judge_seconds"] = timing.judge_seconds
-    return record
+    names = ("finished", "seconds", "model_seconds", "cached_calls", "calls", "judge_seconds")
+    return {name: value for name in names if (value := getattr(timing, name)) not in (None, "")}
 
 
 def _refuse_constant(name: str) -> Any:

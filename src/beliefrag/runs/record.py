@@ -20,6 +20,7 @@ from beliefrag.methods import needs_calibration
 from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
+from beliefrag.runs.episode_format import FORMAT
 from beliefrag.runs.errors import RunError
 from beliefrag.settings import Prices, Settings
 from beliefrag.types import Budget, Usage
@@ -95,7 +96,8 @@ class DatasetRecord(_Strict):
 class RunRecord(_Strict):
     """What `run.json` holds. Questions are named by id; no benchmark text is in here."""
 
-    format: Literal[1] = 1
+    format: Literal[1] = FORMAT
+    """The version of both files of a run."""
     made: str
     versions: Mapping[str, str]
     """What it began with."""
