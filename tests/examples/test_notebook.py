@@ -15,12 +15,16 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOK = EXAMPLES / "compare_methods.ipynb"
 
 
+def read_notebook() -> Any:
+    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+
+
 def outputs_of(notebook: Any) -> str:
     return json.dumps([cell.get("outputs", []) for cell in notebook.cells])
 
 
 def test_the_committed_notebook_shows_its_results() -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = read_notebook()
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
     shown = outputs_of(notebook)
     assert "<svg" in shown
@@ -31,7 +35,7 @@ def test_the_committed_notebook_shows_its_results() -> None:
 def test_every_cell_of_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(EXAMPLES / "handbook", tmp_path / "handbook")
     shutil.copy(EXAMPLES / "questions.csv", tmp_path)
-    lines = [
+    lines: list[dict[str, Any]] = [
         {
             "purpose": "verifier",
             "reply": {"unhelpful_doc_ids": [], "support": 0.9, "conflict": 0, "gap": 0, "uncertainty": 0},
@@ -48,7 +52,7 @@ def test_every_cell_of_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.Mon
         "BELIEFRAG_VERIFIER": "structured",
     }.items():
         monkeypatch.setenv(name, value)
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = read_notebook()
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = outputs_of(notebook)
     # Of six questions one is answered by the scripted model's only answer.
