@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.types import Belief, Diagnostics
 
-__all__ = ["DIMENSIONS", "PRIOR", "BeliefDimension", "estimate", "update"]
+__all__ = ["DIMENSIONS", "PRIOR", "DimensionParameters", "estimate", "update"]
 
 
 @dataclass(frozen=True, slots=True)
-class BeliefDimension:
+class DimensionParameters:
     """One row of the paper's table: how a belief starts, how fast it moves and what moves it."""
 
     prior: float
@@ -28,13 +28,13 @@ def _weights(**values: float) -> Diagnostics:
 
 
 DIMENSIONS = {
-    "sufficiency": BeliefDimension(
+    "sufficiency": DimensionParameters(
         0.35, -1.6, 0.6, _weights(support=2.6, relevance=1.2, gap=-2.2, uncertainty=-1.0, conflict=-0.6)
     ),
-    "reliability": BeliefDimension(0.50, -1.4, 0.5, _weights(relevance=2.8, support=0.9, conflict=-2.4)),
-    "conflict": BeliefDimension(0.05, -2.2, 0.6, _weights(conflict=4.4, support=-0.5)),
-    "uncertainty": BeliefDimension(0.70, -1.2, 0.6, _weights(uncertainty=2.6, gap=1.3, support=-1.6, conflict=0.7)),
-    "gap": BeliefDimension(0.90, -1.0, 0.7, _weights(gap=3.0, support=-1.4, novelty=0.4)),
+    "reliability": DimensionParameters(0.50, -1.4, 0.5, _weights(relevance=2.8, support=0.9, conflict=-2.4)),
+    "conflict": DimensionParameters(0.05, -2.2, 0.6, _weights(conflict=4.4, support=-0.5)),
+    "uncertainty": DimensionParameters(0.70, -1.2, 0.6, _weights(uncertainty=2.6, gap=1.3, support=-1.6, conflict=0.7)),
+    "gap": DimensionParameters(0.90, -1.0, 0.7, _weights(gap=3.0, support=-1.4, novelty=0.4)),
 }
 """The five inferred dimensions. Cost is observed, not inferred."""
 
@@ -42,7 +42,7 @@ PRIOR = Belief(**{name: row.prior for name, row in DIMENSIONS.items()}, cost=0.0
 """What is believed before anything was seen."""
 
 
-def estimate(dimension: BeliefDimension, x: Diagnostics) -> float:
+def estimate(dimension: DimensionParameters, x: Diagnostics) -> float:
     """The belief that x alone would give: sigmoid(alpha + w . x)."""
     return sigmoid(_score(dimension, x))
 
@@ -56,7 +56,7 @@ def update(belief: Belief, x: Diagnostics) -> Belief:
     return Belief(**moved, cost=x.cost)
 
 
-def _score(dimension: BeliefDimension, x: Diagnostics) -> float:
+def _score(dimension: DimensionParameters, x: Diagnostics) -> float:
     # The logit of the instantaneous estimate; using it directly avoids a sigmoid that logit() would undo.
     return dimension.intercept + sum(w * v for w, v in zip(dimension.weights.vector(), x.vector(), strict=True))
 
