@@ -68,3 +68,11 @@ def test_every_option_and_every_setting_says_what_it_does() -> None:
 
 def test_the_glossary_fits_on_one_screen() -> None:
     assert len((DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()) <= 40
+
+
+def test_the_drawn_ways_name_files_that_exist_and_are_drawn_from_their_script() -> None:
+    script = load_script(DOCS / "images" / "make_ways_svg.py")
+    for box in (*script.QUESTION, *script.EPISODE):
+        assert (ROOT / "src" / "beliefrag" / box.file).exists(), box.file
+    for name, text in script.PICTURES.items():
+        assert (DOCS / "images" / name).read_text(encoding="utf-8") == text, f"run make_ways_svg.py: {name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,5 +14,7 @@ def load_script(path: Path) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # A dataclass looks for the module that it stands in.
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
