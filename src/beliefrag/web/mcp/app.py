@@ -20,6 +20,7 @@ from beliefrag.web.auth import AllowedHosts, BearerToken, ServerAuth, is_loopbac
 from beliefrag.web.health import health_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.mcp.disconnect import DisconnectMonitor
+from beliefrag.web.mcp.sessions import SessionLimit
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.request_log import RequestLog
@@ -29,8 +30,6 @@ from beliefrag.web.service import AnswerService
 __all__ = ["create_mcp_app", "serve_mcp_http", "serve_mcp_stdio"]
 
 _PATH = "/mcp"
-_MAX_SESSIONS = 256
-"""Sessions of clients of earlier protocols at a time; each holds a task and little else."""
 
 
 def create_mcp_app(
@@ -46,13 +45,16 @@ def create_mcp_app(
         host: The address that it will listen at.
         allowed_hosts: More names by which clients may call it.
     """
+    limits = service.limits
     manager = StreamableHTTPSessionManager(
         create_mcp_server(service),
         security_settings=_transport_security(host, allowed_hosts),
-        max_request_body_size=service.limits.request_bytes,
-        max_sessions=_MAX_SESSIONS,
+        max_request_body_size=limits.request_bytes,
+        session_idle_timeout=limits.session_idle_seconds,
+        max_sessions=limits.sessions,
     )
-    monitor = DisconnectMonitor(StreamableHTTPASGIApp(manager))
+    sessions = SessionLimit(StreamableHTTPASGIApp(manager), limits)
+    monitor = DisconnectMonitor(sessions)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -61,9 +63,9 @@ def create_mcp_app(
         await service.aclose()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, redirect_slashes=False)
-    app.include_router(health_routes(service))
+    app.include_router(health_routes(service, {"sessions": sessions.has_room}))
     app.router.routes.append(Route(_PATH, endpoint=monitor))
-    app.add_middleware(BodyLimit, limits=service.limits)
+    app.add_middleware(BodyLimit, limits=limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
     app.add_middleware(ServerAuth, credential=BearerToken(token), hosts=hosts)
     app.add_middleware(RequestLog, metrics=ServerMetrics(service.admission))
