@@ -67,8 +67,8 @@ def test_declining_is_an_outcome_without_an_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "status", "words"),
     [
-        ([SURE, {"purpose": "answer", "error": {"status": 500}, "repeat": True}], 502, "failed (HTTP 500)"),
-        ([SURE], 503, 'no line left for the purpose "answer"'),
+        ([SURE, {"purpose": "answer", "error": {"status": 500}, "repeat": True}], 502, "TransportError"),
+        ([SURE], 503, "ModelError"),
     ],
 )
 def test_a_failure_is_a_problem_and_never_an_answer(

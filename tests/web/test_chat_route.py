@@ -85,11 +85,11 @@ def test_declining_says_so_to_clients_that_know_nothing_of_outcomes(tmp_path: Pa
 def test_a_failure_raises_in_the_client_and_is_never_a_message(tmp_path: Path) -> None:
     broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
     with served(*opened(tmp_path, SURE, broken)) as server, client_of(server) as client:
-        with pytest.raises(openai.InternalServerError, match="HTTP 500") as caught:
+        with pytest.raises(openai.InternalServerError, match="TransportError") as caught:
             client.chat.completions.create(model="beliefrag", messages=ASKED)
         assert caught.value.status_code == 502
         said = ""
-        with pytest.raises(openai.APIError, match="HTTP 500"):
+        with pytest.raises(openai.APIError, match="TransportError"):
             for chunk in client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True):
                 said += chunk.choices[0].delta.content or ""
         assert said == ""

@@ -11,7 +11,7 @@ from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, 
 from beliefrag.outcome import Failed
 from beliefrag.result import Result, step_records
 from beliefrag.types import Passage
-from beliefrag.web.problems import HttpProblem, status_of_failure
+from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
 
 __all__ = [
@@ -130,7 +130,7 @@ def answer_body(result: Result, service: AnswerService, request_id: str) -> Answ
     """
     outcome = result.outcome
     if isinstance(outcome, Failed):
-        raise _problem_of_failure(outcome, service)
+        raise problem_of_failure(outcome.cause)
     started = result.events[0]
     assert isinstance(started, Started)
     steps = step_records(result.events)
@@ -146,16 +146,6 @@ def answer_body(result: Result, service: AnswerService, request_id: str) -> Answ
         calibration=service.remove_private_parts(started.made_with.get("calibration", "none")),
         guarantee=started.made_with.get("guarantee"),
     )
-
-
-def _problem_of_failure(outcome: Failed, service: AnswerService) -> HttpProblem:
-    status = status_of_failure(outcome.cause)
-    if status == 500:
-        # The message of an internal error may quote anything; its name is enough for a report, and is in the log.
-        remedy = "Ask again; if it fails again, tell the operator of the server."
-        return HttpProblem(status, "failed", f"Internal error, {outcome.cause}.", remedy=remedy)
-    clean = service.remove_private_parts
-    return HttpProblem(status, "failed", clean(outcome.error), remedy=clean(outcome.remedy))
 
 
 def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:

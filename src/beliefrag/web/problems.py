@@ -30,7 +30,7 @@ __all__ = [
     "document_openai_errors",
     "document_problems",
     "is_openai_path",
-    "status_of_failure",
+    "problem_of_failure",
 ]
 
 _TITLES = {
@@ -65,6 +65,13 @@ _DESCRIPTIONS = {
 _BAD_GATEWAY = (TransportError, ReplyError, UnreadableReply, EmptyReplyError)
 _UNAVAILABLE = (CalibrationError, CorpusError, ModelError, ReplayMiss, RetrievalError, SettingsError)
 _STATUS_OF_CAUSE = {cause.__name__: 503 for cause in _UNAVAILABLE} | {cause.__name__: 502 for cause in _BAD_GATEWAY}
+_WORDS_OF_CAUSE = {
+    "TransportError": "The model's server gave no usable reply",
+    "CorpusError": "The documents cannot be searched",
+    "RetrievalError": "The documents cannot be searched",
+    "CalibrationError": "The calibration cannot be used",
+    "SettingsError": "A setting of the server cannot be used",
+}
 _OPENAI_PATHS = ("/v1/chat/", "/v1/models")
 
 
@@ -175,9 +182,19 @@ def is_openai_path(path: str) -> bool:
     return path.startswith(_OPENAI_PATHS)
 
 
-def status_of_failure(cause: str) -> int:
-    """Gives the status for a failed episode: 502 the model, 503 something else that it needs, 500 this server."""
-    return _STATUS_OF_CAUSE.get(cause, 500)
+def problem_of_failure(cause: str) -> HttpProblem:
+    """Gives what a client reads about a failure: its kind alone, because a message may quote anything.
+
+    The status is 502 for the model's server, 503 for something else that an answer needs, and 500 for this server.
+
+    Args:
+        cause: The name of the error's class.
+    """
+    status = _STATUS_OF_CAUSE.get(cause, 500)
+    words = {500: "Something broke inside the server", 502: "The model gave no usable reply"}
+    detail = _WORDS_OF_CAUSE.get(cause) or words.get(status, "The model cannot be used")
+    remedy = "Ask again later; if it fails again, tell the operator of the server, whose log says more."
+    return HttpProblem(status, "failed", f"{detail} ({cause}).", remedy=remedy)
 
 
 def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -8,20 +8,28 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beliefrag.events import CallFinished, Event, Finished
+from beliefrag.events import CallFinished, Event, Finished, Retrieved, Started
 from beliefrag.outcome import Failed
 from beliefrag.web.metrics import ServerMetrics
-from beliefrag.web.problems import HttpProblem
+from beliefrag.web.problems import HttpProblem, problem_of_failure
 
-__all__ = ["ClientDisconnected", "RequestLog", "RequestRecord", "json_log", "refuse", "request_record"]
+__all__ = [
+    "ClientDisconnected",
+    "RequestLog",
+    "RequestRecord",
+    "json_log",
+    "mask_credentials",
+    "refuse",
+    "request_record",
+]
 
 _log = logging.getLogger(__name__)
 _SCOPE_KEY = "beliefrag.request"
@@ -30,6 +38,30 @@ _CLIENT_LEFT = 499
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LOGGERS = ("beliefrag", "uvicorn", "opentelemetry")
+_MASK = "***"
+_LONGEST_ERROR = 1_000
+"""Characters of an error that are logged."""
+_CREDENTIALS = (
+    # The user information of an address: https://user:password@host
+    (re.compile(r"(://)[^\s/@]+@"), rf"\1{_MASK}@"),
+    # A header's scheme and value: Basic dXNlcjpwYXNz, Bearer eyJhbGciOi...
+    (re.compile(r"\b(basic|bearer|digest|negotiate)\s+[^\s\"',;]+", re.IGNORECASE), rf"\1 {_MASK}"),
+    # A named value: api_key=..., "password": "...", token ..., API key provided: ...
+    (
+        re.compile(
+            r"\b((?:x-)?(?:api|access|secret|private)?[-_ ]?"
+            r"(?:key|token|password|passwd|secret|authorization|credential)s?)"
+            r"\b([\"']?\s{0,4}(?:provided|given|is)?\s{0,4}[:=]\s{0,4}[\"']?)[^\s\"',;&)]+",
+            re.IGNORECASE,
+        ),
+        rf"\1\2{_MASK}",
+    ),
+    # A key by its usual beginning, whole or shortened: sk-..., sk-ab***yz, hf_..., AKIA..., AIza..., ghp_...
+    (re.compile(r"\b(?:sk|pk|rk|gsk|hf|xai|ghp|gho|github_pat|glpat|AKIA|AIza|ya29)[-_.A-Za-z0-9*…]{4,}"), _MASK),
+    # A signed token of three parts, and any long run of letters and digits
+    (re.compile(r"\beyJ[\w-]+(?:\.[\w-]+)+"), _MASK),
+    (re.compile(r"(?<![\w/-])(?=[\w*+-]*\d)(?=[\w*+-]*[A-Za-z])[\w*+=-]{28,}"), _MASK),
+)
 
 
 class ClientDisconnected(Exception):
@@ -44,7 +76,9 @@ class RequestRecord:
     outcome: str | None = None
     """The outcome's name, or how the episode was interrupted."""
     cause: str | None = None
-    """The kind of error of a failed episode. Its message may quote the question, so it is not kept."""
+    """The kind of error of a failed episode."""
+    error: str | None = None
+    """What a known kind of error said, without credentials. Clients do not get it."""
     answerability: float | None = None
     calls: int = 0
     tokens_in: int = 0
@@ -53,20 +87,47 @@ class RequestRecord:
     """Why the request was refused before an episode began."""
     client_left: bool = False
     """Whether the client left before it was answered."""
+    _texts: list[str] = field(default_factory=list)
+    """The question and the passages of the episode, which must not get into the log."""
 
     def on_event(self, event: Event) -> None:
         """Adds up what an event says about cost and outcome."""
-        if isinstance(event, CallFinished):
+        if isinstance(event, Started):
+            self._texts.append(event.question.text)
+        elif isinstance(event, Retrieved):
+            self._texts += [event.query or "", *(hit.passage.text for hit in event.hits)]
+        elif isinstance(event, CallFinished):
             self.calls += 1
             self.tokens_in += event.tokens_in
             self.tokens_out += event.tokens_out
         elif isinstance(event, Finished):
             self.answerability = event.outcome.answerability
-            self.cause = event.outcome.cause if isinstance(event.outcome, Failed) else None
+            if isinstance(event.outcome, Failed):
+                self.cause = event.outcome.cause
+                # The message of an unforeseen error can quote anything, also the question.
+                known = problem_of_failure(self.cause).status != 500
+                self.error = _remove_quotes(mask_credentials(event.outcome.error), self._texts) if known else None
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Keeps how the episode ended."""
         self.outcome = ending
+
+
+def mask_credentials(text: str) -> str:
+    """Gives a text for the log in which everything that looks like a credential, whole or in part, is masked."""
+    text = text[:_LONGEST_ERROR]
+    for pattern, replacement in _CREDENTIALS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _remove_quotes(text: str, sources: Sequence[str]) -> str:
+    """Replaces every three or more words in a row that also occur in one of the sources."""
+    known = {words[at : at + 3] for words in (tuple(each.split()) for each in sources) for at in range(len(words) - 2)}
+    words = tuple(text.split())
+    quoted = {place for at in range(len(words) - 2) if words[at : at + 3] in known for place in range(at, at + 3)}
+    kept = ["(...)" if place in quoted else word for place, word in enumerate(words)]
+    return " ".join(word for word, before in zip(kept, ["", *kept], strict=False) if word != "(...)" or before != word)
 
 
 def request_record(scope: Scope) -> RequestRecord:
@@ -146,8 +207,7 @@ class RequestLog:
         if record.outcome is not None:
             names = ("outcome", "answerability", "calls", "tokens_in", "tokens_out")
             fields |= {name: getattr(record, name) for name in names}
-        if record.cause is not None:
-            fields["cause"] = record.cause
+        fields |= {name: value for name in ("cause", "error") if (value := getattr(record, name)) is not None}
         _log.log(logging.WARNING if status >= 500 else logging.INFO, "request", extra={"fields": fields})
 
 

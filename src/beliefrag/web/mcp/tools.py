@@ -43,8 +43,8 @@ from beliefrag.web.mcp.schema import (
     search_reply,
     tool_result,
 )
-from beliefrag.web.problems import HttpProblem
-from beliefrag.web.request_log import ClientDisconnected, RequestRecord
+from beliefrag.web.problems import HttpProblem, problem_of_failure
+from beliefrag.web.request_log import ClientDisconnected, RequestRecord, mask_credentials
 from beliefrag.web.request_settings import assembly_for_request
 from beliefrag.web.service import AnswerService, EpisodeTask
 
@@ -144,8 +144,8 @@ class McpTools:
             return error_result(problem)
         except BeliefRAGError as error:
             record.refused = type(error).__name__
-            clean = self._service.remove_private_parts
-            return error_result(HttpProblem(503, "failed", clean(error.message), remedy=clean(error.remedy)))
+            record.error = mask_credentials(error.message)
+            return error_result(problem_of_failure(type(error).__name__))
         except ClientDisconnected:
             record.client_left = True
             return error_result(HttpProblem(499, "gone", "The client left."))
@@ -205,8 +205,7 @@ def _log_call(tool: str, record: RequestRecord, seconds: float) -> None:
     fields |= {"outcome": "gone" if record.client_left else record.outcome or "refused"}
     if record.refused is not None:
         fields["refused"] = record.refused
-    if record.cause is not None:
-        fields["cause"] = record.cause
+    fields |= {name: value for name in ("cause", "error") if (value := getattr(record, name)) is not None}
     if record.calls:
         fields |= {"calls": record.calls, "tokens_in": record.tokens_in, "tokens_out": record.tokens_out}
     _log.info("call", extra={"fields": fields})
