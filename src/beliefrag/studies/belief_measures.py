@@ -80,7 +80,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class BeliefDimension:
+class ScoredDimension:
     """One dimension of the belief."""
 
     name: str
@@ -90,14 +90,14 @@ class BeliefDimension:
 
 
 _IN_ORDER = (
-    BeliefDimension("sufficiency", 1, lambda s: s.belief.sufficiency),
-    BeliefDimension("reliability", 1, lambda s: s.belief.reliability),
-    BeliefDimension("conflict", -1, lambda s: s.belief.conflict),
-    BeliefDimension("uncertainty", -1, lambda s: s.belief.uncertainty),
-    BeliefDimension("gap", -1, lambda s: s.belief.gap),
-    BeliefDimension("cost", -1, lambda s: s.belief.cost),
+    ScoredDimension("sufficiency", 1, lambda s: s.belief.sufficiency),
+    ScoredDimension("reliability", 1, lambda s: s.belief.reliability),
+    ScoredDimension("conflict", -1, lambda s: s.belief.conflict),
+    ScoredDimension("uncertainty", -1, lambda s: s.belief.uncertainty),
+    ScoredDimension("gap", -1, lambda s: s.belief.gap),
+    ScoredDimension("cost", -1, lambda s: s.belief.cost),
 )
-DIMENSIONS: Mapping[str, BeliefDimension] = {dimension.name: dimension for dimension in _IN_ORDER}
+DIMENSIONS: Mapping[str, ScoredDimension] = {dimension.name: dimension for dimension in _IN_ORDER}
 
 
 def belief_matrix(examples: Examples) -> Floats:
@@ -155,7 +155,7 @@ class BeliefLevel:
         return self.actions.get(action, 0) / self.states
 
 
-def split_into_levels(states: StateTable, dimension: BeliefDimension) -> tuple[BeliefLevel, ...] | None:
+def split_into_levels(states: StateTable, dimension: ScoredDimension) -> tuple[BeliefLevel, ...] | None:
     """Splits the visited states into three levels; None where the dimension varies too little for three.
 
     The cuts lie at one and two thirds of the visited states. States with the same value stay together, so that the

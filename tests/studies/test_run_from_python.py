@@ -1,0 +1,64 @@
+"""Studies from Python: `studies.run` makes runs and gives the result; nothing is printed and nobody is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from beliefrag import studies
+from beliefrag.bench.runner import RunControl
+from beliefrag.bench.setup import RunSpec
+from beliefrag.settings import Settings
+from tests.support.bench_runs import write_dataset, write_script
+
+OPTIONS = {"methods": "static,no_rag", "of": "static"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    return Settings(model=write_script(tmp_path), verifier="structured")
+
+
+def test_a_study_is_made_with_progress_and_shows_itself(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = [write_dataset(tmp_path, name, 3) for name in ("north", "south")]
+    seen: list[studies.StudyProgress] = []
+    out = tmp_path / "studies"
+    found = studies.run("frontier", data=data, out=out, options=OPTIONS, settings=settings, progress=seen.append)
+    assert {each.run for each in seen} == {"comparison"}
+    assert (seen[0].progress.done, seen[-1].progress.done) == (0, 12)
+    assert found.numbers["of"] == "static"
+    assert json.loads((out / "frontier" / "numbers.json").read_text())["findings"] == list(found.findings)
+    page = found._repr_html_()
+    assert "<svg" in page and "<table>" in page and found.tables[0].title in page
+    again = studies.run("frontier", reuse=[out / "runs" / "comparison"], out=tmp_path / "again", options=OPTIONS)
+    assert again.numbers == found.numbers
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_a_study_lacks_is_an_error(tmp_path: Path, settings: Settings) -> None:
+    data = [write_dataset(tmp_path, "north", 2)]
+    with pytest.raises(studies.StudyError, match="sets of rows"):
+        studies.run("holobench", data=data, out=tmp_path / "o", settings=settings)
+    with pytest.raises(studies.StudyError, match="several studies"):
+        studies.run("all", data=data, out=tmp_path / "o", settings=settings)
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_study_that_was_stopped_says_so_and_goes_on(tmp_path: Path, settings: Settings) -> None:
+    data = [write_dataset(tmp_path, "north", 3)]
+    control = RunControl()
+    spec = RunSpec(n=3, judge=False)
+
+    def stop(each: studies.StudyProgress) -> None:
+        if each.progress.done:
+            control.stop()
+
+    how = {"data": data, "out": tmp_path / "studies", "options": OPTIONS, "settings": settings, "spec": spec}
+    with pytest.raises(studies.StudyError, match="stopped"):
+        studies.run("frontier", concurrency=1, progress=stop, control=control, **how)  # type: ignore[arg-type]
+    assert studies.run("frontier", **how).numbers["of"] == "static"  # type: ignore[arg-type]
