@@ -37,8 +37,9 @@ from beliefrag.calibration.guarantee_from_run import (
     read_risk_sample,
 )
 from beliefrag.calibration.risk import RiskCoverageCurve, answers_needed, risk_coverage
+from beliefrag.calibration.selection import count_guarantees_in_file, require_own_file
 from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, read_recorded_questions, tune_thresholds
-from beliefrag.errors import CalibrationError, SettingsError
+from beliefrag.errors import SettingsError
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.report import calibration_tables
 from beliefrag.report.page import Page
@@ -190,25 +191,19 @@ class RiskResult(_WithTables):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Which questions were left out, and which targets could not be met."""
-        return tuple(self._warnings())
+        left_out = [f"left out: {n:,} questions, because {reason}" for reason, n in self.sample.left_out.items()]
+        unmet = [
+            f"no threshold met a largest error of {each.max_error:g}: it takes "
+            f"at least {answers_needed(each.max_error, each.confidence):,} right answers, and more if some are wrong"
+            for each in self.guarantees
+            if each.threshold is None
+        ]
+        return (*left_out, *unmet, *(() if self.curve else ("no curve: the policy declines every question",)))
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """The targets with their thresholds."""
         return (calibration_tables.guarantee_table(self.guarantees),)
-
-    def _warnings(self) -> Iterator[str]:
-        for reason, count in self.sample.left_out.items():
-            yield f"left out: {count:,} questions, because {reason}"
-        for each in self.guarantees:
-            if each.threshold is None:
-                yield (
-                    f"no threshold met a largest error of {each.max_error:g}: it takes at least "
-                    f"{answers_needed(each.max_error, each.confidence):,} answers when all are right, and more when "
-                    "some are wrong"
-                )
-        if self.curve is None:
-            yield "no curve: the policy declines every question"
 
 
 @dataclass(frozen=True)
@@ -231,52 +226,16 @@ class TuneResult(_WithTables):
         return tuning_page(self.tuning, picture)
 
 
-def collection_spec(
-    data: Folders = (),
-    *,
-    datasets: Sequence[bench.Dataset] = (),
-    n: int | None = None,
-    seed: int = 0,
-    splits: Sequence[str] = (),
-    parts: Sequence[bench.Partition] = (),
-    uncorrected: bool = False,
-    judge: bool = True,
-    judge_model: str | None = None,
-    judge_base_url: str | None = None,
-    replay: bool = False,
-    preview: bool = False,
-) -> bench.RunSpec:
-    """Says which run collects states, for `bench.preview` and `bench.run`. `collect` has the same arguments."""
-    return bench.RunSpec(
-        data=tuple(_folders(data)),
-        methods=("survey", "survey_uncorrected") if uncorrected else ("survey",),
-        datasets=tuple(datasets),
-        n=n,
-        seed=seed,
-        splits=tuple(splits),
-        parts=tuple(parts),
-        judge=judge,
-        judge_model=judge_model,
-        judge_base_url=judge_base_url,
-        replay=replay,
-        preview=preview,
-    )
+def collection_spec(spec: bench.RunSpec, *, uncorrected: bool = False) -> bench.RunSpec:
+    """Gives the same run with the methods that collect states, for `bench.preview`."""
+    return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
 
 
 def collect(
-    data: Folders = (),
+    spec: bench.RunSpec,
     *,
     out: str | Path,
-    datasets: Sequence[bench.Dataset] = (),
-    n: int | None = None,
-    seed: int = 0,
-    splits: Sequence[str] = (),
-    parts: Sequence[bench.Partition] = (),
     uncorrected: bool = False,
-    judge: bool = True,
-    judge_model: str | None = None,
-    judge_base_url: str | None = None,
-    replay: bool = False,
     settings: Settings | None = None,
     concurrency: int | None = None,
     progress: Callable[[bench.RunProgress], object] | None = None,
@@ -287,18 +246,9 @@ def collect(
     A call with the same arguments goes on with a run that was stopped.
 
     Args:
-        data: Folders of benchmarks.
+        spec: Which questions, and who judges the answers. Its methods are not used.
         out: The folder of the run.
-        datasets: Datasets in memory, such as `bench.user_dataset` makes of your own questions and documents.
-        n: How many questions of each dataset; by default all.
-        seed: The seed by which questions are drawn.
-        splits: Only questions of these splits.
-        parts: Only questions of these parts: xfit, xsel or xhold.
         uncorrected: Visit each question a second time without corrections, so that `tune` can switch them off.
-        judge: Whether a model judges the answers.
-        judge_model: The model that judges; by default the same model.
-        judge_base_url: The address of that model.
-        replay: Answer from the cache alone, and ask no model.
         settings: Model, budget and the rest; by default those of the settings file and the environment.
         concurrency: How many calls are made at a time.
         progress: Called at the beginning and after every episode.
@@ -308,21 +258,9 @@ def collect(
         RunChanged: The run in that folder began with something else.
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    spec = collection_spec(
-        data,
-        datasets=datasets,
-        n=n,
-        seed=seed,
-        splits=splits,
-        parts=parts,
-        uncorrected=uncorrected,
-        judge=judge,
-        judge_model=judge_model,
-        judge_base_url=judge_base_url,
-        replay=replay,
-    )
+    states = collection_spec(spec, uncorrected=uncorrected)
     return CollectResult(
-        bench.run(spec, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
+        bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
     )
 
 
@@ -355,7 +293,7 @@ def fit(
     folders, others = _folders(runs), _folders(quality_on)
     wanted = parse_label(label) if label else None
     path = Path(out) if out is not None else None
-    lost = _count_guarantees(path) if path else 0
+    lost = count_guarantees_in_file(path) if path else 0
     collection = read_collection(folders)
     elsewhere = None
     if others:
@@ -466,7 +404,7 @@ def risk(
     wanted = parse_label(label) if label else None
     path = Path(out) if out is not None else None
     if path:
-        _require_own_file(path, str(artifact))
+        require_own_file(path, str(artifact))
     policy = replace(thresholds, least_answerability=None)
     collection = read_collection([Path(run)])
     (record,) = collection.runs
@@ -527,12 +465,12 @@ def tune(
     return TuneResult(tuning, tuple(write_tuning(tuning, Path(out))) if out is not None else ())
 
 
-def _folders(given: Folders) -> list[Path]:
-    return [Path(given)] if isinstance(given, str | Path) else [Path(each) for each in given]
-
-
 def _load(artifact: ArtifactOrName) -> Artifact:
     return artifact if isinstance(artifact, Artifact) else load_artifact(str(artifact))
+
+
+def _folders(given: Folders) -> list[Path]:
+    return [Path(given)] if isinstance(given, str | Path) else [Path(each) for each in given]
 
 
 def _mismatch_warnings(collection: StateCollection, *artifacts: Artifact) -> Iterator[str]:
@@ -545,22 +483,3 @@ def _unknown_questions_warnings(*artifacts: Artifact) -> Iterator[str]:
     for artifact in artifacts:
         if artifact.fit is None:
             yield f"{artifact.name} does not say which questions it has seen; some of these may be among them"
-
-
-def _count_guarantees(path: Path) -> int:
-    """How many guarantees the calibration has that is about to be replaced. Any other file is not replaced."""
-    if not path.is_file():
-        return 0
-    try:
-        return len(load_artifact(str(path.absolute())).guarantees)
-    except CalibrationError:
-        raise SettingsError(
-            f"{path} is there already, and is no calibration.", remedy="Name another file with --out."
-        ) from None
-
-
-def _require_own_file(path: Path, artifact: str) -> None:
-    own = Path(artifact).expanduser()
-    is_own = artifact not in shipped_artifacts() and own.exists() and path.exists() and path.samefile(own)
-    if path.exists() and not is_own:
-        raise SettingsError(f"{path} is there already.", remedy="Name another file with --out.")

@@ -115,9 +115,10 @@ def test_thresholds_are_tuned_and_progress_is_told(surveyed: Path, tmp_path: Pat
 def test_states_are_collected_and_a_second_call_has_nothing_left_to_do(tmp_path: Path) -> None:
     data, model = write_dataset(tmp_path, "north", questions=40), write_model(tmp_path)
     settings = Settings(model=model, verifier="structured", cache=False)
+    spec = bench.RunSpec(data=(data,), n=4, judge=False)
     ended: list[bench.RunProgress] = []
-    first = calibrate.collect(data, out=tmp_path / "states", n=4, judge=False, settings=settings, progress=ended.append)
+    first = calibrate.collect(spec, out=tmp_path / "states", settings=settings, progress=ended.append)
     assert (first.run.tally.finished, ended[-1].done) == (4, 4)
     assert sum(int(str(row[1])) for row in first.tables[0].rows) == 4
-    again = calibrate.collect(data, out=tmp_path / "states", n=4, judge=False, settings=settings)
+    again = calibrate.collect(spec, out=tmp_path / "states", settings=settings)
     assert again.run.tally.finished == 0

@@ -67,7 +67,7 @@ def test_one_ending_that_is_not_on_record_refuses_all(recorded: RecordedQuestion
 
 def test_a_policy_that_searches_elsewhere_than_the_survey_did_is_refused(recorded: RecordedQuestions) -> None:
     # With this bar the unsure questions rewrite their query, which the survey did not do there.
-    with pytest.raises(CalibrationError, match="not tried there"):
+    with pytest.raises(CalibrationError, match="not recorded there"):
         read_risk_sample(*recorded, FIT, label="f1", thresholds=Thresholds(novelty=1.0, retrieval_value=0.05))
 
 

@@ -59,7 +59,7 @@ class Artifact(Strict):
     """Thresholds with a bound on the errors among answers, at most one for each target."""
 
     @model_validator(mode="after")
-    def _owns_up(self) -> Artifact:
+    def _check_contamination(self) -> Artifact:
         if self.fit is not None and not self.contaminated:
             seen = held_out({*self.fit.fit_questions, *self.fit.selection_questions})
             if seen:

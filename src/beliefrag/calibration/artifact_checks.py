@@ -93,7 +93,7 @@ def select_unseen_states(collection: StateCollection, label: Label, *artifacts: 
             f"No state is left to compare on: {len(seen)} questions were seen by a fit.",
             remedy="Collect states of other questions, or take another --label.",
         )
-    if not examples.mixed:
+    if not examples.has_both_outcomes:
         raise CalibrationError(
             f"All {len(examples)} states came out alike by {label}: there is nothing to tell apart.",
             remedy="Collect states of more questions, or take another --label.",
@@ -142,13 +142,13 @@ def compare_artifacts(
     examples, seen = select_unseen_states(collection, label, first, second)
     ours, theirs = (predict_answerability(examples, artifact.answerability.function()) for artifact in (first, second))
     measures = {
-        name: _compared(measure, ours, theirs, examples, bounded=name not in BIASED)
+        name: _compare_measure(measure, ours, theirs, examples, bounded=name not in BIASED)
         for name, measure in _MEASURES.items()
     }
     return ArtifactComparison(len(examples), len(set(examples.questions)), seen, measures)
 
 
-def _compared(
+def _compare_measure(
     measure: Callable[[Floats, Floats, Floats], Floats],
     ours: Floats,
     theirs: Floats,

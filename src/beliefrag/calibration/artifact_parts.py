@@ -45,7 +45,7 @@ __all__ = [
 
 
 class Strict(BaseModel):
-    """Frozen, with no field that nobody knows and no number that is none."""
+    """Frozen. Unknown fields and numbers that are not finite are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -85,7 +85,7 @@ class IsotonicFit(Strict):
     probabilities: tuple[float, ...]
 
     @model_validator(mode="after")
-    def _rises(self) -> Self:
+    def _check_rising(self) -> Self:
         if not self.scores or len(self.scores) != len(self.probabilities):
             raise ValueError("needs as many probabilities as scores, and at least one")
         if any(a >= b for a, b in pairwise(self.scores)) or any(a > b for a, b in pairwise(self.probabilities)):
@@ -109,7 +109,7 @@ class RawFit(Strict):
         return RawAnswerability()
 
 
-def _kind(given: Any) -> Any:
+def _read_kind(given: Any) -> Any:
     return given.get("kind", "logistic") if isinstance(given, dict) else getattr(given, "kind", None)
 
 
@@ -118,7 +118,7 @@ AnswerabilityFit = Annotated[
     | Annotated[PlattFit, Tag("platt")]
     | Annotated[IsotonicFit, Tag("isotonic")]
     | Annotated[RawFit, Tag("raw")],
-    Discriminator(_kind),
+    Discriminator(_read_kind),
 ]
 """Any of the kinds. Files from before there were kinds name none: they are logistic."""
 

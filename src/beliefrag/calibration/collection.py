@@ -17,7 +17,7 @@ from beliefrag.verifiers import build_verifier
 __all__ = ["StateCollection", "parse_label", "read_collection"]
 
 
-_ALSO = ("query_writer", "rewriter")
+_QUERY_PROMPTS = ("query_writer", "rewriter")
 """Prompts that decide which states are visited, though not what a state means."""
 
 _COLLECT = "Collect states with 'beliefrag calibrate collect' first."
@@ -34,7 +34,7 @@ class StateCollection:
     def prompts(self) -> dict[str, str]:
         """Hash of each prompt that shaped the diagnostics and the answers."""
         run = self.runs[0]
-        return {name: run.prompts[name] for name in _shaping(run) if name in run.prompts}
+        return {name: run.prompts[name] for name in _prompts_that_shape(run) if name in run.prompts}
 
     @property
     def conditions(self) -> RunConditions:
@@ -113,13 +113,13 @@ def parse_label(name: str) -> Label:
     raise SettingsError(f"No label is called {name!r}.", remedy=f"Known: {', '.join(LABELS)}.")
 
 
-def _shaping(run: RunRecord) -> tuple[str, ...]:
+def _prompts_that_shape(run: RunRecord) -> tuple[str, ...]:
     return tuple(dict.fromkeys(("system", "answer", *build_verifier(run.verifier).prompts)))
 
 
 def _differences(one: RunRecord, other: RunRecord) -> Iterator[RunDifference]:
     aspects = [Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.INJECTION, Aspect.BUDGET, Aspect.PROMPTS]
-    prompts = [*_shaping(one), *_ALSO]
+    prompts = [*_prompts_that_shape(one), *_QUERY_PROMPTS]
     if one.judge and other.judge:
         aspects.append(Aspect.JUDGE)
         prompts.append("judge")

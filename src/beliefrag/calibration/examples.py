@@ -73,7 +73,7 @@ class Examples:
         return float(self.weights @ self.outcomes / self.weights.sum())
 
     @property
-    def mixed(self) -> bool:
+    def has_both_outcomes(self) -> bool:
         """Whether both outcomes are there."""
         return len({example.positive for example in self.each}) == 2
 

@@ -69,7 +69,7 @@ def warn_of_unproven_fit(kind: str, selection: Mapping[str, float], found: Quali
     if not selection:
         yield f"no question to choose on (xsel is empty): the {kind} kind was taken unseen"
     if found is None:
-        yield "no question is held out (xhold is empty): how good the fit is, nobody knows"
+        yield "no question is held out (xhold is empty): the quality of the fit is not known"
     elif found.brier_gain.low is None or found.brier_gain.low <= 0:
         yield "on held-out questions the fit is not clearly better than always saying the base rate"
 
@@ -133,8 +133,8 @@ def fit_artifact(
     parts = {part: states.of(part) for part in Partition}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     if elsewhere is not None:
-        unseen = _others(elsewhere, label, {*own.question_ids, *choosing.question_ids})
-    _both_outcomes(own, label)
+        unseen = _label_other_states(elsewhere, label, {*own.question_ids, *choosing.question_ids})
+    _require_both_outcomes(own, label)
     fits = fit_all_kinds(own)
     kind, selection = choose_kind(fits, choosing) if len(choosing) else (_FALLBACK, {})
     answerability = fits.kinds[kind]
@@ -143,7 +143,7 @@ def fit_artifact(
         if len(unseen)
         else None
     )
-    told = AnswerabilityReport(
+    report = AnswerabilityReport(
         counts={part.value: parts[part].count for part in Partition},
         without_evidence=left_out.without_evidence,
         unlabelled=left_out.unlabelled,
@@ -154,7 +154,7 @@ def fit_artifact(
         held_out=found,
     )
     pairs = label_searches(collection.trajectories, label)
-    value, value_told, value_warnings = _value(pairs)
+    value, value_report, value_warnings = _fit_value(pairs)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
     warnings = (
@@ -171,46 +171,46 @@ def fit_artifact(
     learnt = sorted({*own.question_ids, *(searches.question_ids if value else ())})
     run = collection.runs[0]
     return Artifact(
-        name=name or _name(run.model),
+        name=name or _name_after(run.model),
         origin="fitted",
         backbone=backbone(run.model),
         retriever=run.searched_with,
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; {_partition_words(everything=everything, elsewhere=elsewhere)}",
+        partition=f"{', '.join(corpora)}; {_describe_partition(everything=everything, elsewhere=elsewhere)}",
         seed=collection.seed,
         contaminated=includes_held_out((*learnt, *choosing.question_ids)),
         made=now(),
         counts={part.value: parts[part].count.questions for part in Partition},
-        quality=_headline(found),
+        quality=_summarise_quality(found),
         note="Fitted on all questions; the quality is that of the fit without the held-out ones." if everything else "",
         score_scale=scales.pop() if len(scales) == 1 else None,
         answerability=answerability,
         retrieval_value=value,
         fit=FitReport(
             label=label,
-            judge=_judge(collection) if label == "judge" else None,
+            judge=_describe_judge(collection) if label == "judge" else None,
             methods=tuple(sorted({trajectory.method for trajectory in collection.trajectories})),
             datasets=corpora,
             budget=run.budget,
             versions={**versions(), "scikit-learn": version("scikit-learn")},
             fit_questions=tuple(learnt),
             selection_questions=choosing.question_ids,
-            answerability=told,
-            retrieval_value=value_told,
+            answerability=report,
+            retrieval_value=value_report,
             warnings=warnings,
         ),
     )
 
 
-def _both_outcomes(own: Examples, label: Label) -> None:
+def _require_both_outcomes(own: Examples, label: Label) -> None:
     if not len(own):
         raise CalibrationError(
             f"No question of the part for fitting (xfit) has a state with evidence and a label by {label}.",
             remedy="Collect more questions, or take another --label.",
         )
-    if not own.mixed:
+    if not own.has_both_outcomes:
         which = "right" if own.each[0].positive else "wrong"
         raise CalibrationError(
             f"All answers at the {len(own)} states for fitting are {which} by {label}: there is nothing to tell apart.",
@@ -218,7 +218,7 @@ def _both_outcomes(own: Examples, label: Label) -> None:
         )
 
 
-def _value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
+def _fit_value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
     own = pairs.of(Partition.XFIT)
     if not has_enough_searches(own):
         return None, None, (describe_too_few_searches(own.count),)
@@ -226,22 +226,22 @@ def _value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tuple[
     return value, report_value_fit(value, pairs), tuple(warn_of_constant_columns(same, "the fitted searches"))
 
 
-def _judge(collection: StateCollection) -> str:
+def _describe_judge(collection: StateCollection) -> str:
     return f"{collection.judge}, prompt {collection.runs[0].prompts.get('judge', 'unknown')}"
 
 
-def _others(elsewhere: StateCollection, label: Label, seen: Set[str]) -> Examples:
+def _label_other_states(elsewhere: StateCollection, label: Label, seen: Set[str]) -> Examples:
     states, _ = label_states(elsewhere.trajectories, label)
     return Examples(example for example in states.each if example.question_id not in seen)
 
 
-def _partition_words(*, everything: bool, elsewhere: StateCollection | None) -> str:
+def _describe_partition(*, everything: bool, elsewhere: StateCollection | None) -> str:
     own = "all questions" if everything else "xfit"
-    told_by = "xhold" if elsewhere is None else f"other questions of {', '.join(elsewhere.corpora())}"
-    return f"{own} to fit, xsel to choose, {told_by} for the quality (by salt {SALT})"
+    quality_from = "xhold" if elsewhere is None else f"other questions of {', '.join(elsewhere.corpora())}"
+    return f"{own} to fit, xsel to choose, {quality_from} for the quality (by salt {SALT})"
 
 
-def _headline(found: Quality | None) -> dict[str, float]:
+def _summarise_quality(found: Quality | None) -> dict[str, float]:
     if found is None:
         return {}
     numbers = {
@@ -256,7 +256,7 @@ def _headline(found: Quality | None) -> dict[str, float]:
     return {key: number for key, number in numbers.items() if number is not None}
 
 
-def _name(model: str) -> str:
+def _name_after(model: str) -> str:
     """The model's name without provider, address and hash."""
     plain = backbone(model).split(":")[1].rpartition("/")[2]
     return re.sub(r"[^\w.-]+", "-", plain) or "calibration"

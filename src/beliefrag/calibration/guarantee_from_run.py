@@ -71,7 +71,7 @@ def read_risk_sample(
         seen: Ids of questions that the fit was made or chosen on, as far as they are known.
 
     Raises:
-        CalibrationError: No question is held out, or the ending or the label of one that is cannot be told.
+        CalibrationError: No question is held out, or the ending or the label of one of them is not known.
     """
     left_out: Counter[str] = Counter()
     recordings = _recordings(trajectories)
@@ -100,9 +100,9 @@ def read_risk_sample(
 
 
 def _recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
-    """The surveys of each question; BeliefRAG's own episodes only in a run that has no survey.
+    """Gives the collected states of each question; BeliefRAG's own episodes only in a run without collected states.
 
-    A survey goes on where an episode ends, so it knows more; an episode that was sampled apart need not agree with it.
+    Collecting goes on where an episode ends, so it knows more. An episode that was sampled apart may differ from it.
     """
     known = list(trajectories)
     wanted = set(STATE_COLLECTORS) if any(each.method in STATE_COLLECTORS for each in known) else {_OWN}
@@ -116,11 +116,11 @@ def _recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], lis
 def _points(endings: Sequence[ReplayedEnding | UnrecordedStep], label: Label) -> RiskSample:
     left = [ending for ending in endings if isinstance(ending, UnrecordedStep)]
     if left:
-        # Those that leave the record are those that need more than was tried: the rest would look better than it is.
+        # These questions need more than was recorded. Without them the rest would look better than it is.
         raise CalibrationError(
-            f"The run cannot tell how {len(left):,} of {len(endings):,} questions end: the first asks for "
-            f"{left[0].action} at step {left[0].state.step + 1}, which was not tried there.",
-            remedy="Record a survey with the thresholds that the guarantee is for; without them it would be biased.",
+            f"The run does not show how {len(left):,} of {len(endings):,} questions end: the first one needs "
+            f"{left[0].action} at step {left[0].state.step + 1}, which was not recorded there.",
+            remedy="Collect states with the thresholds of the guarantee: without these questions it would be biased.",
         )
     ended = [ending for ending in endings if isinstance(ending, ReplayedEnding)]
     answered = [ending for ending in ended if ending.action is not Action.ABSTAIN]
@@ -148,7 +148,7 @@ def load_artifact_for_run(name_or_path: str, run: RunRecord) -> Artifact:
         CalibrationError: There is no such artifact, or the run was recorded with something else.
     """
     artifact = load_artifact(name_or_path)
-    # Nobody borrowed it here: what does not fit is told as that, and doubts only where all fits.
+    # Nobody asked to borrow it: mismatches are reported as such, and other warnings only where there is none.
     conditions = conditions_of_run(run)
     if reasons := find_mismatches(artifact, conditions) or find_calibration_warnings(artifact, conditions):
         raise CalibrationError(

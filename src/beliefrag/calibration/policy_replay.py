@@ -61,13 +61,13 @@ def replay_policy(
         value = retrieval_value.probability(
             rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
         )
-        decision = decide(_situation(state, probability, value), thresholds)
+        decision = decide(_read_situation(state, probability, value), thresholds)
         if decision.action in TERMINAL:
             answered = next((r.states[place] for r in following if r.states[place].answer is not None), None)
             if decision.action is Action.ABSTAIN or answered is not None:
                 return ReplayedEnding(answered or state, decision.action, probability)
             return UnrecordedStep(state, decision.action)
-        following = [r for r in following if _did(r.states[place], decision) and len(r.states) > place + 1]
+        following = [r for r in following if _took_decision(r.states[place], decision) and len(r.states) > place + 1]
         if not following:
             return UnrecordedStep(state, decision.action)
         place += 1
@@ -78,13 +78,13 @@ def has_corrections(thresholds: Thresholds) -> bool:
     return thresholds.correct_conflict or thresholds.correct_unreliable or thresholds.correct_flagged
 
 
-def _did(state: State, decision: Decision) -> bool:
+def _took_decision(state: State, decision: Decision) -> bool:
     if state.action is not decision.action:
         return False
     return decision.action not in _REASON_MATTERS or state.reason == decision.reason
 
 
-def _situation(state: State, answerability: float, retrieval_value: float) -> Situation:
+def _read_situation(state: State, answerability: float, retrieval_value: float) -> Situation:
     return Situation(
         belief=state.belief,
         answerability=answerability,

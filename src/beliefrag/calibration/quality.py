@@ -64,14 +64,14 @@ def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
 
 def expected_calibration_error(p: Floats, y: Floats, weights: Floats) -> Floats:
     """How far probabilities lie from what came true, on average over the bins: 0 is perfect."""
-    members = _places(p)[:, None] == np.arange(BINS)
+    members = _bin_places(p)[:, None] == np.arange(BINS)
     gaps: Floats = np.asarray(np.abs((weights * (p - y)) @ members).sum(axis=-1) / weights.sum(axis=-1))
     return gaps
 
 
 def reliability_curve(p: Floats, y: Floats, weights: Floats) -> tuple[Bin, ...]:
     """The bins that have anything in them, lowest first."""
-    places, total = _places(p), float(weights.sum())
+    places, total = _bin_places(p), float(weights.sum())
     curve = []
     for place in np.unique(places):
         inside = places == place
@@ -89,7 +89,7 @@ def reliability_curve(p: Floats, y: Floats, weights: Floats) -> tuple[Bin, ...]:
     return tuple(curve)
 
 
-def _places(p: Floats) -> NDArray[np.int64]:
+def _bin_places(p: Floats) -> NDArray[np.int64]:
     return np.minimum((p * BINS).astype(np.int64), BINS - 1)
 
 
@@ -125,9 +125,9 @@ def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
         states=count.states,
         questions=count.questions,
         share=round(examples.rate, 6),
-        brier=_rounded(mean_estimate(errors)),
+        brier=_round_estimate(mean_estimate(errors)),
         brier_base_rate=_constant_brier(base_rate, examples),
-        brier_gain=_gain(p, base_rate, examples),
+        brier_gain=_brier_gain(p, base_rate, examples),
         auc=estimate_auc(p, examples),
         ece=round(float(expected_calibration_error(p, y, weights)), 6),
         curve=reliability_curve(p, y, weights),
@@ -140,7 +140,7 @@ def measure_checked_quality(p: Floats, examples: Examples, base_rate: float) -> 
     return QualityOnOtherStates(
         **dict(measure_quality(p, examples, base_rate)),
         brier_share=_constant_brier(share, examples),
-        brier_gain_over_share=_gain(p, share, examples),
+        brier_gain_over_share=_brier_gain(p, share, examples),
     )
 
 
@@ -165,17 +165,17 @@ def _constant_brier(rate: float, examples: Examples) -> float:
     return round(float(brier(np.full_like(y, rate), y, examples.weights)), 6)
 
 
-def _gain(p: Floats, rate: float, examples: Examples) -> Estimate:
+def _brier_gain(p: Floats, rate: float, examples: Examples) -> Estimate:
     """By how much the probabilities are nearer to what came true than always saying one rate."""
     y = examples.outcomes
-    return _rounded(mean_estimate(average_by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
+    return _round_estimate(mean_estimate(average_by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _rounded(estimate: Estimate) -> Estimate:
+def _round_estimate(estimate: Estimate) -> Estimate:
     """The three numbers as they are written down; the file says elsewhere how many questions there are."""
     low, high = (None if bound is None else round(bound, 6) for bound in (estimate.low, estimate.high))
     return Estimate(round(estimate.value, 6), low, high)

@@ -103,8 +103,8 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
     Raises:
         ValueError: A share lies outside 0 to 1.
     """
-    level = _level(max_error, confidence)
-    answered, wrong = _counts(points)
+    level = _level_per_sequence(max_error, confidence)
+    answered, wrong = _count_above(points)
     # With no point there is no evidence: bdtr(0, 0, .) is 1, and nothing is rejected.
     rejected = bdtr(wrong, answered, max_error) <= level
     lowest: int | None = None
@@ -120,7 +120,7 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
 
 def answers_needed(max_error: float, confidence: float) -> int:
     """How many answers, all of them right, it takes at least to show that a target is met."""
-    return math.ceil(math.log(_level(max_error, confidence)) / math.log1p(-max_error))
+    return math.ceil(math.log(_level_per_sequence(max_error, confidence)) / math.log1p(-max_error))
 
 
 def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCurve:
@@ -131,7 +131,7 @@ def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCur
     """
     if not len(points.probability):
         raise ValueError("no question is answered at any threshold, so there is no curve")
-    _share("level", level)
+    _require_share("level", level)
     order = np.argsort(-points.probability, kind="stable")
     probability, wrongs = points.probability[order], np.cumsum(~points.correct[order])
     # Questions with the same probability are answered together or not at all.
@@ -151,7 +151,7 @@ def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCur
     )
 
 
-def _counts(points: RiskSample) -> tuple[Counts, Counts]:
+def _count_above(points: RiskSample) -> tuple[Counts, Counts]:
     """How many points lie at or above each threshold of the grid, and how many of those are wrong."""
     grid = np.array(GRID)
     every, wrong = np.sort(points.probability), np.sort(points.probability[~points.correct])
@@ -167,13 +167,13 @@ def _clopper_pearson(wrong: Counts, answered: Counts, level: float) -> tuple[Flo
     return low, high
 
 
-def _level(max_error: float, confidence: float) -> float:
+def _level_per_sequence(max_error: float, confidence: float) -> float:
     """What each sequence may risk."""
-    _share("max_error", max_error)
-    _share("confidence", confidence)
+    _require_share("max_error", max_error)
+    _require_share("confidence", confidence)
     return (1 - confidence) / len(STARTS)
 
 
-def _share(name: str, value: float) -> None:
+def _require_share(name: str, value: float) -> None:
     if not 0 < value < 1:
         raise ValueError(f"{name} lies between 0 and 1, not at {value:g}")

@@ -28,10 +28,12 @@ __all__ = [
     "apply_guarantee",
     "backbone",
     "conditions_of_run",
+    "count_guarantees_in_file",
     "find_calibration_warnings",
     "find_mismatches",
     "is_fitted_for",
     "load_artifact",
+    "require_own_file",
     "select_artifact",
     "select_guarantee",
     "shipped_artifacts",
@@ -140,6 +142,34 @@ def load_artifact(name_or_path: str) -> Artifact:
         if first["type"] == "contaminated":
             where = ""
         raise CalibrationError(f"{name_or_path} is not a calibration: {where}{first['msg']}.") from error
+
+
+def count_guarantees_in_file(path: Path) -> int:
+    """Counts the guarantees of the calibration in a file that is about to be replaced; 0 where there is no file.
+
+    Raises:
+        SettingsError: The file is not a calibration, so it must not be replaced.
+    """
+    if not path.is_file():
+        return 0
+    try:
+        return len(load_artifact(str(path.absolute())).guarantees)
+    except CalibrationError:
+        raise SettingsError(
+            f"{path} is there already, and is no calibration.", remedy="Name another file with --out."
+        ) from None
+
+
+def require_own_file(path: Path, artifact: str) -> None:
+    """Refuses a file that is there already, unless it is the one of this calibration.
+
+    Raises:
+        SettingsError: The file belongs to something else.
+    """
+    own = Path(artifact).expanduser()
+    is_own = artifact not in shipped_artifacts() and own.exists() and path.exists() and path.samefile(own)
+    if path.exists() and not is_own:
+        raise SettingsError(f"{path} is there already.", remedy="Name another file with --out.")
 
 
 def select_artifact(here: RunConditions, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:

@@ -66,6 +66,7 @@ def collect(
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """
+    from beliefrag.bench import RunSpec
     from beliefrag.calibrate import collection_spec
     from beliefrag.cli.bench_run import run
     from beliefrag.cli.weights import ensure_weights
@@ -82,14 +83,13 @@ def collect(
     settings = load_settings(typed, config=config).settings
     run_options.check_judge_options(no_judge, judge_model, judge_base_url)
     folders, own = labelled_questions(data, questions, docs, further)
-    spec = collection_spec(
-        folders,
+    spec = RunSpec(
+        data=folders,
         datasets=own,
         n=n,
         seed=seed,
-        splits=split or (),
-        parts=[_parse_part(name) for name in part or ()],
-        uncorrected=uncorrected,
+        splits=tuple(split or ()),
+        parts=tuple(_parse_part(name) for name in part or ()),
         judge=not no_judge,
         judge_model=judge_model,
         judge_base_url=judge_base_url,
@@ -100,7 +100,8 @@ def collect(
         ensure_weights(settings.model, agreed=yes)
         if judge_model:
             ensure_weights(judge_model, agreed=yes)
-    code = run(settings, spec, out, at_once=concurrency, dry_run=dry_run, yes=yes)
+    states = collection_spec(spec, uncorrected=uncorrected)
+    code = run(settings, states, out, at_once=concurrency, dry_run=dry_run, yes=yes)
     if not dry_run:
         _print_counts(out)
     raise typer.Exit(code)

@@ -57,7 +57,10 @@ def cost(searches: float) -> float:
 def test_the_planted_best_point_is_found_and_reported_on_held_out_questions() -> None:
     own = Thresholds(answer=0.9, retrieval_value=0.05)
     found = tune_thresholds(
-        recorded([*mixed(XSEL), *mixed(XHOLD)], own), FIT, grid=ThresholdGrid(), goal=TuningGoal(max_tokens=2_000)
+        recorded([*mixed(XSEL), *mixed(XHOLD)], own),
+        FIT,
+        grid=ThresholdGrid(),
+        goal=TuningGoal(max_tokens=2_000),
     )
     assert found.chosen and found.held_out_check
     assert (found.chosen.quality, found.chosen.tokens) == (1.0, cost(1.5))
@@ -197,4 +200,4 @@ def test_a_calibration_that_saw_the_questions_is_told_of() -> None:
     run = recorded(mixed(XSEL), OWN)
     assert tune_thresholds(run, FIT, grid=ThresholdGrid((0.5,))).notes == ()
     (note,) = tune_thresholds(run, planted_artifact(contaminated=True), grid=ThresholdGrid((0.5,))).notes
-    assert note == "Its fit saw questions that were held out, so that figures on xhold flatter it."
+    assert "held out" in note and "xhold" in note

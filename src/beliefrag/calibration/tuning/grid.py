@@ -39,9 +39,9 @@ class ThresholdGrid:
             own: The run's thresholds.
         """
         values = itertools.product(
-            _values(self.answer, ANSWER, own.answer),
-            _values(self.retrieval_value, RETRIEVAL_VALUE, own.retrieval_value),
-            _values(self.novelty, NOVELTY, own.novelty),
+            _values_to_try(self.answer, ANSWER, own.answer),
+            _values_to_try(self.retrieval_value, RETRIEVAL_VALUE, own.retrieval_value),
+            _values_to_try(self.novelty, NOVELTY, own.novelty),
             sorted(set((True, False) if self.corrections is None else self.corrections), reverse=True),
         )
         return [
@@ -67,5 +67,5 @@ def set_corrections(own: Thresholds, on: bool) -> Thresholds:
     return replace(own, correct_conflict=on, correct_unreliable=on, correct_flagged=on)
 
 
-def _values(given: Iterable[float] | None, ours: Iterable[float], own: float) -> list[float]:
+def _values_to_try(given: Iterable[float] | None, ours: Iterable[float], own: float) -> list[float]:
     return sorted({*ours, own} if given is None else set(given))

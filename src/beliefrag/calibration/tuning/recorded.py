@@ -35,7 +35,7 @@ class UnrecordedPointError(TuningError):
 
 
 RECORDING = ("survey", "survey_uncorrected", "beliefrag")
-"""The methods whose episodes are states that the policy can be walked over, the most telling one first."""
+"""The methods on whose episodes the policy can be replayed, the one with the most states first."""
 
 Questions = Mapping[str, Mapping[str, tuple[Trajectory, ...]]]
 """The recordings of each question, by dataset and question id."""
@@ -67,7 +67,7 @@ class RecordedQuestions:
     @property
     def disagreeing(self) -> int:
         """How many questions have two recordings that did the same and yet came to different states."""
-        return sum(not _agree(recordings) for recordings in self.recordings())
+        return sum(not _recordings_agree(recordings) for recordings in self.recordings())
 
     def recordings(self) -> Iterator[tuple[Trajectory, ...]]:
         """Those of each question."""
@@ -97,7 +97,7 @@ def read_recorded_questions(folder: Path, measure: Label = "f1") -> RecordedQues
             remedy="Collect states with 'beliefrag calibrate collect', and tune that run.",
         )
     kept = _with_measure(own, measure)
-    left_out = tuple(name for name in run.datasets if _has(own, name) and not _has(kept, name))
+    left_out = tuple(name for name in run.datasets if _has_dataset(own, name) and not _has_dataset(kept, name))
     return RecordedQuestions(
         run=run,
         measure=measure,
@@ -115,7 +115,7 @@ def _with_measure(trajectories: list[Trajectory], measure: Label) -> list[Trajec
             f"No answer on trial of this run has the measure {MEASURES[measure]}.",
             remedy="Collect states with a judge." if measure == "judge" else "Choose another one with --measure.",
         )
-    questions = {(each.dataset, each.question_id) for each in trajectories if _has(kept, each.dataset)}
+    questions = {(each.dataset, each.question_id) for each in trajectories if _has_dataset(kept, each.dataset)}
     if lacking := questions - {(each.dataset, each.question_id) for each in kept}:
         raise TuningError(
             f"{len(lacking):,} of {len(questions):,} questions have answers on trial without the measure "
@@ -125,7 +125,7 @@ def _with_measure(trajectories: list[Trajectory], measure: Label) -> list[Trajec
     return kept
 
 
-def _has(trajectories: list[Trajectory], dataset: str) -> bool:
+def _has_dataset(trajectories: list[Trajectory], dataset: str) -> bool:
     return any(each.dataset == dataset for each in trajectories)
 
 
@@ -138,7 +138,7 @@ def _by_question(trajectories: list[Trajectory], part: Partition) -> Questions:
     return {dataset: {key: tuple(own) for key, own in by_id.items()} for dataset, by_id in found.items()}
 
 
-def _agree(recordings: tuple[Trajectory, ...]) -> bool:
+def _recordings_agree(recordings: tuple[Trajectory, ...]) -> bool:
     """Whether the recordings are in the same state as long as they do the same."""
     seen: dict[tuple[object, ...], State] = {}
     for each in recordings:
@@ -152,30 +152,30 @@ def _agree(recordings: tuple[Trajectory, ...]) -> bool:
 
 
 def list_notes(recorded: RecordedQuestions, artifact: Artifact, calibration_warnings: Sequence[str]) -> tuple[str, ...]:
-    """All of them, one sentence each."""
-    return tuple(_notes(recorded, artifact, calibration_warnings))
+    """Lists what a reader must know about the recordings and the calibration, one sentence each."""
+    return tuple(_write_notes(recorded, artifact, calibration_warnings))
 
 
-def _notes(recorded: RecordedQuestions, artifact: Artifact, calibration_warnings: Sequence[str]) -> Iterator[str]:
+def _write_notes(recorded: RecordedQuestions, artifact: Artifact, calibration_warnings: Sequence[str]) -> Iterator[str]:
     if calibration_warnings:
         yield f"The calibration {artifact.name} may be off here: {'; '.join(calibration_warnings)}."
     for part in (Partition.XSEL, Partition.XHOLD):
         asked = [question for questions in recorded.parts[part].values() for question in questions]
         if seen := artifact.seen(asked):
-            yield f"Its fit saw {len(seen):,} of {len(asked):,} questions of {part.value}: figures on them flatter it."
+            yield f"Its fit saw {len(seen):,} of {len(asked):,} {part.value} questions: its figures are too good."
     if artifact.contaminated:
-        yield "Its fit saw questions that were held out, so that figures on xhold flatter it."
+        yield "Its fit saw questions that were held out, so its figures on xhold are too good."
     used = recorded.run.calibration
     if used and used.name != artifact.name:
         yield f"The run's own episodes were decided with the calibration {used.name}; figures here are with this one."
     if recorded.disagreeing:
         yield (
-            f"{recorded.disagreeing:,} questions have recordings that did the same and differ all the same: the model "
-            "did not repeat itself, and figures mix both."
+            f"{recorded.disagreeing:,} questions have recordings with the same steps and different states: the model "
+            "did not repeat itself, and the figures mix both."
         )
     if recorded.left_out:
         title = MEASURES[recorded.measure]
-        yield f"Left out, for {title} has no meaning there: {', '.join(recorded.left_out)}."
+        yield f"Left out, because {title} has no meaning there: {', '.join(recorded.left_out)}."
     everywhere = {dataset for questions in recorded.parts.values() for dataset in questions}
     for part in (Partition.XSEL, Partition.XHOLD):
         if recorded.size(part) and (absent := sorted(everywhere - recorded.parts[part].keys())):

@@ -90,7 +90,7 @@ def list_decisions(recorded: RecordedQuestions) -> tuple[DecisionCoverage, ...]:
             "yes" if to_the_end == len(questions) else "as far as the run went",
             f"{to_the_end:,} of {len(questions):,} questions were recorded until the budget ended",
         ),
-        *(_corrections(on, sum(on in way for way in ways), len(ways)) for on in (True, False)),
+        *(_describe_corrections(on, sum(on in way for way in ways), len(ways)) for on in (True, False)),
         DecisionCoverage(
             "another novelty threshold",
             f"where it rewrites just as {own.novelty:g} did",
@@ -104,7 +104,7 @@ def list_decisions(recorded: RecordedQuestions) -> tuple[DecisionCoverage, ...]:
     )
 
 
-def _corrections(on: bool, recorded: int, questions: int) -> DecisionCoverage:
+def _describe_corrections(on: bool, recorded: int, questions: int) -> DecisionCoverage:
     return DecisionCoverage(
         f"corrections {'on' if on else 'off'}",
         "yes" if recorded == questions else "where no gate asks for one",
