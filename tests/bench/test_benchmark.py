@@ -123,6 +123,7 @@ def test_the_options_of_a_method_are_recorded_and_must_stay(tmp_path: Path, sett
     run = bench.run(spec(tmp_path, *chosen), out=tmp_path / "run", settings=settings)
     assert run.record.methods == ("static", "adaptive_k")
     assert run.record.method_options == {"adaptive_k": "depth=7"}
+    assert run.record.methods_with_options == chosen
     assert {summary.key.method for summary in run.summaries()} == {"static", "adaptive_k"}
     with pytest.raises(RunChanged, match="options of adaptive_k depth=7, and is asked to go on with none"):
         bench.run(spec(tmp_path, "adaptive_k"), out=tmp_path / "run", settings=settings)

@@ -325,7 +325,7 @@ def audit(
     settings = settings_of(RunRecord.read(path)).model_copy(update=dict(changes or {}))
     live = open_model(settings.model_copy(update={"cache": False}))
     folders = tuple(Path(each) for each in data)
-    return _run_to_end(audit_run(path, settings, folders, live, own=tuple(own), most=most, watch=progress))
+    return _run_to_end(audit_run(path, settings, folders, live, own=tuple(own), most=most, progress=progress))
 
 
 def format_usage(usage: Usage) -> str:

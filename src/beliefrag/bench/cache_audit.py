@@ -57,7 +57,7 @@ async def audit_run(
     *,
     own: tuple[Dataset, ...] = (),
     most: int | None = None,
-    watch: Callable[[Audit], None] = lambda _: None,
+    progress: Callable[[Audit], None] = lambda _: None,
 ) -> Audit:
     """Replays a run's finished episodes from the cache, and asks the live model each request once.
 
@@ -68,7 +68,7 @@ async def audit_run(
         live: The model, without a cache around it.
         own: Datasets of the run that were made of somebody's own questions and documents.
         most: Stop after so many keys.
-        watch: Told after each episode.
+        progress: Called after each episode.
 
     Raises:
         RunChanged: Data, prompts, settings or the live model are not those of the run.
@@ -82,7 +82,9 @@ async def audit_run(
         )
     audit = Audit()
     injection = run.injection or Injection()
-    wanted = RunSpec(data, run.methods, datasets=own, seed=run.seed, judge=False, injection=injection, replay=True)
+    wanted = RunSpec(
+        data, run.methods_with_options, datasets=own, seed=run.seed, judge=False, injection=injection, replay=True
+    )
     setup = set_up(settings, wanted, run, wrap_model=lambda cache: _Auditing(cache, live, audit, most))
     resume_record(run, setup.record)
     finished = [key for key, episode in sorted(read_summaries(folder).items()) if episode.finished]
@@ -102,7 +104,7 @@ async def audit_run(
             async with contextlib.aclosing(stream):
                 async for _ in stream:
                     pass
-            watch(audit)
+            progress(audit)
     finally:
         await setup.aclose()
         await live.aclose()

@@ -2,7 +2,7 @@
 
 A controller is given `LabelledQuestion.question`, which is a plain `Question`: an id and a text, with no way back to
 what it was taken from. Gold answers, supporting passages and labels live in `Gold`, which no type of the loop, the
-desk or the prompts mentions (SPEC 9).
+model calls or the prompts mentions (SPEC 9).
 """
 
 from __future__ import annotations

@@ -135,6 +135,12 @@ class RunRecord(_Strict):
         return sum(len(dataset.seen_by_calibration) for dataset in self.datasets.values())
 
     @property
+    def methods_with_options(self) -> tuple[str, ...]:
+        """The methods as they would be typed: `NAME`, or `NAME:key=value,...`."""
+        options = self.method_options
+        return tuple(f"{name}:{options[name]}" if name in options else name for name in self.methods)
+
+    @property
     def calibrated(self) -> bool:
         """Whether one of its methods rests on a calibration."""
         return any(map(needs_calibration, self.methods))

@@ -111,7 +111,7 @@ class PromptReplayer:
             settings = Settings.model_validate(dict(self._run.settings))
             spec = RunSpec(
                 (folder,),
-                self._run.methods,
+                self._run.methods_with_options,
                 seed=self._run.seed,
                 judge=False,
                 replay=True,
