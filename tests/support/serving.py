@@ -116,10 +116,13 @@ def served(
     metrics: bool = True,
     host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
+    make_reloader: Callable[[AnswerService], Any] | None = None,
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
     service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
+    if make_reloader is not None:
+        site["reloader"] = make_reloader(service)
     app = create_app(
         HttpContext(service, ServerMetrics(service.admission), **site),
         token=token,

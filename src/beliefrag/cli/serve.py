@@ -163,6 +163,7 @@ def http(
     from beliefrag.web.auth import read_token
     from beliefrag.web.http import HttpContext, create_app
     from beliefrag.web.metrics import ServerMetrics
+    from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
     from beliefrag.web.server import listen, serve
     from beliefrag.web.service import AnswerService
@@ -204,6 +205,7 @@ def http(
             earlier_turns=earlier_turns,
             show_prompts=show_prompts,
             make_observer=tracing.episode if tracing is not None else None,
+            reloader=IndexReloader(service, docs=paths, index=index),
         )
         server = create_app(context, token=token, host=host, allowed_hosts=allowed_host or (), serve_metrics=metrics)
         with json_log(sys.stderr):
@@ -282,6 +284,7 @@ def mcp(
     from beliefrag.cli.opening import open_assembly
     from beliefrag.web.auth import read_token
     from beliefrag.web.mcp import serve_mcp_http, serve_mcp_stdio
+    from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
     from beliefrag.web.server import listen
     from beliefrag.web.service import AnswerService
@@ -324,7 +327,7 @@ def mcp(
     if not over_http:
         service = open_service()
         with json_log(sys.stderr):
-            serve_mcp_stdio(service)
+            serve_mcp_stdio(service, IndexReloader(service, docs=paths, index=index))
         return
     address = host or _LOOPBACK
     token = read_token(token_file, address)
@@ -332,7 +335,14 @@ def mcp(
     with listen(address, _MCP_PORT if port is None else port) as bound:
         service = open_service()
         with json_log(sys.stderr):
-            serve_mcp_http(service, bound, token=token, host=address, allowed_hosts=allowed_host or ())
+            serve_mcp_http(
+                service,
+                bound,
+                token=token,
+                host=address,
+                allowed_hosts=allowed_host or (),
+                reloader=IndexReloader(service, docs=paths, index=index),
+            )
 
 
 def _settings_and_limits(

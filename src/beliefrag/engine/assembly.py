@@ -53,6 +53,7 @@ __all__ = [
     "guarantee_from_settings",
     "open_engine",
     "open_model",
+    "reopen_passages",
 ]
 
 
@@ -267,6 +268,34 @@ def assemble(
         source.report,
     )
     return change_policy(assembly, settings)
+
+
+def reopen_passages(
+    assembly: Assembly,
+    *,
+    docs: str | Path | Iterable[str | Path] | None = None,
+    index: str | Path | None = None,
+) -> Assembly:
+    """The same model, method and policy over the passages as they are now, opened again.
+
+    Args:
+        assembly: What was opened.
+        docs: The documents; what has changed in them is read again.
+        index: The index made by `beliefrag index`.
+
+    Raises:
+        SettingsError: The retriever has not the passages that it needs.
+        CorpusError: The documents or the index cannot be used.
+    """
+    engine = assembly.engine
+    source = PassageSource(docs=docs, index=index)
+    found = open_retriever(RETRIEVERS.choose(engine.settings.retriever, engine.settings.retrievers), source)
+    corpus = found.fingerprint if isinstance(found, Bm25Index) else source.fingerprint
+    made_with = _made_with(engine, found, corpus)
+    reopened = replace(
+        assembly, harness=engine.build_harness(found, made_with), scale=found.score_scale, report=source.report
+    )
+    return change_policy(reopened, engine.settings)
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:

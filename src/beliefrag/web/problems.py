@@ -36,6 +36,7 @@ __all__ = [
 _TITLES = {
     400: "The request cannot be understood",
     401: "A token is needed",
+    403: "This is not allowed",
     404: "There is nothing at this address",
     405: "This address takes other methods",
     408: "The request did not arrive in time",
@@ -51,6 +52,7 @@ _TITLES = {
 _DESCRIPTIONS = {
     400: "The body is not JSON, or it asks for something that is not supported.",
     401: "The token is missing or wrong.",
+    403: "The request came from a web page.",
     404: "There is nothing with this name.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",

@@ -69,6 +69,14 @@ class AnswerService:
         self._stopping = False
         self._model_failed_at: float | None = None
 
+    def replace_passages(self, assembly: Assembly) -> None:
+        """Uses another version of the passages for the next questions; running episodes keep the one they have.
+
+        Raises:
+            CalibrationError: The guarantee of the settings does not hold for these passages.
+        """
+        self.assembly = change_policy(assembly, self.settings)
+
     @property
     def draining(self) -> bool:
         """Whether it takes no new questions because the server is about to end."""

@@ -19,6 +19,7 @@ from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
+from beliefrag.web.reload import reload_routes
 from beliefrag.web.request_log import RequestLog, refuse
 
 __all__ = ["HttpContext", "create_app"]
@@ -53,7 +54,8 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with context.reloader.watch() if context.reloader else contextlib.nullcontext():
+            yield
         await service.aclose()
 
     app = FastAPI(
@@ -68,6 +70,8 @@ def create_app(
     )
     for router in (ask_routes(context), chat_routes(context), health_routes(service)):
         app.include_router(router)
+    if context.reloader is not None:
+        app.include_router(reload_routes(context.reloader))
     if serve_metrics:
 
         @app.get("/metrics", include_in_schema=False)

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from beliefrag.engine.assembly import Assembly
 from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import request_record
 from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
 
@@ -30,6 +31,9 @@ class HttpContext:
     """Whether streamed events include prompts and replies."""
     make_observer: Callable[[Mapping[str, str]], EpisodeObserver] | None = None
     """Makes one more observer of an episode from the request's headers, for tracing."""
+
+    reloader: IndexReloader | None = None
+    """Opens new versions of the index; None where the passages cannot change."""
 
     def start_episode(self, request: Request, question: str, assembly: Assembly) -> EpisodeTask:
         """Starts an episode for a request whose body was read."""

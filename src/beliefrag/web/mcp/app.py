@@ -23,6 +23,7 @@ from beliefrag.web.mcp.disconnect import DisconnectMonitor
 from beliefrag.web.mcp.sessions import SessionLimit
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import RequestLog
 from beliefrag.web.server import AnswerServer
 from beliefrag.web.service import AnswerService
@@ -33,7 +34,12 @@ _PATH = "/mcp"
 
 
 def create_mcp_app(
-    service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()
+    service: AnswerService,
+    *,
+    token: str | None = None,
+    host: str = "127.0.0.1",
+    allowed_hosts: Sequence[str] = (),
+    reloader: IndexReloader | None = None,
 ) -> tuple[FastAPI, DisconnectMonitor]:
     """Creates the server as an ASGI application, and what ends its idle streams at shutdown.
 
@@ -44,6 +50,7 @@ def create_mcp_app(
         token: The bearer token; None lets everybody in.
         host: The address that it will listen at.
         allowed_hosts: More names by which clients may call it.
+        reloader: Opens new versions of the index; None where the passages cannot change.
     """
     limits = service.limits
     manager = StreamableHTTPSessionManager(
@@ -58,7 +65,7 @@ def create_mcp_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with manager.run():
+        async with manager.run(), reloader.watch() if reloader else contextlib.nullcontext():
             yield
         await service.aclose()
 
@@ -73,24 +80,30 @@ def create_mcp_app(
 
 
 def serve_mcp_http(
-    service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
+    service: AnswerService,
+    bound: socket.socket,
+    *,
+    token: str | None,
+    host: str,
+    allowed_hosts: Sequence[str] = (),
+    reloader: IndexReloader | None = None,
 ) -> None:
     """Serves until SIGINT or SIGTERM, then lets running calls finish within the grace."""
-    app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
+    app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts, reloader=reloader)
     # A client that only listens could delay the end for as long as it likes.
     server = AnswerServer(app, service, before_shutdown=monitor.close_idle_streams)
     with _library_log():
         asyncio.run(server.serve(sockets=[bound]))
 
 
-def serve_mcp_stdio(service: AnswerService) -> None:
+def serve_mcp_stdio(service: AnswerService, reloader: IndexReloader | None = None) -> None:
     """Serves one client until it closes the pipe. Standard output carries the protocol and nothing else.
 
     After SIGINT or SIGTERM the process ends at once, with 130 or 143.
     """
 
     async def run() -> None:
-        serving = asyncio.create_task(_serve_pipe(service))
+        serving = asyncio.create_task(_serve_pipe(service, reloader))
         signalled = asyncio.create_task(_wait_for_signal())
         await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
@@ -110,9 +123,10 @@ def serve_mcp_stdio(service: AnswerService) -> None:
         asyncio.run(run())
 
 
-async def _serve_pipe(service: AnswerService) -> None:
+async def _serve_pipe(service: AnswerService, reloader: IndexReloader | None) -> None:
     server = create_mcp_server(service)
-    async with stdio_server() as (incoming, outgoing):
+    watching = reloader.watch() if reloader else contextlib.nullcontext()
+    async with stdio_server() as (incoming, outgoing), watching:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
