@@ -26,6 +26,7 @@ from beliefrag.web.answers import AnswerBody
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.http.ask import AskBody
 from beliefrag.web.http.chat_schema import ChatBody, ChatCompletion, ModelCard
+from beliefrag.web.http.responses import ResponseObject, ResponsesBody
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.problems import ProblemBody
@@ -89,7 +90,9 @@ def test_whatever_is_sent_is_answered_as_the_document_says(
         assert 200 in seen, "nothing was answered, so nothing was tried"
 
 
-@pytest.mark.parametrize("form", [AskBody, AnswerBody, ChatBody, ChatCompletion, ModelCard, ProblemBody])
+@pytest.mark.parametrize(
+    "form", [AskBody, AnswerBody, ChatBody, ChatCompletion, ResponsesBody, ResponseObject, ModelCard, ProblemBody]
+)
 def test_the_examples_of_the_document_fit_their_own_schema(form: type[BaseModel]) -> None:
     examples = form.model_json_schema()["examples"]
     assert examples

@@ -74,7 +74,7 @@ _WORDS_OF_CAUSE = {
     "CalibrationError": "The calibration cannot be used",
     "SettingsError": "A setting of the server cannot be used",
 }
-_OPENAI_PATHS = ("/v1/chat/", "/v1/models")
+_OPENAI_PATHS = ("/v1/chat/", "/v1/models", "/v1/responses")
 
 
 class AsciiJson(Response):

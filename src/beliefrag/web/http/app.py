@@ -17,6 +17,7 @@ from beliefrag.web.health import health_routes
 from beliefrag.web.http.ask import ask_routes
 from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
+from beliefrag.web.http.responses import responses_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
 from beliefrag.web.reload import reload_routes
@@ -68,7 +69,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (ask_routes(context), chat_routes(context), health_routes(service)):
+    for router in (ask_routes(context), chat_routes(context), responses_routes(context), health_routes(service)):
         app.include_router(router)
     if context.reloader is not None:
         app.include_router(reload_routes(context.reloader))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -12,13 +13,19 @@ from beliefrag.web.answers import EXAMPLE_ANSWER, AnswerBody, SourceBody, UsageB
 from beliefrag.web.problems import HttpProblem
 
 __all__ = [
+    "AnswerDetails",
     "ChatBody",
     "ChatCompletion",
+    "ChatMessage",
     "ChatQuestion",
     "CompletionBuilder",
     "ModelCard",
     "ModelList",
+    "answer_details",
     "answer_text",
+    "find_ignored",
+    "join_text",
+    "last_question",
     "read_chat_question",
 ]
 
@@ -110,19 +117,46 @@ def read_chat_question(body: ChatBody, *, earlier_turns: Literal["refuse", "igno
     Raises:
         HttpProblem: It asks for something that this server does not do.
     """
-    given = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}
-    for name, values in _HARMLESS_VALUES.items():
-        if name in given and given[name] not in values:
-            words = f"{name} is not supported here."
-            raise HttpProblem(400, "unsupported_parameter", words, remedy="Leave it out.", field=name)
+    ignored = find_ignored(body, used=_USED, harmless=_HARMLESS_VALUES)
     if body.stream_options is not None and not body.stream:
         words, name = "stream_options is only for streams.", "stream_options"
         raise HttpProblem(400, "invalid_parameter", words, remedy="Leave it out.", field=name)
-    ignored = [name for name in given if name not in _USED and name not in _HARMLESS_VALUES]
-    *before, last = body.messages
+    last, skipped = last_question(body.messages, "messages", earlier_turns=earlier_turns)
+    text = join_text(last, f"messages[{len(body.messages) - 1}].content")
+    return ChatQuestion(text, tuple(ignored + skipped))
+
+
+def find_ignored(body: BaseModel, *, used: Container[str], harmless: Mapping[str, tuple[Any, ...]]) -> list[str]:
+    """Gives the parameters of a request that are ignored, by name.
+
+    Args:
+        body: The request.
+        used: The parameters that are used.
+        harmless: Parameters that would change the reply, with the values that change nothing.
+
+    Raises:
+        HttpProblem: One of the latter has another value.
+    """
+    given = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}
+    for name, values in harmless.items():
+        if name in given and given[name] not in values:
+            words = f"{name} is not supported here."
+            raise HttpProblem(400, "unsupported_parameter", words, remedy="Leave it out.", field=name)
+    return [name for name in given if name not in used and name not in harmless]
+
+
+def last_question(
+    messages: Sequence[ChatMessage], field: str, *, earlier_turns: Literal["refuse", "ignore"]
+) -> tuple[ChatMessage, list[str]]:
+    """Gives the last message, which must be by the user, and the places of those before it, which are ignored.
+
+    Raises:
+        HttpProblem: It is by another role, or there are earlier turns and they are refused.
+    """
+    *before, last = messages
     if last.role != "user":
         words = f"The last message is by the {last.role}, not by the user."
-        raise HttpProblem(400, "invalid_messages", words, field="messages")
+        raise HttpProblem(400, "invalid_messages", words, field=field)
     earlier = [message for message in before if message.role not in _INSTRUCTION_ROLES]
     if earlier and earlier_turns == "refuse":
         raise HttpProblem(
@@ -130,19 +164,23 @@ def read_chat_question(body: ChatBody, *, earlier_turns: Literal["refuse", "igno
             "conversation_not_supported",
             f"There are {len(earlier)} earlier turns, and this server answers single questions.",
             remedy="Send one question that can be understood alone.",
-            field="messages",
+            field=field,
         )
-    ignored += [f"messages[{index}]" for index in range(len(before))]
-    return ChatQuestion(_message_text(last, f"messages[{len(before)}].content"), tuple(ignored))
+    return last, [f"{field}[{index}]" for index in range(len(before))]
 
 
-def _message_text(message: ChatMessage, field: str) -> str:
+def join_text(message: ChatMessage, field: str, *, kinds: Container[str] = ("text",)) -> str:
+    """Gives the text of a message.
+
+    Raises:
+        HttpProblem: It has no content, or content that is not text.
+    """
     if message.content is None:
         raise HttpProblem(400, "invalid_messages", "The last message has no content.", field=field)
     if isinstance(message.content, str):
         return message.content
     for part in message.content:
-        if part.type != "text" or part.text is None:
+        if part.type not in kinds or part.text is None:
             words = "Only text can be answered."
             raise HttpProblem(400, "unsupported_content", words, remedy="Send only text.", field=field)
     return "".join(part.text or "" for part in message.content)
@@ -224,7 +262,7 @@ class CompletionBuilder:
 
     def __init__(self, request_id: str, model: str, ignored: tuple[str, ...], *, created: int | None = None) -> None:
         self.request_id = request_id
-        self._ignored = list(ignored)
+        self._ignored = ignored
         created = int(time.time()) if created is None else created
         self._head = {"id": f"chatcmpl-{request_id}", "created": created, "model": model}
 
@@ -234,7 +272,7 @@ class CompletionBuilder:
             "role": "assistant",
             "content": answer_text(answer),
             "refusal": None,
-            "beliefrag": self._details(answer),
+            "beliefrag": answer_details(answer, self._ignored),
         }
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": _token_usage(answer)}
@@ -246,14 +284,16 @@ class CompletionBuilder:
 
     def last_chunk(self, answer: AnswerBody) -> dict[str, Any]:
         """Gives the chunk that ends the message."""
-        return self.chunk({}, finish="stop", beliefrag=self._details(answer))
+        return self.chunk({}, finish="stop", beliefrag=answer_details(answer, self._ignored))
 
     def usage_chunk(self, answer: AnswerBody) -> dict[str, Any]:
         """Gives the chunk with the usage, for clients that asked for it."""
         return {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": _token_usage(answer)}
 
-    def _details(self, answer: AnswerBody) -> dict[str, Any]:
-        return {**answer.model_dump(include=set(AnswerDetails.model_fields)), "ignored": self._ignored}
+
+def answer_details(answer: AnswerBody, ignored: Sequence[str]) -> dict[str, Any]:
+    """Gives the field `beliefrag` of a reply."""
+    return {**answer.model_dump(include=set(AnswerDetails.model_fields)), "ignored": list(ignored)}
 
 
 def answer_text(answer: AnswerBody) -> str:
