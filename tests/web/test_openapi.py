@@ -106,6 +106,7 @@ def test_the_document_names_every_route_and_says_where_the_token_is_needed(tmp_p
     assert set(document["paths"]) == {
         "/v1/ask",
         "/v1/chat/completions",
+        "/v1/responses",
         "/v1/models",
         "/v1/models/{model}",
         "/v1/healthz",
@@ -114,7 +115,7 @@ def test_the_document_names_every_route_and_says_where_the_token_is_needed(tmp_p
         "/readyz",
     }
     secured = {path for path, methods in document["paths"].items() for each in methods.values() if "security" in each}
-    assert secured == {"/v1/ask", "/v1/chat/completions", "/v1/models", "/v1/models/{model}"}
+    assert secured == {"/v1/ask", "/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/models/{model}"}
     refusals = document["paths"]["/v1/ask"]["post"]["responses"]
     assert {"401", "413", "422", "429", "502", "503", "504"} <= set(refusals)
     assert "Retry-After" in refusals["429"]["headers"]

@@ -57,6 +57,18 @@ Timeout = Annotated[
 MaxQuestionChars = Annotated[
     int, typer.Option(metavar="N", min=1, help="The most characters of a question.", rich_help_panel=_LIMITS)
 ]
+MaxConnections = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="The most open connections; never more than half of the files that the process may open.",
+        rich_help_panel=_LIMITS,
+    ),
+]
+MaxConnectionsPerClient = Annotated[
+    int, typer.Option(metavar="N", min=1, help="The most connections of one address.", rich_help_panel=_LIMITS)
+]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
@@ -119,6 +131,8 @@ def http(
         ),
     ] = 30.0,
     max_question_chars: MaxQuestionChars = 4_000,
+    max_connections: MaxConnections = 1_000,
+    max_connections_per_client: MaxConnectionsPerClient = 256,
     max_request_bytes: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most bytes of a request's body.", rich_help_panel=_LIMITS)
     ] = 65_536,
@@ -150,7 +164,7 @@ def http(
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
-    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions for clients of OpenAI's API.
+    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions and /v1/responses for clients of OpenAI's API.
 
     Writes one JSON line per request to standard error, without questions, passages or keys. After SIGTERM or Ctrl-C
     running questions may finish.
@@ -189,6 +203,8 @@ def http(
         max_rounds=max_rounds,
         request_bytes=max_request_bytes,
         question_chars=max_question_chars,
+        connections=max_connections,
+        connections_per_client=max_connections_per_client,
         concurrency=concurrency,
         queue=queue,
         timeout=timeout,
@@ -258,6 +274,8 @@ def mcp(
     queue: Queue = 16,
     timeout: Timeout = 300.0,
     max_question_chars: MaxQuestionChars = 4_000,
+    max_connections: MaxConnections = 1_000,
+    max_connections_per_client: MaxConnectionsPerClient = 256,
     max_tokens: MaxTokens = None,
     max_rounds: MaxRounds = None,
     model: options.Model = None,
@@ -315,6 +333,8 @@ def mcp(
         # A character takes at most twelve bytes of JSON; the rest is for what the protocol puts around it.
         request_bytes=12 * max_question_chars + 16_384,
         question_chars=max_question_chars,
+        connections=max_connections,
+        connections_per_client=max_connections_per_client,
         concurrency=concurrency,
         queue=queue,
         timeout=timeout,
