@@ -85,6 +85,7 @@ async def observed(
     recorder = CallRecorder(lambda purpose: None, lambda request, reply, found: repairs.update(found))
     meter = Meter(model)
     observation = await ModelCalls(meter, prompts, build_verifier(form), recorder).verify(question, passages)
+    assert observation is not None, "there is no token budget here"
     flagged = set(observation.unhelpful)
     return {
         **{score: getattr(observation, score) for score in SCORES},

@@ -6,7 +6,7 @@ import pytest
 
 from beliefrag.events import Decided, Pruned, Retrieved, Rewritten
 from beliefrag.outcome import Answered
-from beliefrag.policy import PRIOR, ScoreScale
+from beliefrag.policy import PRIOR, ScoreScale, Thresholds
 from beliefrag.result import Result
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 
@@ -23,14 +23,14 @@ async def trace(tmp_path: Path) -> tuple[Result, PlannedRetriever]:
     model = script(
         tmp_path,
         verdict(0.30, 0.70, 1.0, unhelpful=[2, 3, 4, 5]),
-        verdict(0.30, 0.70, 1.0),
         {"purpose": "rewriter", "reply": REWRITTEN},
         {"purpose": "query_writer", "reply": WRITTEN},
         verdict(0.30, 0.60, 0.9),
         {"purpose": "answer", "reply": "The Beatles"},
     )
     # A scale that puts the relevance of the first search near the published 0.27.
-    method = published_method(ScoreScale(25.0, 5.0))
+    # The published correction pays for a rewriter and for the query writer.
+    method = published_method(ScoreScale(25.0, 5.0), Thresholds(merge_rewriter=False))
     return await play(model, retriever, question=QUESTION, method=method), retriever
 
 
@@ -67,7 +67,7 @@ async def test_the_first_query_is_the_question_and_the_second_is_written_from_th
     assert rewritten.after == REWRITTEN
     # A correction pays for both the rewriter and the query writer; the first query is free.
     assert {purpose: usage.calls for purpose, usage in result.usage.by_purpose.items()} == {
-        "verifier": 3,
+        "verifier": 2,
         "rewriter": 1,
         "query_writer": 1,
         "answer": 1,
@@ -110,10 +110,10 @@ async def test_answerability_crosses_the_threshold_as_published(trace: tuple[Res
     assert "answerability 0.53 is at least 0.50" in result.reason or "answerability 0.54" in result.reason
 
 
-async def test_after_the_rewrite_the_observation_is_reused_and_not_paid_for_again(
+async def test_after_the_pruning_the_observation_is_reused_and_not_paid_for_again(
     trace: tuple[Result, PlannedRetriever],
 ) -> None:
     result, _ = trace
-    third, fourth = decided(result)[2:4]
-    assert third.observation == fourth.observation
+    second, third, fourth = decided(result)[1:4]
+    assert second.observation == third.observation == fourth.observation
     assert fourth.step == 3

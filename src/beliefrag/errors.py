@@ -17,6 +17,7 @@ __all__ = [
     "ReplyError",
     "RetrievalError",
     "SettingsError",
+    "TokensSpent",
     "TransportError",
     "UnreadableReply",
 ]
@@ -106,6 +107,10 @@ class ReplyError(ModelError):
 
 class UnreadableReply(ReplyError):
     """A reply was asked for twice and could not be read either time."""
+
+
+class TokensSpent(BeliefRAGError):
+    """A call was not begun because the token budget of the episode is spent; the loop then allows only an end."""
 
 
 class ReplayMiss(ModelError):

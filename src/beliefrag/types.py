@@ -136,7 +136,7 @@ class Budget:
     actions: int = 6
     """The most actions; the last one counts too."""
     tokens: int = 12_000
-    """Tokens after which no search begins."""
+    """Tokens after which no model call begins but the one for the final answer."""
     verifier_passages: int = 8
     """The most passages that the verifier sees."""
     answer_passages: int = 10
@@ -198,6 +198,13 @@ class Decision:
     """For VERIFY: drop exactly these ids. None drops what the latest observation flagged."""
     answer: str | None = None
     """For ANSWER and STOP: the answer, where the method already has it. None asks the answer prompt."""
+    reads_evidence: bool = False
+    """For REWRITE: the query is written in view of the evidence, and the next search takes it as it stands.
+
+    Otherwise the rewriter sees the last query alone, and the query writer has the last word before the search.
+    """
+    shown: tuple[Passage, ...] | None = None
+    """For ANSWER and STOP: what the answer prompt shows of the retained passages. None shows the answer window."""
 
 
 @dataclass(frozen=True, slots=True)

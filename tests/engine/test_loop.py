@@ -12,7 +12,8 @@ from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.errors import TransportError
-from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started, as_record
+from beliefrag.events import CallFinished, CallStarted, Decided, Event, Finished, Retrieved, Started, as_record
+from beliefrag.methods.iterative import Iterative
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.policy import Thresholds
@@ -25,6 +26,8 @@ from tests.support.episodes import PlannedRetriever, hits, play, published_metho
 SURE = verdict(0.95, 0.0, 0.05)
 UNSURE = verdict(0.0, 1.0, 1.0)
 ANSWER = {"purpose": "answer", "reply": "Paris"}
+APART = Thresholds(merge_rewriter=False)
+"""The paper's two calls: a rewriter, then the query writer."""
 
 
 async def test_evidence_that_suffices_is_answered_from_at_once(tmp_path: Path) -> None:
@@ -99,13 +102,12 @@ async def test_sufficient_makes_no_search_uses_no_round_and_ends_next(tmp_path: 
     model = script(
         tmp_path,
         verdict(0.1, 0.9, 1.0, unhelpful=[2]),
-        verdict(0.1, 0.9, 1.0),
         {"purpose": "rewriter", "reply": "other words"},
         {"purpose": "query_writer", "reply": "SUFFICIENT."},
         ANSWER,
     )
     retriever = PlannedRetriever(hits("a", "b"))
-    result = await play(model, retriever)
+    result = await play(model, retriever, method=published_method(thresholds=APART))
     actions = [step["action"] for step in result.record()["steps"]]
     assert actions == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"]
     assert retriever.queries == ["Which?"]
@@ -115,9 +117,23 @@ async def test_sufficient_makes_no_search_uses_no_round_and_ends_next(tmp_path: 
 
 
 async def test_with_nothing_retained_the_rewritten_query_is_searched_for(tmp_path: Path) -> None:
+    lines = (
+        verdict(0.0, 1.0, 1.0, unhelpful=[1, 2]),
+        {"purpose": "rewriter", "reply": "other words"},
+        SURE,
+        ANSWER,
+    )
+    for thresholds in (APART, Thresholds()):
+        retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+        result = await play(script(tmp_path, *lines), retriever, method=published_method(thresholds=thresholds))
+        assert retriever.queries == ["Which?", "other words"]
+        assert "query_writer" not in result.usage.by_purpose
+
+
+async def test_one_call_corrects_the_query_in_view_of_evidence_and_reason(tmp_path: Path) -> None:
     model = script(
         tmp_path,
-        verdict(0.0, 1.0, 1.0, unhelpful=[1, 2]),
+        verdict(0.3, 0.7, 1.0, unhelpful=[2]),
         {"purpose": "rewriter", "reply": "other words"},
         SURE,
         ANSWER,
@@ -125,21 +141,83 @@ async def test_with_nothing_retained_the_rewritten_query_is_searched_for(tmp_pat
     retriever = PlannedRetriever(hits("a", "b"), hits("c"))
     result = await play(model, retriever)
     assert retriever.queries == ["Which?", "other words"]
-    assert "query_writer" not in result.usage.by_purpose
+    assert {purpose: usage.calls for purpose, usage in result.usage.by_purpose.items()} == {
+        "verifier": 2,
+        "rewriter": 1,
+        "answer": 1,
+    }
+    call = next(e for e in result.events if isinstance(e, CallFinished) and e.purpose == "rewriter")
+    prompt = call.messages[-1]["content"]
+    assert "alphaa" in prompt and "alphab" not in prompt
+    assert "the verifier flagged one passage" in prompt
+    assert "Searches made so far: Which?" in prompt
+
+
+async def test_a_merged_rewrite_that_finds_nothing_missing_ends_the_episode_without_a_search(tmp_path: Path) -> None:
+    model = script(
+        tmp_path,
+        verdict(0.1, 0.9, 1.0, unhelpful=[2]),
+        {"purpose": "rewriter", "reply": "SUFFICIENT"},
+        ANSWER,
+    )
+    retriever = PlannedRetriever(hits("a", "b"))
+    result = await play(model, retriever)
+    assert [step["action"] for step in result.record()["steps"]] == [
+        "RETRIEVE",
+        "VERIFY",
+        "REWRITE",
+        "RETRIEVE",
+        "STOP",
+    ]
+    assert retriever.queries == ["Which?"]
+    assert "nothing left to search for" in result.reason
+
+
+async def test_a_rewritten_query_is_not_named_to_the_writer_as_a_search_that_was_made(tmp_path: Path) -> None:
+    model = script(
+        tmp_path,
+        verdict(0.3, 0.7, 1.0, unhelpful=[2]),
+        {"purpose": "rewriter", "reply": "other words"},
+        {"purpose": "query_writer", "reply": "other words"},
+        SURE,
+        ANSWER,
+    )
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    result = await play(model, retriever, method=published_method(thresholds=APART))
+    call = next(e for e in result.events if isinstance(e, CallFinished) and e.purpose == "query_writer")
+    assert "other words" not in call.messages[-1]["content"]
+    assert retriever.queries == ["Which?", "other words"]
+
+
+async def test_after_passages_are_dropped_what_is_left_is_not_judged_again(tmp_path: Path) -> None:
+    flagged = verdict(0.3, 0.7, 1.0, unhelpful=[2])
+    method = published_method(thresholds=replace(Thresholds(), correction_replaces=False))
+    result = await play(script(tmp_path, flagged, ANSWER), PlannedRetriever(hits("a", "b")), method=method)
+    assert result.usage.by_purpose["verifier"].calls == 1
+    observed = [event.observation for event in result.events if isinstance(event, Decided)]
+    assert observed[1] == observed[2]
+
+
+async def test_a_search_that_returns_what_is_retained_already_is_hardly_new(tmp_path: Path) -> None:
+    writer = {"purpose": "query_writer", "reply": "second"}
+    retriever = PlannedRetriever(hits("a", "b", "c", "d"), hits("a", "b", "c", "e"))
+    result = await play(script(tmp_path, writer, ANSWER), retriever, method=Iterative(rounds=2))
+    second = [event for event in result.events if isinstance(event, Retrieved)][1]
+    # Three of the four passages repeat themselves; the new one shares no word with them.
+    assert second.novelty == pytest.approx(0.25)
 
 
 async def test_a_query_that_repeats_a_search_gives_way_to_the_rewritten_one(tmp_path: Path) -> None:
     model = script(
         tmp_path,
         verdict(0.3, 0.7, 1.0, unhelpful=[2]),
-        verdict(0.3, 0.7, 1.0),
         {"purpose": "rewriter", "reply": "other words"},
         {"purpose": "query_writer", "reply": "which?"},
         SURE,
         ANSWER,
     )
     retriever = PlannedRetriever(hits("a", "b"), hits("c"))
-    await play(model, retriever)
+    await play(model, retriever, method=published_method(thresholds=APART))
     assert retriever.queries == ["Which?", "other words"]
 
 
@@ -363,10 +441,16 @@ def check_invariants(result: Result, budget: Budget) -> None:
     assert all(event.decision.action not in TERMINAL for event in decisions[:-1])
     if not isinstance(result.outcome, Failed):
         assert decisions[-1].decision.action in TERMINAL
-    # Nothing new is begun once the token budget is spent.
+    # Nothing new is begun once the token budget is spent, and no call but the one for the final answer.
     for decided in decisions:
         if decided.tokens >= budget.tokens:
             assert decided.decision.action not in {Action.RETRIEVE, Action.REWRITE}
+    spent = 0
+    for event in result.events:
+        if isinstance(event, CallStarted):
+            assert spent < budget.tokens or event.purpose == "answer"
+        elif isinstance(event, CallFinished):
+            spent += event.tokens_in + event.tokens_out
     dropped: set[str] = set()
     for event in result.events:
         record: dict[str, Any] = as_record(event)

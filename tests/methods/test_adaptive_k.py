@@ -37,12 +37,22 @@ class Scored:
     ],
 )
 def test_the_cut_is_at_the_largest_drop(scores: list[float], kept: int) -> None:
-    assert LargestDrop().keep(scores) == kept
+    assert LargestDrop(buffer=0, tail=0.0).keep(scores) == kept
 
 
 def test_a_buffer_keeps_passages_below_the_drop_too() -> None:
     assert LargestDrop(buffer=1).keep([30, 10, 9, 8]) == 2
     assert LargestDrop(buffer=9).keep([30, 10, 9, 8]) == 4
+
+
+def test_five_passages_below_the_drop_are_kept_unless_told_otherwise() -> None:
+    assert AdaptiveK().cut.keep([30.0, *[10.0 - i / 100 for i in range(40)]]) == 6
+
+
+def test_a_drop_in_the_extreme_tail_is_no_cut() -> None:
+    scores = [30.0, 28.0, *[27.0 - i / 100 for i in range(17)], 1.0]
+    assert LargestDrop(buffer=0, tail=0.0).keep(scores) == 19
+    assert LargestDrop(buffer=0).keep(scores) == 1
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1), st.integers(0, 5))
@@ -52,7 +62,7 @@ def test_a_cut_keeps_at_least_one_and_at_most_all(scores: list[float], buffer: i
 
 async def test_the_scores_of_a_deep_list_say_how_many_passages_are_kept(tmp_path: Path) -> None:
     retriever = Scored(*[30.0 - i for i in range(7)], *[10.0 - i / 10 for i in range(60)])
-    result = await play(script(tmp_path, says("answer", "Paris")), retriever, method=AdaptiveK())
+    result = await play(script(tmp_path, says("answer", "Paris")), retriever, method=AdaptiveK(buffer=0))
     assert actions(result) == ["RETRIEVE", "ANSWER"]
     assert retriever.depths == [50]
     assert len(result.sources) == 7  # more than top-k
@@ -60,12 +70,12 @@ async def test_the_scores_of_a_deep_list_say_how_many_passages_are_kept(tmp_path
 
 
 async def test_the_trace_holds_the_rule_and_the_scores_that_it_saw(tmp_path: Path) -> None:
-    result = await play(script(tmp_path, says("answer", "x")), Scored(9.0, 8.0, 1.0), method=AdaptiveK())
+    result = await play(script(tmp_path, says("answer", "x")), Scored(9.0, 8.0, 1.0), method=AdaptiveK(buffer=0))
     retrieved = next(event for event in result.events if isinstance(event, Retrieved))
     assert retrieved.candidates == (9.0, 8.0, 1.0)
     assert [hit.score for hit in retrieved.hits] == [9.0, 8.0]
     decided = next(as_record(event) for event in result.events if event.kind == "decided")
-    assert decided["decision"]["cut"] == {"depth": 50, "buffer": 0, "name": "largest-drop"}
+    assert decided["decision"]["cut"] == {"depth": 50, "buffer": 0, "tail": 0.1, "name": "largest-drop"}
 
 
 async def test_no_more_is_kept_than_the_answer_prompt_shows(tmp_path: Path) -> None:

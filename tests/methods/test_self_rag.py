@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from beliefrag.methods.self_rag import SelfRag
 from beliefrag.outcome import Answered, Stopped
 from tests.support.episodes import PlannedRetriever, hits, play, script
@@ -49,3 +51,19 @@ async def test_a_reply_that_is_neither_yes_nor_no_twice_means_yes(tmp_path: Path
     vague = says("trigger", "Nobody knows for sure")
     result = await play(script(tmp_path, vague, vague, NO, ANSWER), PlannedRetriever(hits("a")), method=SelfRag())
     assert actions(result) == ["RETRIEVE", "ANSWER"]
+
+
+async def test_the_probability_of_yes_is_compared_with_the_threshold_where_the_model_gives_one(tmp_path: Path) -> None:
+    # The word is no, but yes is likelier than the threshold: the original retrieves here.
+    unsure = says("trigger", "no", logprobs={"no": 0.7, "yes": 0.3})
+    sure = says("trigger", "no", logprobs={"no": 0.9, "yes": 0.1})
+    result = await play(script(tmp_path, unsure, sure, ANSWER), PlannedRetriever(hits("a")), method=SelfRag())
+    assert actions(result) == ["RETRIEVE", "ANSWER"]
+    assert "probability of yes 0.10 is not above 0.20" in result.reason
+    result = await play(script(tmp_path, unsure, ANSWER), PlannedRetriever(hits("a")), method=SelfRag(threshold=0.5))
+    assert actions(result) == ["ANSWER"]
+
+
+def test_a_threshold_outside_its_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="threshold"):
+        SelfRag(threshold=1.5)

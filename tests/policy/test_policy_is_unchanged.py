@@ -1,9 +1,10 @@
-"""The ablations are settings: with their defaults every decision is the one that was made before they existed."""
+"""With the defaults of all settings every decision is the one that was made before the settings existed."""
 
 from __future__ import annotations
 
 import hashlib
 import random
+import re
 from pathlib import Path
 
 from beliefrag.events import CallFinished
@@ -13,8 +14,11 @@ from tests.support.episodes import PlannedRetriever, hits, play, published_metho
 from tests.support.reading import says
 
 DECISIONS = "a553264f4ea23dc4521a5e15b116ba3a"
-REQUESTS = "f29306f11d8ff8eefaaa15033783feac"
 """Worked out with the code as it was before `correction_prunes` and `correction_replaces`."""
+REQUESTS = "78af61067d9dfb091cc3d48fe0901bf6"
+"""Worked out with the code that first corrected a query in one call (`merge_rewriter`)."""
+_LATER_FIELDS = re.compile(r", reads_evidence=\w+, shown=None")
+"""Fields of a decision that came later, and do not change what is decided."""
 
 
 def situations() -> list[Situation]:
@@ -41,13 +45,13 @@ def situations() -> list[Situation]:
 
 
 def test_every_decision_is_the_one_that_was_made_before() -> None:
-    made = "\n".join(str(decide(situation, Thresholds())) for situation in situations())
+    made = "\n".join(_LATER_FIELDS.sub("", str(decide(situation, Thresholds()))) for situation in situations())
     assert hashlib.sha256(made.encode()).hexdigest()[:32] == DECISIONS
 
 
 async def test_a_corrected_episode_asks_the_model_what_it_asked_before(tmp_path: Path) -> None:
     weak, good = verdict(0.3, 0.7, 0.5, unhelpful=[2]), verdict(0.95, 0.05, 0.05)
-    lines = (weak, good, good, says("rewriter", "other words"), says("query_writer", "more words"), says("answer", "x"))
+    lines = (weak, good, says("rewriter", "other words"), says("answer", "x"))
     searches = PlannedRetriever(hits("a", "b", "c"), hits("d", "b", "e"))
     result = await play(script(tmp_path, *lines), searches, method=published_method())
     asked = [str((e.purpose, e.messages)) for e in result.events if isinstance(e, CallFinished)]

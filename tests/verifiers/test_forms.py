@@ -36,7 +36,9 @@ async def observe(tmp_path: Path, form: str, *lines: dict[str, Any]) -> tuple[Ob
         build_verifier(form),
         CallRecorder(lambda purpose: None, kept.finished),
     )
-    return await calls.verify(Question("Which?"), PASSAGES), kept
+    observation = await calls.verify(Question("Which?"), PASSAGES)
+    assert observation is not None
+    return observation, kept
 
 
 def line(**reply: object) -> dict[str, Any]:

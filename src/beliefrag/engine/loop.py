@@ -16,8 +16,8 @@ from typing import TypedDict
 
 from beliefrag import events
 from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
-from beliefrag.engine.model_calls import CallRecorder, ModelCalls
-from beliefrag.errors import BeliefRAGError, RetrievalError
+from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, ModelCalls
+from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
@@ -97,10 +97,14 @@ class _Episode:
         self._emit = emit
         self._clock = _Clock()
         self._meter = Meter(harness.model)
-        self._calls = ModelCalls(self._meter, harness.prompts, harness.verifier, _build_recorder(self._clock, emit))
+        self._calls = ModelCalls(
+            self._meter, harness.prompts, harness.verifier, _build_recorder(self._clock, emit), harness.budget.tokens
+        )
         self._evidence = Evidence()
         self._queries: list[str] = []
         self._rewritten: str | None = None
+        self._query_is_final = False
+        """Whether the latest REWRITE saw the evidence, so that the next search takes its query as it stands."""
         self._novelty = 1.0
         self._nothing_missing = False
         self._decisions: list[Decision] = []
@@ -135,7 +139,12 @@ class _Episode:
     async def _run_steps(self) -> Outcome:
         controller = self._method.begin()
         while True:
-            measurement = self._latest = await controller.measure(self._build_view(), self._calls)
+            try:
+                self._latest = await controller.measure(self._build_view(), self._calls)
+            except TokensSpent:
+                # What was not asked is not known; without tokens only an end is legal, which needs no measurement.
+                self._latest = Measurement()
+            measurement = self._latest
             # Measuring may have spent tokens, so what is legal is worked out again before the decision.
             view = self._build_view()
             decision = controller.decide(view, measurement)
@@ -175,12 +184,13 @@ class _Episode:
 
     async def _retrieve(self, decision: Decision) -> None:
         query = decision.query or await self._choose_query()
+        self._query_is_final = False
         hits: tuple[Hit, ...] = ()
         candidates: tuple[float, ...] = ()
         change = EvidenceChange()
         logged = len(self._evidence.log)
         if query is None:
-            self._nothing_missing = True
+            self._nothing_missing = not self._tokens_are_spent()
         else:
             hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
             if decision.cut:
@@ -191,7 +201,7 @@ class _Episode:
             self._rewritten = None
             before = self._evidence.passages
             change = self._evidence.add(hits, step=self._clock.step, reason=decision.reason)
-            self._novelty = novelty(change.added, before)
+            self._novelty = novelty(change.added, before, repeated=len(change.known) + len(change.refused))
         self._emit(
             events.Retrieved(
                 **self._clock.stamp(),
@@ -211,12 +221,17 @@ class _Episode:
         """The first query is the question itself; later ones are written in view of the evidence (SPEC 5)."""
         if not self._queries:
             return self._question.text
+        if self._query_is_final:
+            return self._rewritten
         # With nothing retained there is no evidence to be aware of: the rewritten query is all there is.
         if self._rewritten is not None and not len(self._evidence):
             return self._rewritten
-        known = [*self._queries, *([self._rewritten] if self._rewritten is not None else [])]
         window = self._evidence.window(self._harness.budget.answer_passages)
-        query = await self._calls.write_query(self._question, window, known)
+        try:
+            # A rewritten query is no search that was made: named as one, the writer would keep away from it.
+            query = await self._calls.write_query(self._question, window, self._queries)
+        except TokensSpent:
+            return self._rewritten
         # A search that was already made would only return the same passages.
         if query is not None and self._rewritten is not None and _is_repeated(query, self._queries):
             return self._rewritten
@@ -239,10 +254,16 @@ class _Episode:
         earlier = self._decisions[-2] if len(self._decisions) > 1 else decision
         # In a correction the query failed for what started the correction, not for being the next link of the chain.
         reason = earlier.reason if earlier.action is Action.VERIFY else decision.reason
-        self._rewritten = await self._calls.rewrite(self._question, before, reason)
+        self._query_is_final = decision.reads_evidence
+        if decision.reads_evidence:
+            window = self._evidence.window(self._harness.budget.answer_passages)
+            self._rewritten = await self._calls.correct_query(self._question, window, self._queries, reason)
+        else:
+            self._rewritten = await self._calls.rewrite(self._question, before, reason)
+        after = SUFFICIENT if self._rewritten is None else self._rewritten
         self._emit(
             events.Rewritten(
-                **self._clock.stamp(), before=before, after=self._rewritten, reason=reason, evidence=self._evidence.ids
+                **self._clock.stamp(), before=before, after=after, reason=reason, evidence=self._evidence.ids
             )
         )
 
@@ -261,7 +282,8 @@ class _Episode:
         reason = f"{decision.reason} ({compared})" if compared else decision.reason
         if decision.action is Action.ABSTAIN:
             return Abstained(**self._outcome_fields(reason, view.answer_window))
-        answer = decision.answer or await self._calls.answer(self._question, view.answer_window)
+        shown = view.answer_window if decision.shown is None else decision.shown
+        answer = decision.answer or await self._calls.answer(self._question, shown)
         kind = Answered if decision.action is Action.ANSWER else Stopped
         return kind(answer=answer, **self._outcome_fields(reason, view.answer_window))
 
@@ -279,6 +301,9 @@ class _Episode:
             sources=sources,
             usage=self._meter.usage,
         )
+
+    def _tokens_are_spent(self) -> bool:
+        return self._meter.usage.tokens >= self._harness.budget.tokens
 
     def _build_view(self) -> View:
         budget = self._harness.budget

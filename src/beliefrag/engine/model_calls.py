@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from beliefrag.engine.replies import Repairs, read_answer, read_line
-from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.diagnostics import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.types import Observation, Passage, Question, Usage
-from beliefrag.verifiers import VerifierForm
+from beliefrag.verifiers import VERIFIERS, VerifierForm
 
 __all__ = ["SUFFICIENT", "CallRecorder", "ModelCalls"]
 
@@ -36,19 +36,44 @@ class CallRecorder:
 
 
 class ModelCalls:
-    """Asks the model on behalf of one episode."""
+    """Asks the model on behalf of one episode.
 
-    def __init__(self, model: Meter, prompts: Prompts, verifier: VerifierForm, recorder: CallRecorder) -> None:
+    Once the token budget is spent, no call is begun but the one for the final answer, whichever method asks (SPEC 1).
+    A call that begins below the budget may end above it: what a reply costs is known only afterwards.
+
+    Args:
+        model: Counts what the calls cost.
+        prompts: The templates.
+        verifier: The form in which the evidence is judged.
+        recorder: Is told of every call.
+        token_budget: Tokens after which no call begins; None sets no limit.
+    """
+
+    def __init__(
+        self,
+        model: Meter,
+        prompts: Prompts,
+        verifier: VerifierForm,
+        recorder: CallRecorder,
+        token_budget: int | None = None,
+    ) -> None:
         self._model = model
         self._prompts = prompts
         self._verifier = verifier
         self._recorder = recorder
+        self._token_budget = token_budget
         self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
 
     @property
     def usage(self) -> Usage:
         """What the episode has cost so far."""
         return self._model.usage
+
+    @property
+    def reads_probabilities(self) -> bool:
+        """Whether the verifier form in use rests on token probabilities, so that the model is known to give them."""
+        name = self._verifier.name
+        return name in VERIFIERS and VERIFIERS[name].needs_token_probabilities
 
     def off_budget(self) -> ModelCalls:
         """Calls that are no part of the method, such as one that asks what an answer would be now.
@@ -59,8 +84,10 @@ class ModelCalls:
         calls._replies = dict(self._replies)
         return calls
 
-    async def verify(self, question: Question, passages: Sequence[Passage], draft: str | None = None) -> Observation:
-        """The verifier's observation of these passages.
+    async def verify(
+        self, question: Question, passages: Sequence[Passage], draft: str | None = None
+    ) -> Observation | None:
+        """The verifier's observation of these passages; None where the token budget did not reach to the end of it.
 
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
@@ -73,15 +100,49 @@ class ModelCalls:
             return await self._verifier.observe(self, fields, passages)
         except UnreadableReply:
             return NOTHING_OBSERVED
+        except TokensSpent:
+            return None
 
     async def write_query(self, question: Question, passages: Sequence[Passage], queries: Sequence[str]) -> str | None:
-        """A query for what is still missing; None when nothing is."""
+        """A query for what is still missing; None when nothing is.
+
+        Raises:
+            TokensSpent: The token budget is spent.
+        """
         fields = {
             "question": escape(question.text),
             "evidence": evidence_block(passages),
             "prior_queries": "; ".join(escape(query) for query in queries) or "none",
         }
         query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: read_line(reply.text))
+        return None if _SAYS_SUFFICIENT.match(query) else query
+
+    async def correct_query(
+        self, question: Question, passages: Sequence[Passage], queries: Sequence[str], reason: str
+    ) -> str | None:
+        """A different query, written in view of the evidence and of what is wrong with it; None if nothing is missing.
+
+        It does the work of `rewrite` and `write_query` in one call. A query that was searched for already is asked for
+        again once; if the model has nothing better to offer, the last query stays.
+        """
+        fields = {
+            "question": escape(question.text),
+            "evidence": evidence_block(passages),
+            "prior_queries": "; ".join(escape(query) for query in queries) or "none",
+            "reason": escape(reason),
+        }
+        made = [query.casefold().split() for query in queries]
+
+        def read(reply: ChatReply, repairs: Repairs) -> str:
+            written = read_line(reply.text)
+            if written.casefold().split() in made:
+                raise ReplyError("That search was made already.")
+            return written
+
+        try:
+            query = await self.ask("rewriter", "query_corrector", fields, read)
+        except (UnreadableReply, TokensSpent):
+            return queries[-1]
         return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
@@ -100,13 +161,13 @@ class ModelCalls:
 
         try:
             return await self.ask("rewriter", "rewriter", fields, read)
-        except UnreadableReply:
+        except (UnreadableReply, TokensSpent):
             return query
 
     async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
-        """The final short answer."""
+        """The final short answer: the one call that the token budget does not bound."""
         fields = {"question": escape(question.text), "evidence": evidence_block(passages)}
-        return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text))
+        return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=True)
 
     async def ask(
         self,
@@ -120,6 +181,7 @@ class ModelCalls:
         top_logprobs: int = 0,
         stop: tuple[str, ...] = (),
         turns: Sequence[Message] = (),
+        is_final: bool = False,
     ) -> _T:
         """Fills in a prompt, asks the model and reads the reply; asks once more when it cannot be read (SPEC 6).
 
@@ -133,9 +195,11 @@ class ModelCalls:
             top_logprobs: How many token alternatives are needed.
             stop: Texts that end the reply before they are written, so that nothing after them is paid for.
             turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
+            is_final: Whether the reply is the final answer, which is asked for even when the token budget is spent.
 
         Raises:
             UnreadableReply: Neither reply could be read.
+            TokensSpent: The token budget is spent, and the call was not begun.
         """
         request = ChatRequest(
             purpose,
@@ -150,20 +214,22 @@ class ModelCalls:
             stop=stop,
         )
         try:
-            return await self._ask_and_read(request, read, "asked_again")
+            return await self._ask_and_read(request, read, "asked_again", is_final=is_final)
         except _Unreadable as first:
             again = replace(request, messages=(*request.messages, *_messages_to_ask_again(first)))
         try:
-            return await self._ask_and_read(again, read, "unusable")
+            return await self._ask_and_read(again, read, "unusable", is_final=is_final)
         except _Unreadable as second:
             raise UnreadableReply(
                 f"The {purpose.replace('_', ' ')} reply could not be used, twice: {second.problem}",
                 remedy="Try another model, or other wording with --prompts.",
             ) from second
 
-    async def _ask_and_read(self, request: ChatRequest, read: Callable[[ChatReply, Repairs], _T], otherwise: str) -> _T:
+    async def _ask_and_read(
+        self, request: ChatRequest, read: Callable[[ChatReply, Repairs], _T], otherwise: str, *, is_final: bool
+    ) -> _T:
         repairs = Repairs()
-        reply, paid = await self._send(request)
+        reply, paid = await self._send(request, is_final=is_final)
         try:
             # Who asks for one token expects the reply to stop there; anywhere else a cut reply is half a thought.
             if reply.truncated and request.max_tokens is None:
@@ -176,7 +242,7 @@ class ModelCalls:
             if paid:
                 self._recorder.finished(request, reply, dict(repairs))
 
-    async def _send(self, request: ChatRequest) -> tuple[ChatReply, bool]:
+    async def _send(self, request: ChatRequest, *, is_final: bool) -> tuple[ChatReply, bool]:
         """The reply, and whether it was paid for now.
 
         What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
@@ -187,6 +253,12 @@ class ModelCalls:
         asked, reply = self._replies.get(key, (None, None))
         if asked and reply and asked.top_logprobs >= request.top_logprobs:
             return reply, False
+        spent = self._model.usage.tokens
+        if self._token_budget is not None and spent >= self._token_budget and not is_final:
+            raise TokensSpent(
+                f"The {request.purpose} was not asked: {spent:,} of {self._token_budget:,} tokens are spent.",
+                remedy="Raise the token budget.",
+            )
         self._recorder.started(request.purpose)
         reply = await self._model.chat(request)
         self._replies[key] = (request, reply)

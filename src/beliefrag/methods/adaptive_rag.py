@@ -9,7 +9,7 @@ from typing import ClassVar
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import Repairs, read_line
-from beliefrag.errors import ReplyError, UnreadableReply
+from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import can_search
 from beliefrag.methods.iterative import Iterative
@@ -67,7 +67,7 @@ async def _route(view: View, calls: ModelCalls) -> Controller:
         return Static().begin()
     try:
         return await calls.ask("router", "router", {"question": escape(view.question.text)}, _read_route)
-    except UnreadableReply:
+    except (UnreadableReply, TokensSpent):
         return Static().begin()
 
 

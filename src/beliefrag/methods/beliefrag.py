@@ -22,7 +22,7 @@ from beliefrag.policy import (
     update,
 )
 from beliefrag.registry import NoOptions
-from beliefrag.types import Attempt, Belief, Decision, Observation
+from beliefrag.types import Attempt, Belief, Decision, Observation, Passage
 
 __all__ = ["BeliefRAGMethod", "build_beliefrag"]
 
@@ -67,17 +67,21 @@ class _Controller:
         self._belief: Belief = PRIOR
         self._seen: tuple[str, ...] = ()
         self._observation: Observation = NOTHING_OBSERVED
+        self._drafted_from: tuple[Passage, ...] = ()
+        self._is_current = True
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        await self._observe(view, calls)
+        self._is_current = await self._observe(view, calls)
         x = measure(
             self._observation,
             relevance=relevance(view.scores, self._calibration.score_scale, view.budget.top_k),
             novelty=view.novelty,
             cost=cost(calls.usage.tokens, view.budget.tokens),
         )
-        # With no evidence there is nothing to update on: the belief stays, apart from what was spent.
-        self._belief = update(self._belief, x) if view.passages else replace(self._belief, cost=x.cost)
+        # With no evidence, or none that could be looked at, there is nothing to update on: the belief stays, apart
+        # from what was spent.
+        looked = view.passages and self._is_current
+        self._belief = update(self._belief, x) if looked else replace(self._belief, cost=x.cost)
         return Measurement(
             observation=self._observation,
             diagnostics=x,
@@ -92,15 +96,23 @@ class _Controller:
     def _attempt(self, view: View) -> Attempt | None:
         """The verifier's draft, if the answer prompt would see the same passages: then it is the answer."""
         draft = self._observation.draft
-        return Attempt(draft) if draft is not None and view.verifier_window == view.answer_window else None
+        return Attempt(draft) if draft is not None and self._drafted_from == view.answer_window else None
 
-    async def _observe(self, view: View, calls: ModelCalls) -> None:
-        """Asks the verifier, unless the evidence is what it saw last or there is none (SPEC 2)."""
+    async def _observe(self, view: View, calls: ModelCalls) -> bool:
+        """Asks the verifier, and says whether the observation speaks of the evidence that there is.
+
+        What it saw last it is not shown again, nor what is left of that once the passages are gone that it flagged:
+        those were judged already (SPEC 2). An observation that the token budget does not reach for is not made.
+        """
         ids = tuple(passage.id for passage in view.passages)
-        if ids == self._seen:
-            return
-        self._seen = ids
-        self._observation = await calls.verify(view.question, view.verifier_window) if ids else NOTHING_OBSERVED
+        kept = tuple(each for each in self._seen if each not in self._observation.unhelpful)
+        if ids and ids in (self._seen, kept):
+            return True
+        observed = await calls.verify(view.question, view.verifier_window) if ids else NOTHING_OBSERVED
+        if observed is None:
+            return False
+        self._seen, self._observation, self._drafted_from = ids, observed, view.verifier_window
+        return True
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         assert measurement.belief and measurement.diagnostics

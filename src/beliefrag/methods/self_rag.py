@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +15,8 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
-from beliefrag.types import Decision
+from beliefrag.types import Comparison, Decision
+from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
 
 __all__ = ["SelfRag"]
 
@@ -30,42 +32,60 @@ class SelfRag:
     """The retrieve/no-retrieve trigger of Self-RAG alone (Asai et al., 2024): hence the star in its title.
 
     The original is a model trained to emit reflection tokens for retrieval, relevance, support and usefulness, with a
-    search over candidate segments. Here an untrained model is asked yes or no, and only whether to retrieve. A reply
-    that is neither, twice, means yes.
+    search over candidate segments. Here an untrained model is asked yes or no, and only whether to retrieve. As in the
+    original, it retrieves where the probability of "retrieve" against "do not" is above a threshold; a model that
+    reports no token probabilities is taken at its word. A reply that is neither yes nor no, twice, means yes.
     """
 
     name: ClassVar[str] = "self_rag"
+    threshold: float = 0.2
+    """The probability of yes above which it searches; the authors' own value for short answers."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.threshold < 1.0:
+            raise ValueError(f"threshold lies from 0 to below 1, not at {self.threshold}")
 
     def begin(self) -> Controller:
         """A controller that remembers the latest yes or no."""
-        return _Controller()
+        return _Controller(self.threshold)
 
 
 class _Controller:
-    def __init__(self) -> None:
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
         self._wanted = True
+        self._compared: tuple[Comparison, ...] = ()
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if can_search(view):
             fields = {"question": escape(view.question.text), "evidence": evidence_block(view.answer_window)}
             try:
-                self._wanted = await calls.ask("trigger", "trigger", fields, _read_yes_or_no)
+                yes = await calls.ask("trigger", "trigger", fields, _read_yes, top_logprobs=ALTERNATIVES)
             except UnreadableReply:
-                self._wanted = True
+                self._wanted, self._compared = True, ()
+            else:
+                self._wanted = yes > self._threshold
+                compared = Comparison("probability of yes", yes, "above", self._threshold, self._wanted)
+                self._compared = (compared,)
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         if not self._wanted:
-            return answer(view, "the trigger says that no search is needed")
+            return answer(view, "the trigger says that no search is needed", *self._compared)
         if can_search(view):
-            return search(view, "the trigger asks for a search")
+            return search(view, "the trigger asks for a search", *self._compared)
         if view.nothing_missing:
             return answer(view, "the query writer finds nothing left to search for")
         return stop(view)
 
 
-def _read_yes_or_no(reply: ChatReply, repairs: Repairs) -> bool:
+def _read_yes(reply: ChatReply, repairs: Repairs) -> float:
+    """The probability of yes; 1 or 0 by the word itself where the model reports no probabilities."""
+    if reply.tokens:
+        # A sign or a label before the word hides its odds: then the word itself must do.
+        with contextlib.suppress(ReplyError):
+            return read_probability_of_yes(reply.tokens)
     found = re.match(r"\W*(yes|no)\b", read_line(reply.text), re.IGNORECASE)
     if found is None:
         raise ReplyError("The reply is neither yes nor no.")
-    return found.group(1).lower() == "yes"
+    return float(found.group(1).lower() == "yes")

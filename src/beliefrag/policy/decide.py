@@ -8,7 +8,7 @@ that a person can read why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from beliefrag.types import TERMINAL, Action, Belief, Budget, Comparison, Decision
 
@@ -95,6 +95,9 @@ class Thresholds:
     """False leaves VERIFY out of a correction: the query is rewritten and searched, and nothing is dropped for it."""
     correction_replaces: bool = True
     """False ends a correction with VERIFY: weak passages are dropped, and no search is made for better ones."""
+    merge_rewriter: bool = True
+    """True writes the new query in one call, which knows the evidence and the reason. False pays for two as the paper
+    does: a rewriter that knows the reason, then the query writer that knows the evidence."""
     least_answerability: float | None = None
     """Below it an answer is held back. It changes no search: only how an episode ends that has come to its end."""
 
@@ -141,7 +144,7 @@ def decide(situation: Situation, thresholds: Thresholds) -> Decision:
             break
     else:
         decision = _stop_or_abstain(situation, thresholds)
-    return _hold_back_if_unsure(decision, situation, thresholds)
+    return _set_rewriter(_hold_back_if_unsure(decision, situation, thresholds), thresholds)
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
@@ -234,6 +237,12 @@ def _hold_back_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Dec
 
 def _make_decision(s: Situation, action: Action, branch: str, reason: str, *compared: Comparison) -> Decision:
     return Decision(action=action, branch=branch, reason=reason, comparisons=compared, legal=s.legal)
+
+
+def _set_rewriter(decision: Decision, t: Thresholds) -> Decision:
+    return (
+        replace(decision, reads_evidence=True) if decision.action is Action.REWRITE and t.merge_rewriter else decision
+    )
 
 
 def _at_least(name: str, value: float, threshold: float) -> Comparison:

@@ -61,18 +61,25 @@ def relevance(scores: Sequence[float], scale: ScoreScale | None, k: int) -> floa
     return sum(w * z for w, z in zip(weights, calibrated, strict=True)) / sum(weights)
 
 
-def novelty(new: Sequence[Passage], before: Sequence[Passage]) -> float:
-    """N: how little the newly added passages repeat of those retained before.
+def novelty(new: Sequence[Passage], before: Sequence[Passage], *, repeated: int = 0) -> float:
+    """N: how little the passages that a search returned repeat of those retained before.
 
-    1 with nothing retained before, 0 with nothing new; otherwise 1 minus the mean, over the new passages, of the
+    1 with nothing retained before, 0 with nothing new; otherwise 1 minus the mean, over all passages returned, of the
     largest Jaccard similarity to an old one.
+
+    Args:
+        new: What the search returned for the first time.
+        before: What was retained before it.
+        repeated: How many passages it returned that were retained already, or dropped earlier: each repeats itself,
+            with similarity 1.
     """
     if not new:
         return 0.0
     if not before:
         return 1.0
     old = [_tokens(passage) for passage in before]
-    return 1.0 - sum(max(_jaccard(words, o) for o in old) for words in map(_tokens, new)) / len(new)
+    similar = sum(max(_jaccard(words, o) for o in old) for words in map(_tokens, new))
+    return 1.0 - (similar + repeated) / (len(new) + repeated)
 
 
 def cost(tokens_used: int, token_budget: int) -> float:

@@ -30,6 +30,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "verifier_agree": frozenset({"question", "evidence"}),
     "verifier_helps": frozenset({"question", "evidence"}),
     "query_writer": frozenset({"question", "evidence", "prior_queries"}),
+    "query_corrector": frozenset({"question", "evidence", "prior_queries", "reason"}),
     "rewriter": frozenset({"question", "query", "reason"}),
     "answer": frozenset({"question", "evidence"}),
     "trigger": frozenset({"question", "evidence"}),

@@ -19,9 +19,10 @@ from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
 
-__all__ = ["Probability", "ask_yes_or_no"]
+__all__ = ["ALTERNATIVES", "Probability", "ask_yes_or_no", "read_probability_of_yes"]
 
-_ALTERNATIVES = 10
+ALTERNATIVES = 10
+"""How many alternatives of a token are asked for: yes and no are among them where the model means either."""
 
 
 @VERIFIERS.register(
@@ -81,10 +82,15 @@ class Probability:
         return await ask_yes_or_no(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
 
 
-async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str]) -> float:
+async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str], *, purpose: str = "verifier") -> float:
     """The probability of yes against no in the reply to one short question."""
     return await asker.ask(
-        "verifier", prompt, fields, _read_probability_of_yes, max_tokens=1, top_logprobs=_ALTERNATIVES
+        purpose,
+        prompt,
+        fields,
+        lambda reply, _: read_probability_of_yes(_tokens(reply)),
+        max_tokens=1,
+        top_logprobs=ALTERNATIVES,
     )
 
 
@@ -93,10 +99,14 @@ def _read_draft(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
     return read_answer(reply.text), min(math.exp(min(0.0, token.logprob)) for token in _tokens(reply))
 
 
-def _read_probability_of_yes(reply: ChatReply, repairs: Repairs) -> float:
-    """The share of "yes" in the odds of yes against no for the first token of the reply."""
+def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
+    """The share of "yes" in the odds of yes against no for the first token of a reply.
+
+    Raises:
+        ReplyError: Neither is among its alternatives.
+    """
     weights = {"yes": 0.0, "no": 0.0}
-    for word, logprob in _tokens(reply)[0].top:
+    for word, logprob in tokens[0].top:
         plain = word.strip(" \"'.*").lower()
         if plain in weights:
             weights[plain] += math.exp(logprob)
