@@ -26,8 +26,13 @@ REPAIRS = {
 }
 """The kinds, in words."""
 
-_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*[ \t]*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_FENCE_OPENS = re.compile(r"```[a-zA-Z]*[ \t]*\n")
+_OBJECT_BEGINS = re.compile(r"\{(?=\s*[\"}])")
+_MOST_BROKEN_OBJECTS = 64
+"""So many places that look like an object but are none are tried. Each may be read to the end of the reply, so without
+a limit a long reply of nested, broken objects would take its length squared."""
+_LONGEST_REPAIR = 8_000
+"""In characters. A verdict is a few hundred; the repair is slow on longer texts, and takes their length squared."""
 _LABEL = re.compile(r"\A(?:the\s+)?(?:final\s+|search\s+|rewritten\s+|short\s+)?(?:answer|query)\s*:\s*", re.IGNORECASE)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
 
@@ -83,37 +88,65 @@ def read_answer(text: str) -> str:
     return answer
 
 
+# Replies are untrusted: what reads them takes time in proportion to their length. A pattern with two repeats that can
+# match the same text does not; searching for fixed texts does.
+
+
 def _strip_fence(text: str) -> str:
     plain = _strip_thinking(text)
-    fenced = _FENCE.match(plain)
-    return fenced.group(1) if fenced else plain
+    opening = _FENCE_OPENS.match(plain)
+    if opening is None or not plain.endswith("```") or len(plain) - 3 < opening.end():
+        return plain
+    return plain[opening.end() : -3].rstrip()
 
 
 def _strip_thinking(text: str) -> str:
-    said = _THINKING.sub("", text).strip()
+    said = text.lstrip()
+    if said.startswith("<think>"):
+        end = said.find("</think>")
+        said = said[end + len("</think>") :].lstrip() if end >= 0 else said
     if said.startswith("<think>"):
         raise ReplyError("The reply is all thinking and no answer.")
-    return said
+    return said.rstrip()
 
 
 def _find_object(text: str) -> Any:
-    decoder = json.JSONDecoder()
-    found: list[dict[str, Any]] = []
-    position = text.find("{")
-    while position >= 0:
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except json.JSONDecodeError:
-            end = position + 1
-        else:
-            found.append(value)
-        position = text.find("{", end)
+    found = _find_whole_objects(text)
     if len(found) > 1:
         raise ReplyError("The reply holds more than one JSON object.")
     if found:
         return found[0]
     start, end = text.find("{"), text.rfind("}")
-    return json_repair.loads(text[start : end + 1]) if 0 <= start < end else None
+    return _repair(text[start : end + 1]) if 0 <= start < end else None
+
+
+def _find_whole_objects(text: str) -> list[dict[str, Any]]:
+    """The first two objects in a text that are valid JSON."""
+    decoder = json.JSONDecoder()
+    found: list[dict[str, Any]] = []
+    broken = 0
+    begins = _OBJECT_BEGINS.search(text)
+    while begins and len(found) < 2:
+        end = begins.end()
+        try:
+            value, end = decoder.raw_decode(text, begins.start())
+            found.append(value)
+        except json.JSONDecodeError:
+            broken += 1
+            if broken > _MOST_BROKEN_OBJECTS:
+                raise ReplyError("The reply holds too many broken JSON objects.") from None
+        begins = _OBJECT_BEGINS.search(text, end)
+    return found
+
+
+def _repair(text: str) -> Any:
+    if len(text) > _LONGEST_REPAIR:
+        raise ReplyError("The reply holds a long JSON object that is broken.")
+    try:
+        return json_repair.loads(text)
+    except Exception as error:
+        # It raises whatever it trips over (AssertionError, RecursionError, IndexError). That says nothing about us.
+        raise ReplyError("The reply holds a JSON object that cannot be repaired.") from error
 
 
 def _strip_quotes(text: str) -> str:

@@ -111,10 +111,12 @@ class _Controller:
         if not said:
             raise ReplyError("The reply holds no sentence.")
         sentence = reasoning.first_sentence(reply.text).split()
-        texts = [word.text for word in said]
         # A label before the sentence, or a quote around it, is no part of it; where the two do not match, all counts.
-        start = next((i for i in range(len(texts)) if texts[i : i + len(sentence)] == sentence), None)
-        return _Draft(said if start is None else said[start : start + len(sentence)])
+        # Words hold no spaces, so the words of the sentence are one piece of the text between two spaces.
+        text = " ".join(("", *(word.text for word in said), ""))
+        at = text.find(" ".join(("", *sentence, "")))
+        start = text.count(" ", 0, at) if at >= 0 else 0
+        return _Draft(said if at < 0 else said[start : start + len(sentence)])
 
     def _accept(self, sentence: str) -> None:
         if reasoning.concludes(sentence):

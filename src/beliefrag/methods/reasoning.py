@@ -87,19 +87,21 @@ def words(reply: ChatReply, method: str) -> tuple[Word, ...]:
     Raises:
         ModelError: The model reports no token probabilities.
     """
-    found: list[Word] = []
+    found: list[list[tuple[str, float]]] = []
     within = False
     for token in _tokens(reply, method):
         probability = math.exp(min(0.0, token.logprob))
         for piece in re.findall(r"\s+|\S+", token.token):
             if piece.isspace():
                 within = False
-            elif within:
-                found[-1] = Word(found[-1].text + piece, min(found[-1].probability, probability))
-            else:
-                found.append(Word(piece, probability))
-                within = True
-    return tuple(found)
+                continue
+            if not within:
+                found.append([])
+            found[-1].append((piece, probability))
+            within = True
+    return tuple(
+        Word("".join(piece for piece, _ in pieces), min(probability for _, probability in pieces)) for pieces in found
+    )
 
 
 def _tokens(reply: ChatReply, method: str) -> tuple[TokenProbability, ...]:

@@ -18,7 +18,7 @@ from beliefrag.types import Decision, Passage
 
 __all__ = ["RlSearch"]
 
-_THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_TAG = re.compile(r"<(/?)think>", re.IGNORECASE)
 _STEP = re.compile(
     r"<(search|answer)>(.*?)(?:</\1>|(?=</?(?:search|answer|information|think)>)|\Z)", re.DOTALL | re.IGNORECASE
 )
@@ -106,8 +106,7 @@ def _describe_new_passages(passages: list[Passage]) -> str:
 
 def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
     """The first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
-    thought = " ".join(_THOUGHT.findall(reply.text))
-    said = _THOUGHT.sub("", reply.text)
+    said, thought = _split_thoughts(reply.text)
     found = _STEP.search(said)
     if found is None:
         raise ReplyError("The reply holds neither <search> nor <answer>.")
@@ -116,3 +115,19 @@ def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
     if found.group(1).lower() == "search":
         return _Step("search", read_line(found.group(2)), thought)
     return _Step("answer", read_answer(found.group(2)), thought)
+
+
+def _split_thoughts(text: str) -> tuple[str, str]:
+    """What a reply says outside its closed thoughts, and the thoughts. A thought that is not closed stays."""
+    pieces: list[str] = []
+    found: list[str] = []
+    opening: re.Match[str] | None = None
+    last = 0
+    for tag in _THOUGHT_TAG.finditer(text):
+        if not tag[1]:
+            opening = opening or tag
+        elif opening:
+            found.append(text[opening.end() : tag.start()])
+            pieces.append(text[last : opening.start()])
+            opening, last = None, tag.end()
+    return "".join((*pieces, text[last:])), " ".join(found)

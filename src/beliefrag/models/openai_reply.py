@@ -6,7 +6,6 @@ Compatible servers differ: some send no usage, content in parts, thinking inside
 
 from __future__ import annotations
 
-import re
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -19,8 +18,7 @@ from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, 
 
 __all__ = ["StoppedThinkingError", "read_reply"]
 
-_THOUGHT = re.compile(r"\s*(?:<think>)?(?:(?!<think>).)*?</think>\s*", re.DOTALL)
-_UNFINISHED_THOUGHT = re.compile(r"\s*<think>(?!.*</think>)", re.DOTALL)
+_THINK, _END_OF_THOUGHT = "<think>", "</think>"
 _LEAST_LOGPROB = -9999.0
 """What servers write for 'next to impossible'; minus infinity would not survive JSON."""
 
@@ -176,9 +174,13 @@ def _split_thinking(choice: _Choice) -> tuple[str, bool]:
         return "".join(part.text for part in content if part.type == "text"), thought
     text = content or ""
     apart = bool(choice.message.reasoning_content or choice.message.reasoning)
-    if block := _THOUGHT.match(text):
-        return text[block.end() :], True
-    if choice.finish_reason == "length" and _UNFINISHED_THOUGHT.match(text):
+    begun = text.lstrip()
+    start = len(_THINK) if begun.startswith(_THINK) else 0
+    end = begun.find(_END_OF_THOUGHT, start)
+    # Some servers leave the opening tag out. A second one before the end means that this is no thought.
+    if end >= 0 and begun.find(_THINK, start, end) < 0:
+        return begun[end + len(_END_OF_THOUGHT) :].lstrip(), True
+    if choice.finish_reason == "length" and start and end < 0:
         return "", True
     return text, apart
 
@@ -205,7 +207,7 @@ def _read_probabilities(
     written = [bytes(token.bytes) if token.bytes else token.token.encode() for token in tokens]
     start = first = 0
     if not aligned:
-        start = b"".join(written).rfind(said.encode())
+        start = _find_last(b"".join(written), said.encode())
         if start < 0:
             return None
         first = sum(end <= start for end in accumulate(len(piece) for piece in written))
@@ -219,6 +221,12 @@ def _read_probabilities(
         )
         for token in tokens[first:last]
     )
+
+
+def _find_last(text: bytes, part: bytes) -> int:
+    # Searching forwards takes time in proportion to the text; `rfind` can take the product of both lengths.
+    found = text[::-1].find(part[::-1])
+    return found if found < 0 else len(text) - found - len(part)
 
 
 def _finite(logprob: float) -> float:

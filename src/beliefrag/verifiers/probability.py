@@ -109,7 +109,7 @@ def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
     for word, logprob in tokens[0].top:
         plain = word.strip(" \"'.*").lower()
         if plain in weights:
-            weights[plain] += math.exp(logprob)
+            weights[plain] += math.exp(min(0.0, logprob))
     total = sum(weights.values())
     if total <= 0.0:
         raise ReplyError("The reply is neither yes nor no.")
