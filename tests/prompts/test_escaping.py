@@ -1,9 +1,13 @@
 import re
+import sys
+import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from beliefrag.prompts import escape, evidence_block, unescape
+from beliefrag.prompts.escaping import CONTROL_TOKENS
 from beliefrag.types import Passage
 
 LINE = re.compile(r'<passage id="(\d+)"(?: title="([^"<>]*)")?>([^<>]*)</passage>')
@@ -52,3 +56,61 @@ def test_whatever_a_passage_holds_the_block_reads_back_as_just_these_passages(pa
         match = LINE.fullmatch(line)
         assert match is not None
         assert match.group(1) == str(number)
+
+
+@pytest.mark.parametrize("token", sorted({token for tokens in CONTROL_TOKENS.values() for token in tokens}))
+def test_no_control_token_of_a_chat_template_survives(token: str) -> None:
+    # A tokenizer may normalise the text before it looks for its control tokens.
+    wide = token.translate({ord(plain): ord(plain) + 0xFEE0 for plain in "<>[]"})
+    hidden = "\u3164".join(token)
+    for written in (token, wide, hidden, f"x{token}{token}y", token + token[1:]):
+        assert token not in unicodedata.normalize("NFKC", escape(written).replace("…", ""))
+
+
+def test_every_character_that_unicode_lets_a_program_ignore_is_removed() -> None:
+    # Default_Ignorable_Code_Point of Unicode 16 (DerivedCoreProperties.txt), without the two joiners.
+    ranges = (
+        *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+        *((0x200B, 0x200B), (0x200E, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F)),
+        *((0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A)),
+        (0xE0000, 0xE0FFF),
+    )
+    for first, last in ranges:
+        assert escape("a" + "".join(map(chr, range(first, last + 1))) + "b") == "ab"
+
+
+def test_no_format_character_is_left_but_joiners_and_those_that_are_seen() -> None:
+    seen = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
+    left = {
+        code
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) == "Cf" and chr(code) in escape(f"ه{chr(code)}")
+    }
+    assert left - seen == {0x200C, 0x200D}
+
+
+def test_joiners_stay_where_a_script_needs_them_and_go_where_they_hide_something() -> None:
+    for ordinary in ("می‌خواهم", "क्‍ष", "👩‍🔬"):
+        assert escape(ordinary) == ordinary
+    assert escape("pass\u200bw\u200co\u200drd") == "password"
+    assert escape("ه\u200c\u200d\u200c\u200cم") == "هم"
+    assert escape("\u200d<\u200c|im_end|>") == "‹|im_end|›"
+
+
+def test_a_braille_blank_is_a_space() -> None:
+    assert escape("a\u2800\u2800b") == "a b"
+
+
+@pytest.mark.parametrize(
+    "ordinary",
+    [
+        "Plain English, with (brackets) [1], [citation needed], [Emphasis mine] and {braces}.",
+        "a[i] = b[j]; x[|i|]; [e] ~ [f]; ]a[; ~b] is odd",
+        "Zürich – “quoted” 50 % … naïve café, 東京、「引用」《書名》〈題〉",
+        "مرحبا بالعالم ١٢٣ ۝ नमस्ते दुनिया Привет ไทย עברית",
+        "E = mc² ≤ ≥ ≪ ≫ → ∑ ½ ﬁ ①",
+        "😀 👍🏽 🇨🇭",
+    ],
+)
+def test_ordinary_text_stays_as_it_is(ordinary: str) -> None:
+    assert escape(ordinary) == ordinary

@@ -1,10 +1,7 @@
 """The prompts: one text file each, versioned with the code, replaceable by a folder of the user's own.
 
-Untrusted text is escaped before it is filled in, so that it cannot pass for anything else (SPEC 6). Three things must
-not happen: a passage ends its own delimiter, a passage imitates another one, or its text becomes a control token of the
-model's chat template (such as an end-of-turn mark). They need an angle bracket, a word in capitals between square
-brackets, or a line of their own: angle brackets are replaced by look-alikes, marks like [INST] are spaced out, and each
-piece of text is folded to a single line.
+Untrusted text is escaped before it is filled in, so that it cannot pass for anything else: see
+`beliefrag.prompts.escaping`.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from beliefrag.errors import SettingsError
+from beliefrag.prompts.escaping import escape, unescape
 from beliefrag.types import Passage
 
 __all__ = ["NAMES", "Prompts", "escape", "evidence_block", "unescape"]
@@ -108,26 +106,6 @@ def _read_replacements(folder: Path) -> dict[str, str]:
         if FIELDS[name] and "question" not in used:
             raise SettingsError(f"The prompt {name}.txt never mentions {{question}}.", remedy="Add the field.")
     return found
-
-
-# Control characters, directional overrides and invisible tag characters can hide text from the person who checks a
-# trace while a model still reads it.
-_MARK = re.compile(r"\[(/?[A-Z_]{2,})\]")
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad\u034f\u115f\u1160\u180e\ufe00-\ufe0f\U000e0000-\U000e01ef]"
-)
-
-
-def escape(text: str) -> str:
-    """The text on one line, without angle brackets and invisible characters, safe between our delimiters."""
-    text = _INVISIBLE.sub("", text.encode("utf-8", "replace").decode("utf-8"))
-    # Two replacements, not one translation: that looks up every character of a text that is not all ASCII.
-    return " ".join(_MARK.sub(r"[ \1 ]", text.replace("<", "‹").replace(">", "›")).split())
-
-
-def unescape(text: str) -> str:
-    """A reply with the brackets of the original passages put back, for people to read."""
-    return text.replace("‹", "<").replace("›", ">")
 
 
 def evidence_block(passages: Sequence[Passage]) -> str:
