@@ -103,6 +103,8 @@ class Extension(Generic[T, I]):
     """Whether it rests on a fit for the model."""
     needs_token_probabilities: bool = False
     """Whether it fails, with a message that says so, on a model that reports no token probabilities."""
+    thresholds_from: str = ""
+    """Where the default thresholds come from, such as "the authors"; empty where it has no thresholds."""
     cost: TypicalCost | None = None
     """What one use typically costs; None where nobody knows."""
 
@@ -197,6 +199,7 @@ class Registry(Generic[T, I]):
         options: type[Any] | None = None,
         needs_calibration: bool = False,
         needs_token_probabilities: bool = False,
+        thresholds_from: str = "",
         cost: TypicalCost | None = None,
     ) -> Callable[[_Target], _Target]:
         """A decorator that registers a frozen dataclass, or a function of options and inputs.
@@ -208,6 +211,7 @@ class Registry(Generic[T, I]):
             options: For a function: a frozen dataclass with its options. A decorated class is its own options.
             needs_calibration: Whether it rests on a fit for the model.
             needs_token_probabilities: Whether it needs a model that reports them.
+            thresholds_from: Where its default thresholds come from; empty where it has none.
             cost: What one use typically costs; None when that is not known.
 
         Raises:
@@ -240,6 +244,7 @@ class Registry(Generic[T, I]):
                 build=build,
                 needs_calibration=needs_calibration,
                 needs_token_probabilities=needs_token_probabilities,
+                thresholds_from=thresholds_from,
                 cost=cost,
             )
             return target

@@ -1,73 +1,110 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from beliefrag.engine import loop
+from beliefrag.engine.loop import Harness
 from beliefrag.methods.crag import Crag
+from beliefrag.methods.strips import keep_best_strips
 from beliefrag.outcome import Answered, Stopped
-from beliefrag.types import Budget
-from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
+from beliefrag.prompts import Prompts
+from beliefrag.result import Result
+from beliefrag.types import Budget, Passage, Question
+from beliefrag.verifiers import build_verifier
+from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.reading import actions, calls, prompts, says
 
 ANSWER = says("answer", "Paris")
-REWRITE = says("rewriter", "other words")
-GOOD = verdict(0.9, 0.0, 0.1)
-MIXED = verdict(0.5, 0.5, 0.5, unhelpful=[2])
-BAD = verdict(0.1, 1.0, 1.0, unhelpful=[1])
+CORRECTED = says("rewriter", "other words")
+CRAG = Crag(correct=0.7, incorrect=0.3)
 
 
-async def test_evidence_graded_correct_is_answered_from(tmp_path: Path) -> None:
-    result = await play(script(tmp_path, GOOD, ANSWER), PlannedRetriever(hits("a", "b")), method=Crag())
+def grades(*values: float) -> dict[str, Any]:
+    return says("grader", {"grades": list(values)})
+
+
+def helps(passage: str, probability: float) -> dict[str, Any]:
+    """The odds of yes for one passage."""
+    return says("grader", "yes", match=f"alpha{passage}", logprobs={"yes": probability, "no": 1 - probability})
+
+
+async def play_with_probabilities(model: Any, retriever: Any, method: Crag = CRAG) -> Result:
+    harness = Harness(model, retriever, Prompts.load(), build_verifier("probability"))
+    return Result.from_events([event async for event in loop.run(Question("Which?"), method, harness)])
+
+
+async def test_one_good_passage_makes_the_evidence_correct(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, grades(0.1, 0.9), ANSWER), PlannedRetriever(hits("a", "b")), method=CRAG)
     assert isinstance(result.outcome, Answered)
     assert actions(result) == ["RETRIEVE", "ANSWER"]
-    assert "support 0.90 is at least 0.70" in result.reason
-    assert calls(result) == {"verifier": 1, "answer": 1}
+    assert "best grade 0.90 is at least 0.70" in result.reason
+    assert calls(result) == {"grader": 1, "answer": 1}
 
 
-async def test_incorrect_evidence_goes_altogether_and_the_rewritten_query_is_searched_for(tmp_path: Path) -> None:
+async def test_incorrect_evidence_is_not_lost_when_the_same_collection_is_searched_again(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("a", "b"), hits("b", "c"))
-    result = await play(script(tmp_path, BAD, REWRITE, ANSWER), retriever, method=Crag())
-    assert actions(result) == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"]
-    assert result.record()["steps"][1]["dropped"] == ["a", "b"]
-    assert retriever.queries == ["Which?", "other words"]
-    # b was condemned: it does not come back though it is found again.
-    assert [passage.id for passage in result.sources] == ["c"]
-    assert calls(result) == {"verifier": 1, "rewriter": 1, "answer": 1}
-
-
-async def test_of_ambiguous_evidence_only_the_flagged_passages_go(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
-    result = await play(script(tmp_path, MIXED, REWRITE, ANSWER), retriever, method=Crag())
-    assert result.record()["steps"][1]["dropped"] == ["b"]
-    # The rewritten query itself is searched for: no query writer has a say.
-    assert retriever.queries == ["Which?", "other words"]
-    assert [passage.id for passage in result.sources] == ["a", "c"]
-    assert "only in part" in prompts(result, "rewriter")[0]
-
-
-async def test_with_nothing_to_prune_the_query_is_rewritten_at_once(tmp_path: Path) -> None:
-    unflagged = verdict(0.5, 0.5, 0.5)
-    retriever = PlannedRetriever(hits("a"), hits("b"))
-    result = await play(script(tmp_path, unflagged, REWRITE, GOOD, ANSWER), retriever, method=Crag())
+    result = await play(script(tmp_path, grades(0.1, 0.2), CORRECTED, grades(0.9), ANSWER), retriever, method=CRAG)
     assert actions(result) == ["RETRIEVE", "REWRITE", "RETRIEVE", "ANSWER"]
+    assert retriever.queries == ["Which?", "other words"]
+    assert [passage.id for passage in result.sources] == ["a", "b", "c"]
+    # The answer is read from what is not poor.
+    assert "alphac" in prompts(result, "answer")[0]
+    assert "alphaa" not in prompts(result, "answer")[0]
+
+
+async def test_of_ambiguous_evidence_the_poor_passages_go_and_the_query_knows_the_others(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    result = await play(script(tmp_path, grades(0.5, 0.1), CORRECTED, grades(0.8), ANSWER), retriever, method=CRAG)
+    assert actions(result) == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"]
+    assert result.record()["steps"][1]["dropped"] == ["b"]
+    assert [passage.id for passage in result.sources] == ["a", "c"]
+    written = prompts(result, "rewriter")[0]
+    assert "only in part" in written
+    assert "alphaa" in written and "alphab" not in written
+
+
+async def test_each_passage_is_graded_by_its_probability_and_only_until_one_is_correct(tmp_path: Path) -> None:
+    model = script(tmp_path, helps("a", 0.2), helps("b", 0.95), ANSWER)
+    result = await play_with_probabilities(model, PlannedRetriever(hits("a", "b", "c")))
+    assert isinstance(result.outcome, Answered)
+    # The third passage could not change what follows: it is not paid for.
+    assert calls(result) == {"grader": 2, "answer": 1}
+
+
+async def test_a_passage_is_graded_once(tmp_path: Path) -> None:
+    model = script(tmp_path, helps("a", 0.2), helps("b", 0.1), CORRECTED, helps("c", 0.9), ANSWER)
+    retriever = PlannedRetriever(hits("a", "b"), hits("b", "c"))
+    result = await play_with_probabilities(model, retriever)
+    assert calls(result) == {"grader": 3, "rewriter": 1, "answer": 1}
 
 
 async def test_a_search_that_found_nothing_is_made_again_in_other_words(tmp_path: Path) -> None:
     retriever = PlannedRetriever([], hits("b"))
-    result = await play(script(tmp_path, REWRITE, GOOD, ANSWER), retriever, method=Crag())
+    result = await play(script(tmp_path, CORRECTED, grades(0.9), ANSWER), retriever, method=CRAG)
     assert isinstance(result.outcome, Answered)
     assert retriever.queries == ["Which?", "other words"]
 
 
-async def test_a_grade_that_cannot_be_read_condemns_nothing(tmp_path: Path) -> None:
-    garbage = says("verifier", "Rather poor.")
+async def test_a_query_writer_that_misses_nothing_ends_it(tmp_path: Path) -> None:
+    model = script(tmp_path, grades(0.5), says("rewriter", "SUFFICIENT"), ANSWER)
+    result = await play(model, PlannedRetriever(hits("a")), method=CRAG)
+    assert isinstance(result.outcome, Answered)
+    assert result.usage.searches == 1
+    assert "nothing left to search for" in result.reason
+
+
+@pytest.mark.parametrize("garbage", ["Rather poor.", '{"grades": [0.5, 0.5]}', '{"grades": ["high"]}'])
+async def test_a_grade_that_cannot_be_read_condemns_nothing(tmp_path: Path, garbage: str) -> None:
+    unread = says("grader", garbage)
     retriever = PlannedRetriever(hits("a"), hits("b"))
-    result = await play(script(tmp_path, garbage, garbage, REWRITE, GOOD, ANSWER), retriever, method=Crag())
+    result = await play(script(tmp_path, unread, unread, CORRECTED, grades(0.9, 0.9), ANSWER), retriever, method=CRAG)
     assert [passage.id for passage in result.sources] == ["a", "b"]
 
 
 async def test_evidence_is_not_graded_when_nothing_can_follow_from_it(tmp_path: Path) -> None:
     model = script(tmp_path, ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), method=Crag(), budget=Budget(rounds=1))
+    result = await play(model, PlannedRetriever(hits("a")), method=CRAG, budget=Budget(rounds=1))
     assert isinstance(result.outcome, Stopped)
     assert calls(result) == {"answer": 1}
 
@@ -75,3 +112,19 @@ async def test_evidence_is_not_graded_when_nothing_can_follow_from_it(tmp_path: 
 def test_thresholds_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match="incorrect must not be above correct"):
         Crag(correct=0.2, incorrect=0.6)
+
+
+BRIDGE = Passage("1", "Elm Street bridge", "It has two arches. It was designed by Ada Holm. It is painted green.")
+HOLM = Passage("2", "Ada Holm", "Ada Holm was an engineer. She was born in Torsby. She liked cats.")
+
+
+def test_the_answer_reads_the_strips_that_share_words_with_the_question_or_another_title() -> None:
+    shown = keep_best_strips("Where was the designer of the Elm Street bridge born?", [BRIDGE, HOLM], 4)
+    text = " ".join(passage.text for passage in shown)
+    assert "designed by Ada Holm" in text and "born in Torsby" in text
+    assert "cats" not in text
+    assert [passage.id for passage in shown] == ["1", "2"]
+
+
+def test_passages_with_few_strips_stay_whole() -> None:
+    assert keep_best_strips("Where?", [BRIDGE, HOLM], 6) == (BRIDGE, HOLM)

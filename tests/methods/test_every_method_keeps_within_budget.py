@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import TransportError
 from beliefrag.methods import METHODS, MethodInputs, build_method
+from beliefrag.methods.crag import Crag
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
 from beliefrag.outcome import Failed
 from beliefrag.policy import ScoreScale
@@ -52,6 +53,9 @@ class Whimsical:
         if request.purpose == "verifier":
             scores = {name: self.data.draw(unit) for name in ("support", "conflict", "gap", "uncertainty")}
             text = json.dumps(scores | {"unhelpful_doc_ids": self.data.draw(st.lists(st.integers(-1, 9), max_size=6))})
+        elif request.purpose == "grader":
+            shown = request.messages[-1].content.count("<passage id=") if len(request.messages) == 2 else 1
+            text = json.dumps({"grades": self.data.draw(st.lists(unit, min_size=shown, max_size=shown))})
         else:
             text = self.data.draw(REPLIES[request.purpose])
         tokens = tuple(
@@ -82,6 +86,8 @@ def test_every_episode_ends_within_its_budget_and_drops_for_good(
     name: str, data: st.DataObject, budget: Budget
 ) -> None:
     method = build_method(name, MethodInputs(CALIBRATION))
+    if name == "crag":
+        method = Crag(correct=0.9, incorrect=0.5)
     result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=method, budget=budget))
     check_invariants(result, budget)
     # Only a model that is down, or that has no words for the very answer, makes an episode fail.

@@ -50,6 +50,7 @@ class LargestDrop:
     title="Adaptive-k",
     summary="Searches once and keeps the passages above the largest drop in score.",
     cost=TypicalCost(1, 1_150, 6),
+    thresholds_from="the authors' values for question answering",
 )
 @dataclass(frozen=True, slots=True)
 class AdaptiveK:

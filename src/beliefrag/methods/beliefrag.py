@@ -47,6 +47,7 @@ class BeliefRAGMethod:
     title="BeliefRAG",
     summary="Measures the evidence, updates a belief, and searches, corrects, answers or declines by it.",
     needs_calibration=True,
+    thresholds_from="the paper's; those of abstaining are ours",
     cost=CostWithVerifier(2.5, 1_310, 36, looks=2.25, measured={"probability": TypicalCost(16, 8_050, 54)}),
 )
 def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:

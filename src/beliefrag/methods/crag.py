@@ -1,16 +1,23 @@
-"""CRAG: grade the evidence; when it is poor, prune it, rewrite the query and search again."""
+"""CRAG: grade each passage; where none is good, prune, correct the query and search again; answer from strips."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.replies import Repairs, read_json_object
+from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, CostWithVerifier, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
-from beliefrag.policy import NOTHING_OBSERVED
-from beliefrag.types import Action, Comparison, Decision, Observation
+from beliefrag.methods.strips import keep_best_strips
+from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts import escape, evidence_block
+from beliefrag.types import Action, Comparison, Decision, Passage
+from beliefrag.verifiers import read_score
+from beliefrag.verifiers.probability import ask_yes_or_no
 
 __all__ = ["Crag"]
 
@@ -18,79 +25,136 @@ __all__ = ["Crag"]
 @METHODS.register(
     "crag",
     title="CRAG",
-    summary="Grades what it found; drops poor passages, rewrites the query and searches again.",
-    cost=CostWithVerifier(2.7, 1_060, 41, looks=1.1, measured={"probability": TypicalCost(11.5, 5_100, 53)}),
+    summary="Grades each passage; where none is good, drops poor ones, corrects the query and searches again.",
+    cost=CostWithVerifier(3.3, 2_900, 60, looks=0.0, measured={"probability": TypicalCost(8, 3_300, 25)}),
+    thresholds_from="the authors' values for PopQA, moved from their scale of -1 to 1 to ours of 0 to 1",
 )
 @dataclass(frozen=True, slots=True)
 class Crag:
-    """Corrective retrieval with the shared verifier as the grader (Yan et al., 2024).
+    """Corrective retrieval (Yan et al., 2024).
 
-    The original grades each passage with an evaluator of its own, cuts passages into strips, and turns to a web search.
-    Here the verifier's support grades the evidence as a whole and its flags grade the passages: correct evidence is
-    answered from; incorrect evidence goes altogether; of ambiguous evidence what is flagged goes. Then the query is
-    rewritten and the same collection is searched again. The thresholds are ours.
+    Each passage is graded by itself. The evidence is correct if any passage reaches the upper threshold, incorrect if
+    all stay below the lower one, and ambiguous otherwise. Correct evidence is cut into strips, and the answer is given
+    from the best of them. Ambiguous evidence loses the passages below the lower threshold; incorrect evidence is kept,
+    because the same collection is searched again, and a passage once dropped could never come back. Then a query is
+    written in view of the evidence and the grade, and the search is repeated.
+
+    The original trains its grader and turns to a web search; here the shared model grades, by the probability of yes
+    where it gives one, else by numbers for all passages in one reply. Grading ends at the first passage that reaches
+    the upper threshold: the others could not change what follows. The original grades strips too; here they are chosen
+    by their words, which costs nothing.
     """
 
     name: ClassVar[str] = "crag"
-    correct: float = 0.7
-    """Support from which on the evidence is correct."""
-    incorrect: float = 0.3
-    """Support below which it is incorrect."""
+    correct: float = 0.796
+    """The grade from which on one passage makes the evidence correct."""
+    incorrect: float = 0.0025
+    """The grade below which a passage is poor; if all are, the evidence is incorrect."""
+    strips: int = 10
+    """How many strips (sentences) the answer prompt shows; 0 shows whole passages."""
 
     def __post_init__(self) -> None:
         if not self.incorrect <= self.correct:
             raise ValueError(f"incorrect must not be above correct, not {self.incorrect} above {self.correct}")
+        if self.strips < 0:
+            raise ValueError(f"strips is at least 0, not {self.strips}")
 
     def begin(self) -> Controller:
-        """A controller that remembers the latest grade."""
+        """A controller that remembers the grades."""
         return _Controller(self)
 
 
 class _Controller:
     def __init__(self, method: Crag) -> None:
         self._method = method
+        self._grades: dict[str, float] = {}
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         # Graded after each search, and only where something can still follow from the grade.
-        if view.actions[-1:] == (Action.RETRIEVE,) and view.passages and Action.REWRITE in view.legal:
-            return Measurement(observation=await calls.verify(view.question, view.verifier_window))
+        if view.actions[-1:] == (Action.RETRIEVE,) and Action.REWRITE in view.legal:
+            new = [passage for passage in view.answer_window if passage.id not in self._grades]
+            if calls.reads_probabilities:
+                await self._grade_apart(view, new, calls)
+            elif new:
+                await self._grade_together(view, new, calls)
         return Measurement()
+
+    async def _grade_apart(self, view: View, passages: Sequence[Passage], calls: ModelCalls) -> None:
+        for passage in passages:
+            fields = {"question": escape(view.question.text), "evidence": evidence_block([passage])}
+            try:
+                grade = await ask_yes_or_no(calls, "verifier_helps", fields, purpose="grader")
+            except UnreadableReply:
+                continue
+            self._grades[passage.id] = grade
+            if grade >= self._method.correct:
+                return
+
+    async def _grade_together(self, view: View, passages: Sequence[Passage], calls: ModelCalls) -> None:
+        fields = {"question": escape(view.question.text), "evidence": evidence_block(passages)}
+
+        def read(reply: ChatReply, repairs: Repairs) -> list[float]:
+            grades = read_json_object(reply.text, repairs).get("grades")
+            if not isinstance(grades, list) or len(grades) != len(passages):
+                raise ReplyError(f"grades is not a list of {len(passages)} numbers.")
+            return [read_score({"grade": grade}, "grade", repairs) for grade in grades]
+
+        try:
+            grades = await calls.ask("grader", "grader", fields, read, schema=_grades_schema(len(passages)))
+        except UnreadableReply:
+            return
+        self._grades |= dict(zip((passage.id for passage in passages), grades, strict=True))
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         match view.actions[-1:]:
             case () if can_search(view):
                 return search(view, "the first search is for the question")
             case (Action.VERIFY,) if Action.REWRITE in view.legal:
-                return _rewrite(view, "poor passages are gone; look for better ones")
+                return _correct_query(view, "poor passages are gone; look for better ones")
             case (Action.REWRITE,) if can_search(view):
-                return search(view, "search with the rewritten query", query=view.rewritten)
+                return search(view, "search with the corrected query")
             case (Action.RETRIEVE,):
-                return self._judge(view, measurement.observation)
-        return stop(view)
+                return self._judge(view)
+        return self._end(view)
 
-    def _judge(self, view: View, observation: Observation | None) -> Decision:
-        if observation is None:
-            if not view.passages and Action.REWRITE in view.legal:
-                return _rewrite(view, "the search found nothing")
-            return stop(view)
-        support, method = observation.support, self._method
-        correct = Comparison("support", support, "at least", method.correct, support >= method.correct)
+    def _judge(self, view: View) -> Decision:
+        grades = {passage.id: self._grades[passage.id] for passage in view.passages if passage.id in self._grades}
+        best, method = max(grades.values(), default=0.0), self._method
+        correct = Comparison("best grade", best, "at least", method.correct, best >= method.correct)
         if correct.holds:
-            return answer(view, "the evidence is graded correct", correct)
+            return replace(answer(view, "a passage is graded correct", correct), shown=self._refine(view))
         if Action.REWRITE not in view.legal:
-            return stop(view)
-        incorrect = Comparison("support", support, "below", method.incorrect, support < method.incorrect)
-        # A grade that could not be read condemns nothing: what is dropped can never come back.
-        if incorrect.holds and observation is not NOTHING_OBSERVED:
-            grade, reason = incorrect, "the passages found do not bear on the question"
-            poor = tuple(passage.id for passage in view.verifier_window)
-        else:
-            grade, reason = correct, "the passages found settle the question only in part"
-            poor = observation.unhelpful
+            return self._end(view)
+        if not view.passages:
+            return _correct_query(view, "the search found nothing")
+        # A passage whose grade could not be read is not condemned: what is dropped can never come back.
+        poor = tuple(each for each, grade in grades.items() if grade < method.incorrect)
+        if len(poor) == len(view.passages):
+            incorrect = Comparison("best grade", best, "below", method.incorrect, True)
+            return _correct_query(view, "none of the passages found bears on the question", incorrect)
+        reason = "the passages found settle the question only in part"
         if poor and view.correction_fits:
-            return Decision(Action.VERIFY, "prune", reason, (grade,), view.legal, drop=poor)
-        return _rewrite(view, reason, grade)
+            return Decision(Action.VERIFY, "prune", reason, (correct,), view.legal, drop=poor)
+        return _correct_query(view, reason, correct)
+
+    def _end(self, view: View) -> Decision:
+        if view.nothing_missing:
+            ending = answer(view, "the query writer finds nothing left to search for")
+        else:
+            ending = stop(view)
+        return replace(ending, shown=self._refine(view))
+
+    def _refine(self, view: View) -> tuple[Passage, ...]:
+        """What the answer prompt shows: the best strips of the passages that are not poor, of all if all are."""
+        window = view.answer_window
+        good = tuple(p for p in window if self._grades.get(p.id, 1.0) >= self._method.incorrect) or window
+        return keep_best_strips(view.question.text, good, self._method.strips) if self._method.strips else good
 
 
-def _rewrite(view: View, reason: str, *compared: Comparison) -> Decision:
-    return Decision(Action.REWRITE, "rewrite", reason, compared, view.legal)
+def _grades_schema(count: int) -> dict[str, object]:
+    numbers = {"type": "array", "items": {"type": "number"}, "minItems": count, "maxItems": count}
+    return {"type": "object", "properties": {"grades": numbers}, "required": ["grades"], "additionalProperties": False}
+
+
+def _correct_query(view: View, reason: str, *compared: Comparison) -> Decision:
+    return Decision(Action.REWRITE, "rewrite", reason, compared, view.legal, reads_evidence=True)

@@ -28,6 +28,7 @@ _LONGEST_SENTENCE = 64
     summary="Searches for each drafted sentence that the model is not sure of.",
     cost=TypicalCost(3.5, 4_000, 80),
     needs_token_probabilities=True,
+    thresholds_from="the authors' values for multi-hop questions (2WikiMultiHopQA)",
 )
 @dataclass(frozen=True, slots=True)
 class Flare:
@@ -40,7 +41,7 @@ class Flare:
     dataset; here it steers the searches, and the shared answer prompt answers from what they found. There the sentence
     that decides whether to search is drafted without retrieved documents; here every draft sees all evidence. There
     each sentence rests on the documents of its own search alone; here evidence accumulates, as for every method. The
-    thresholds are settings of ours.
+    thresholds are those that its authors use for multi-hop questions.
     """
 
     name: ClassVar[str] = "flare"

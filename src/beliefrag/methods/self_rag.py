@@ -26,6 +26,7 @@ __all__ = ["SelfRag"]
     title="Self-RAG*",
     summary="Asks the model before each round whether to search.",
     cost=TypicalCost(4, 3_000, 30),
+    thresholds_from="the authors' value for short answers",
 )
 @dataclass(frozen=True, slots=True)
 class SelfRag:

@@ -25,6 +25,7 @@ __all__ = ["UncertaintyGate"]
     summary="Searches once, unless the model is sure of its own answer.",
     cost=TypicalCost(1.8, 850, 14),
     needs_token_probabilities=True,
+    thresholds_from="ours, chosen on no questions",
 )
 @dataclass(frozen=True, slots=True)
 class UncertaintyGate:

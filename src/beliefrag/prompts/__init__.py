@@ -31,6 +31,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "query_corrector": frozenset({"question", "evidence", "prior_queries", "reason"}),
     "rewriter": frozenset({"question", "query", "reason"}),
     "answer": frozenset({"question", "evidence"}),
+    "grader": frozenset({"question", "evidence"}),
     "trigger": frozenset({"question", "evidence"}),
     "router": frozenset({"question"}),
     "reasoner": frozenset({"question", "evidence", "reasoning"}),
