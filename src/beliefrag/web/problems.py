@@ -49,21 +49,6 @@ _TITLES = {
     503: "The server cannot answer now",
     504: "The question took too long",
 }
-_DESCRIPTIONS = {
-    400: "The body is not JSON, or it asks for something that is not supported.",
-    401: "The token is missing or wrong.",
-    403: "The request came from a web page.",
-    404: "There is nothing with this name.",
-    408: "The body did not arrive in time.",
-    413: "The body is too large.",
-    421: "The Host header names another server.",
-    422: "A value cannot be used; `field` says which.",
-    429: "All places are taken; `Retry-After` says when to ask again.",
-    500: "Something broke inside the server.",
-    502: "The model gave no usable reply.",
-    503: "The model or the index cannot be used, or the server is shutting down.",
-    504: "There was no answer within the time limit.",
-}
 _BAD_GATEWAY = (TransportError, ReplyError, UnreadableReply, EmptyReplyError)
 _UNAVAILABLE = (CalibrationError, CorpusError, ModelError, ReplayMiss, RetrievalError, SettingsError)
 _STATUS_OF_CAUSE = {cause.__name__: 503 for cause in _UNAVAILABLE} | {cause.__name__: 502 for cause in _BAD_GATEWAY}
@@ -216,7 +201,7 @@ def _openai_type(status: int) -> str:
 
 def _document(status: int, media_type: str, body: type[BaseModel]) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{body.__name__}"}
-    entry: dict[str, Any] = {"description": _DESCRIPTIONS[status], "content": {media_type: {"schema": schema}}}
+    entry: dict[str, Any] = {"description": f"{_TITLES[status]}.", "content": {media_type: {"schema": schema}}}
     if status == 429:
         entry["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
     return entry

@@ -245,7 +245,9 @@ def test_a_torn_trace_and_an_unknown_page_are_told(browser: Browser, trace: Path
     with ViewServer(TraceSource(torn)) as server:
         found = visit(browser, server)
         found.page.wait_for_url(re.compile("/episode/0"))
-        expect(found.page.get_by_role("region", name="How it ended")).to_contain_text("breaks off")
+        expect(found.page.get_by_role("region", name="How it ended")).to_contain_text(
+            "ends before the end of the episode"
+        )
         found.check()
         found.page.context.close()
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
-from beliefrag.events import Event
-from beliefrag.result import Result
-from beliefrag.web.answers import answer_body
+from beliefrag.web.answers import AnswerBody, answer_body
 from beliefrag.web.http.chat_schema import (
     ChatBody,
     ChatCompletion,
@@ -22,18 +20,16 @@ from beliefrag.web.http.chat_schema import (
 )
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.streams import (
-    HEARTBEAT,
     EpisodeStream,
     document_stream,
     encode_event,
-    events_with_heartbeats,
+    stream_answer,
     wait_for_result,
     wait_for_start,
 )
 from beliefrag.web.problems import AsciiJson, HttpProblem, document_openai_errors
 from beliefrag.web.request_log import request_record
 from beliefrag.web.request_settings import check_question
-from beliefrag.web.service import EpisodeTask
 
 __all__ = ["chat_routes", "check_model_name"]
 
@@ -70,9 +66,18 @@ def chat_routes(context: HttpContext) -> APIRouter:
         task = context.start_episode(request, text, service.assembly)
         builder = CompletionBuilder(request_record(request.scope).request_id, body.model, question.ignored)
         if body.stream:
-            first = await wait_for_start(task)
             with_usage = bool(body.stream_options and body.stream_options.include_usage)
-            return EpisodeStream(task, _stream_chunks(context, task, first, builder, with_usage=with_usage))
+            role = builder.chunk({"role": "assistant", "content": ""}, **({"usage": None} if with_usage else {}))
+            pieces = stream_answer(
+                task,
+                await wait_for_start(task),
+                service,
+                builder.request_id,
+                closing=lambda answer: _closing_chunks(builder, answer, with_usage=with_usage),
+                # OpenAI's clients raise what they find under "error".
+                failed=lambda problem: encode_event(problem.body(_PATH, builder.request_id)),
+            )
+            return EpisodeStream(task, pieces, [encode_event(role)])
         answer = answer_body(await wait_for_result(task), service, builder.request_id)
         return AsciiJson(builder.completion(answer))
 
@@ -112,23 +117,8 @@ def check_model_name(context: HttpContext, name: str) -> None:
         raise HttpProblem(404, "model_not_found", words, remedy=remedy, field="model")
 
 
-async def _stream_chunks(
-    context: HttpContext, task: EpisodeTask, first: Event, builder: CompletionBuilder, *, with_usage: bool
-) -> AsyncIterator[bytes]:
+def _closing_chunks(builder: CompletionBuilder, answer: AnswerBody, *, with_usage: bool) -> Iterator[bytes]:
     no_usage = {"usage": None} if with_usage else {}
-    seen: list[Event] = []
-    yield encode_event(builder.chunk({"role": "assistant", "content": ""}, **no_usage))
-    try:
-        async for event in events_with_heartbeats(task, first, context.service.limits.heartbeat):
-            if event is None:
-                yield HEARTBEAT
-            else:
-                seen.append(event)
-        answer = answer_body(Result.from_events(seen), context.service, builder.request_id)
-    except HttpProblem as problem:
-        # The status was sent already: OpenAI's clients raise what they find under "error".
-        yield encode_event(problem.body(_PATH, builder.request_id))
-        return
     yield encode_event(builder.chunk({"content": answer_text(answer)}, **no_usage))
     yield encode_event({**builder.last_chunk(answer), **no_usage})
     if with_usage:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beliefrag.events import Event
-from beliefrag.result import Result
 from beliefrag.web.answers import EXAMPLE_ANSWER, AnswerBody, answer_body
 from beliefrag.web.http.chat import check_model_name
 from beliefrag.web.http.chat_schema import (
@@ -26,18 +23,16 @@ from beliefrag.web.http.chat_schema import (
 )
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.streams import (
-    HEARTBEAT,
     EpisodeStream,
     document_stream,
     encode_event,
-    events_with_heartbeats,
+    stream_answer,
     wait_for_result,
     wait_for_start,
 )
 from beliefrag.web.problems import AsciiJson, HttpProblem, document_openai_errors
 from beliefrag.web.request_log import request_record
 from beliefrag.web.request_settings import check_question
-from beliefrag.web.service import EpisodeTask
 
 __all__ = ["ResponseObject", "ResponsesBody", "responses_routes"]
 
@@ -268,7 +263,15 @@ def responses_routes(context: HttpContext) -> APIRouter:
         task = context.start_episode(request, text, service.assembly)
         builder = ResponseBuilder(request_record(request.scope).request_id, body.model, question.ignored)
         if body.stream:
-            return EpisodeStream(task, _stream_events(context, task, await wait_for_start(task), builder))
+            pieces = stream_answer(
+                task,
+                await wait_for_start(task),
+                service,
+                builder.request_id,
+                closing=builder.closing_events,
+                failed=lambda problem: builder.event("response.failed", response=builder.failed(problem)),
+            )
+            return EpisodeStream(task, pieces, builder.opening_events())
         return AsciiJson(builder.completed(answer_body(await wait_for_result(task), service, builder.request_id)))
 
     return router
@@ -297,26 +300,6 @@ def read_responses_question(body: ResponsesBody, *, earlier_turns: Literal["refu
     last, skipped = last_question(body.input, "input", earlier_turns=earlier_turns)
     place = f"input[{len(body.input) - 1}].content"
     return ChatQuestion(join_text(last, place, kinds=("input_text", "text")), tuple(ignored + skipped))
-
-
-async def _stream_events(
-    context: HttpContext, task: EpisodeTask, first: Event, builder: ResponseBuilder
-) -> AsyncIterator[bytes]:
-    seen: list[Event] = []
-    for event in builder.opening_events():
-        yield event
-    try:
-        async for happened in events_with_heartbeats(task, first, context.service.limits.heartbeat):
-            if happened is None:
-                yield HEARTBEAT
-            else:
-                seen.append(happened)
-        answer = answer_body(Result.from_events(seen), context.service, builder.request_id)
-    except HttpProblem as problem:
-        yield builder.event("response.failed", response=builder.failed(problem))
-        return
-    for event in builder.closing_events(answer):
-        yield event
 
 
 _EXAMPLE = ResponseBuilder(EXAMPLE_ANSWER["id"], "beliefrag", ("temperature",), created=1767225600)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from starlette.responses import Response
@@ -11,8 +11,10 @@ from starlette.types import Receive, Scope, Send
 
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
+from beliefrag.web.answers import AnswerBody, answer_body
+from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, request_record
-from beliefrag.web.service import EpisodeTask
+from beliefrag.web.service import AnswerService, EpisodeTask
 
 __all__ = [
     "EVENT_STREAM",
@@ -21,6 +23,7 @@ __all__ = [
     "document_stream",
     "encode_event",
     "events_with_heartbeats",
+    "stream_answer",
     "wait_for_result",
     "wait_for_start",
 ]
@@ -94,27 +97,64 @@ async def events_with_heartbeats(task: EpisodeTask, first: Event, heartbeat: flo
             event = None
 
 
+async def stream_answer(
+    task: EpisodeTask,
+    first: Event,
+    service: AnswerService,
+    request_id: str,
+    *,
+    closing: Callable[[AnswerBody], Iterable[bytes]],
+    failed: Callable[[HttpProblem], bytes],
+) -> AsyncIterator[bytes]:
+    """Gives heartbeats while the episode runs, and then what is made of its answer.
+
+    Args:
+        task: The episode.
+        first: Its first event.
+        service: What runs it.
+        request_id: Identifies the request.
+        closing: Gives the last pieces of the stream, from the answer.
+        failed: Gives the last piece in their place, if the episode fails: the status was sent already.
+    """
+    seen: list[Event] = []
+    try:
+        async for event in events_with_heartbeats(task, first, service.limits.heartbeat):
+            if event is None:
+                yield HEARTBEAT
+            else:
+                seen.append(event)
+        pieces = closing(answer_body(Result.from_events(seen), service, request_id))
+    except HttpProblem as problem:
+        pieces = [failed(problem)]
+    for piece in pieces:
+        yield piece
+
+
 class EpisodeStream(Response):
     """Sends what an iterator yields, each piece at once, and cancels the episode when it stops sending.
 
     Args:
         task: The episode.
         pieces: What to send, made from its events.
+        opening: What to send before that.
     """
 
     media_type = EVENT_STREAM
 
-    def __init__(self, task: EpisodeTask, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, task: EpisodeTask, pieces: AsyncIterator[bytes], opening: Iterable[bytes] = ()) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._task = task
         self._pieces = pieces
+        self._opening = opening
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the response."""
         async with self._task:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             try:
+                for piece in self._opening:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
                 async for piece in self._pieces:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             except ClientDisconnected:

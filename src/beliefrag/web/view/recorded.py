@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import METHODS
@@ -29,6 +32,8 @@ from beliefrag.web.view.schema import (
 )
 
 __all__ = ["active_thresholds", "view_episode"]
+
+_View = TypeVar("_View", bound=BaseModel)
 
 _SWITCHES = {
     "conflict": "correct_conflict",
@@ -76,7 +81,9 @@ def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDat
     supporting = gold.supporting if gold else None
     made_with = {"verifier": run.verifier, "retriever": run.retriever}
     error = episode.error
-    return EpisodeView(
+    return _copy(
+        EpisodeView,
+        episode,
         origin="run",
         id=number,
         method=key.method,
@@ -87,17 +94,11 @@ def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDat
         model=run.model,
         made_with=made_with | ({"calibration": run.calibration.name} if run.calibration else {}),
         question=question,
-        outcome=episode.outcome,
-        answer=episode.answer,
-        reason=episode.reason,
-        error=ErrorView(cause=error.cause, message=error.message, remedy=error.remedy) if error else None,
-        answerability=episode.answerability,
-        metrics=episode.metrics,
+        error=_copy(ErrorView, error) if error else None,
         usage=_view_usage(episode.usage),
         seconds=episode.timing.model_seconds,
         budget=run.budget,
         thresholds=active_thresholds(run.thresholds),
-        sources=episode.sources,
         steps=tuple(_view_step(step, question) for step in episode.steps),
         calls=tuple(_view_calls(episode, number)),
         passages={each: _view_passage(passages.get(each)) for each in _passage_ids(episode, supporting or ())},
@@ -111,41 +112,18 @@ def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDat
 
 def _view_step(step: Step, question: str | None) -> StepView:
     search, attempt = step.search, step.attempt
-    return StepView(
+    query = question if search and search.is_question else search and search.query
+    return _copy(
+        StepView,
+        step,
         step=step.number,
-        action=step.action,
-        branch=step.branch,
-        reason=step.reason,
-        comparisons=tuple(
-            ComparisonView(
-                name=each.name, value=each.value, relation=each.relation, threshold=each.threshold, holds=each.holds
-            )
-            for each in step.comparisons
-        ),
-        legal=tuple(step.legal),
+        comparisons=tuple(_copy(ComparisonView, each) for each in step.comparisons),
         diagnostics=asdict(step.diagnostics) if step.diagnostics else None,
         belief=asdict(step.belief) if step.belief else None,
-        answerability=step.answerability,
-        retrieval_value=step.retrieval_value,
-        tokens=step.tokens,
-        flagged=step.flagged,
-        attempt=AttemptView(answer=attempt.answer, tokens=attempt.tokens, f1=attempt.scores.get("f1"))
-        if attempt
-        else None,
-        search=SearchView(
-            query=question if search.is_question else search.query,
-            is_question=search.is_question,
-            hits=search.hits,
-            added=search.added,
-            known=search.known,
-            refused=search.refused,
-        )
-        if search
-        else None,
-        rewritten=step.rewritten,
+        attempt=_copy(AttemptView, attempt, f1=attempt.scores.get("f1")) if attempt else None,
+        search=_copy(SearchView, search, query=query) if search else None,
         # The reason for a removal is the reason of the step that removed it.
         dropped=tuple(DroppedView(id=each, why=step.reason) for each in step.dropped or ()),
-        evidence=step.evidence,
     )
 
 
@@ -156,27 +134,22 @@ def _view_calls(episode: Episode, number: int) -> Iterator[CallView]:
             f"Episode {number} of the run cannot be shown: it has {len(episode.calls)} calls and {len(seconds)} times."
         )
     for place, call in enumerate(episode.calls):
-        yield CallView(
-            step=call.step,
-            purpose=call.purpose,
-            reply=call.reply,
-            tokens_in=call.tokens_in,
-            tokens_out=call.tokens_out,
-            counted_by=call.counted_by,
-            retries=call.retries,
-            repairs=repairs_in_words(call.repairs),
-            seconds=seconds[place] if seconds is not None else None,
-        )
+        took = seconds[place] if seconds is not None else None
+        yield _copy(CallView, call, repairs=repairs_in_words(call.repairs), seconds=took)
 
 
 def _view_usage(usage: Usage) -> UsageView:
-    names = ("calls", "tokens", "tokens_in", "tokens_out", "retries", "wasted_tokens", "searches")
-    purposes = {purpose: _view_usage(part) for purpose, part in (usage.by_purpose or {}).items()}
-    return UsageView(**{name: getattr(usage, name) for name in names}, by_purpose=purposes)
+    return _copy(UsageView, usage, by_purpose={name: _view_usage(part) for name, part in usage.by_purpose.items()})
+
+
+def _copy(kind: type[_View], value: object, **others: Any) -> _View:
+    """Makes a view from the attributes of the same names, apart from those that are given."""
+    names = [name for name in kind.model_fields if name not in others and hasattr(value, name)]
+    return kind(**{name: getattr(value, name) for name in names}, **others)
 
 
 def _view_passage(passage: Passage | None) -> PassageView:
-    return PassageView(title=passage.title, text=passage.text, source=passage.source) if passage else PassageView()
+    return _copy(PassageView, passage) if passage else PassageView()
 
 
 def _passage_ids(episode: Episode, supporting: tuple[str, ...] | frozenset[str]) -> list[str]:
