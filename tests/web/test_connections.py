@@ -130,6 +130,16 @@ def test_the_log_gets_one_line_a_minute_about_closed_connections(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+def test_requests_that_are_not_http_fill_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+    with served(*opened(tmp_path)) as server, flood(server, 20, b"\x16\x03\x01 no http\r\n\r\n") as connections:
+        assert all(connection.recv(100).startswith(b"HTTP/1.1 400") for connection in connections)
+        with flood(server, 3, upgrade) as upgrading:
+            assert all(connection.recv(100).startswith(b"HTTP/1.1 200") for connection in upgrading)
+    lines = [record for record in caplog.records if record.name.startswith(("uvicorn", "beliefrag.web.connections"))]
+    assert [record.fields["not_http"] for record in lines] == [1]  # type: ignore[attr-defined]
+
+
 def test_a_client_that_does_not_read_is_let_go_and_its_episode_ends(tmp_path: Path) -> None:
     body = json.dumps({"question": QUESTION}).encode()
     head = (

@@ -149,6 +149,14 @@ class LimitedProtocol(H11Protocol):
             self._reading_timer.cancel()
             self._reading_timer = None
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what is not HTTP, and counts it for the log."""
+        self.registry.count("not_http")
+        super().send_400_response(msg)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        self.registry.count("upgrade_refused")
+
     def _update_request_timer(self) -> None:
         if not self.is_waiting:
             if self._request_timer is not None:
@@ -167,7 +175,13 @@ class LimitedProtocol(H11Protocol):
 
 def limited_protocol(registry: ConnectionRegistry) -> type[LimitedProtocol]:
     """Gives the protocol class for uvicorn, which registers its connections there."""
+    logging.getLogger("uvicorn.error").addFilter(_is_not_counted)
     return type("RegisteredProtocol", (LimitedProtocol,), {"registry": registry})
+
+
+def _is_not_counted(record: logging.LogRecord) -> bool:
+    """Whether a line of uvicorn's log is wanted: it writes one for each request that is not HTTP."""
+    return record.msg != "Invalid HTTP request received."
 
 
 def log_exhausted_files(registry: ConnectionRegistry) -> None:
