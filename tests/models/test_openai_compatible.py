@@ -46,8 +46,22 @@ async def test_only_what_was_asked_for_is_sent(chat_server: ChatServer, model: O
         "model": "m",
         "messages": [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Why?"}],
         "temperature": 0.0,
+        "max_tokens": 16_384,
         "stream": False,
     }
+
+
+async def test_a_server_that_finds_the_longest_reply_too_long_is_asked_for_shorter_ones(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    def answer(request: Request) -> Response:
+        objection = failure(400, "max_tokens is too large: this model's maximum context length is 4096 tokens")
+        return objection if request.body["max_tokens"] > 3_000 else completion("yes")
+
+    chat_server.play(answer)
+    for _ in range(2):
+        await model.chat(ask())
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [16_384, 4_096, 1_024, 1_024]
 
 
 async def test_schema_tokens_probabilities_and_stop_texts_are_sent_when_asked_for(

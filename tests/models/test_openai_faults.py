@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
 import traceback
@@ -315,3 +316,47 @@ async def test_a_password_in_the_base_url_reaches_no_error(chat_server: ChatServ
 async def test_text_that_is_no_unicode_is_an_error_of_the_request(model: OpenAICompatible) -> None:
     with pytest.raises(ModelError, match="not valid Unicode"):
         await model.chat(ask("half a \ud83d face"))
+
+
+LONG = b" " * 24_000_000
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_body_longer_than_any_reply_to_the_request_is_not_read_to_its_end(
+    chat_server: ChatServer, model: OpenAICompatible, packed: bool
+) -> None:
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    chat_server.play(Response(gzip.compress(LONG, 1) if packed else LONG, headers=headers))
+    error = await failed(model, max_tokens=1)
+    assert isinstance(error, TransportError)
+    assert "1,048,832 bytes" in error.message
+    assert not error.retryable
+
+
+async def test_a_long_reply_is_read_where_a_long_one_was_asked_for(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    chat_server.play(completion("word " * 100_000))
+    assert len((await model.chat(ask())).text) == 500_000
+
+
+async def test_of_a_long_error_the_beginning_is_read(chat_server: ChatServer, model: OpenAICompatible) -> None:
+    chat_server.play(Response(b"it broke " + LONG, status=500))
+    error = await failed(model)
+    assert isinstance(error, TransportError)
+    assert (error.status, error.retryable) == (500, True)
+    assert "it broke" in error.message
+
+
+async def test_the_body_of_a_redirect_is_not_read(chat_server: ChatServer, model: OpenAICompatible) -> None:
+    chat_server.play(
+        Response(LONG, status=307, headers={"Location": chat_server.url + "/chat/completions"}), completion()
+    )
+    assert (await model.chat(ask())).text == "Paris"
+
+
+async def test_a_packed_reply_of_ordinary_length_is_read(chat_server: ChatServer, model: OpenAICompatible) -> None:
+    plain = completion("Paris")
+    chat_server.play(Response(gzip.compress(plain.body), headers={"Content-Encoding": "gzip"}))
+    assert (await model.chat(ask())).text == "Paris"
+    assert chat_server.requests[0].headers["accept-encoding"] == "identity"

@@ -90,11 +90,11 @@ def test_no_format_character_is_left_but_joiners_and_those_that_are_seen() -> No
 
 
 def test_joiners_stay_where_a_script_needs_them_and_go_where_they_hide_something() -> None:
-    for ordinary in ("می‌خواهم", "क्‍ष", "👩‍🔬"):
+    for ordinary in ("می‌خواهم", "क्‍ष", "👩‍🔬", "the \u200ciPhone\u200c is"):
         assert escape(ordinary) == ordinary
     assert escape("pass\u200bw\u200co\u200drd") == "password"
     assert escape("ه\u200c\u200d\u200c\u200cم") == "هم"
-    assert escape("\u200d<\u200c|im_end|>") == "‹|im_end|›"
+    assert escape("[\u200cINST\u200d]") == "[ INST ]"
 
 
 def test_a_braille_blank_is_a_space() -> None:

@@ -17,6 +17,7 @@ import httpx2
 import openai
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
+from beliefrag.models.bounded_http import BODY_LIMIT, BodyTooLongError, BoundedClient, largest_body
 from beliefrag.models.failures import connection_error, one_line, read_retry_after, status_error
 from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest
@@ -29,6 +30,10 @@ _FORMATS = ("json_schema", "json_object", None)
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
 _RESERVED_FIELDS = {"model", "messages", "stream", "n", "temperature", "max_tokens", "max_completion_tokens"}
 _RESERVED_FIELDS |= {"response_format", "logprobs", "top_logprobs", "stop"}
+_REPLY_LIMITS = (16_384, 4_096, 1_024)
+"""The longest reply in tokens where the request names none: the first that the server takes. It stops a model that
+never ends. It is set here, below the cache, so that it is no part of a reply's key."""
+_LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
 _STOP_WORD = re.compile(r"\bstop\b")
 _log = logging.getLogger(__name__)
 
@@ -41,13 +46,21 @@ class _Dialect:
     logprobs: bool = True
     max_tokens: str = "max_tokens"
     stop: bool = True
+    reply_limit: int = _REPLY_LIMITS[0]
+    """The longest reply where the request names none."""
 
-    def without_rejected(self, status: int, complaint: str, sent: Mapping[str, Any]) -> _Dialect | None:
+    def max_tokens_of(self, request: ChatRequest) -> int:
+        """How many tokens the reply to a request may have."""
+        return self.reply_limit if request.max_tokens is None else request.max_tokens
+
+    def without_rejected(
+        self, status: int, complaint: str, sent: Mapping[str, Any], request: ChatRequest
+    ) -> _Dialect | None:
         """The next dialect to try; None when the server rejects something that cannot be left out."""
         if status not in (400, 422):
             return None
-        if "max_tokens" in sent and "max_completion_tokens" in complaint:
-            return replace(self, max_tokens="max_completion_tokens")
+        if any(word in complaint for word in _LIMIT_WORDS):
+            return self._with_other_limit(complaint, sent, request)
         if "logprobs" in sent and "logprob" in complaint:
             return replace(self, logprobs=False)
         if "stop" in sent and _STOP_WORD.search(complaint):
@@ -56,14 +69,21 @@ class _Dialect:
             return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
         return None
 
+    def _with_other_limit(self, complaint: str, sent: Mapping[str, Any], request: ChatRequest) -> _Dialect | None:
+        if "max_tokens" in sent and "max_completion_tokens" in complaint:
+            return replace(self, max_tokens="max_completion_tokens")
+        shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit]
+        return replace(self, reply_limit=shorter[0]) if request.max_tokens is None and shorter else None
+
 
 class OpenAICompatible:
     """Asks a server over HTTP, so that any hosted or local model can be used.
 
     Nothing is opened before the first call, and an object needs no key: a replay works without one. It belongs to one
     event loop. If the server rejects the JSON schema, the request is repeated with plain JSON mode and then without it;
-    if it rejects probabilities, without them. If it rejects stop texts, or a stop text ended the model's thinking, they
-    are no longer sent, and the replies are cut here. What the server rejected is remembered and logged.
+    if it rejects probabilities, without them; if it finds the longest reply too long, with a lower limit. If it rejects
+    stop texts, or a stop text ended the model's thinking, they are no longer sent, and the replies are cut
+    here. What the server rejected is remembered and logged. A body is read as far as a reply to the request can go.
 
     Args:
         model: The name that the server knows the model by.
@@ -122,12 +142,12 @@ class OpenAICompatible:
             body = self._body(request, dialect)
             started = time.perf_counter()
             try:
-                response = await self._post(body)
+                response = await self._post(body, largest_body(request, dialect.max_tokens_of(request)))
                 seconds = time.perf_counter() - started
                 break
             except openai.APIStatusError as error:
                 self._reached = True
-                next_dialect = dialect.without_rejected(error.status_code, error.response.text.lower(), body)
+                next_dialect = dialect.without_rejected(error.status_code, error.response.text.lower(), body, request)
                 if next_dialect is None:
                     raise self._explain_refusal(error) from None
                 dialect = next_dialect
@@ -154,8 +174,7 @@ class OpenAICompatible:
         }
         if self._temperature is not None:
             body["temperature"] = self._temperature
-        if request.max_tokens is not None:
-            body[dialect.max_tokens] = request.max_tokens
+        body[dialect.max_tokens] = dialect.max_tokens_of(request)
         if request.top_logprobs and dialect.logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         if request.stop and dialect.stop:
@@ -172,8 +191,9 @@ class OpenAICompatible:
             _log.warning("%s rejects some request fields; from now on: %s", self._server, dialect)
             self._dialect = dialect
 
-    async def _post(self, body: Mapping[str, Any]) -> httpx2.Response:
+    async def _post(self, body: Mapping[str, Any], most_bytes: int) -> httpx2.Response:
         client = self._get_client()
+        BODY_LIMIT.set(most_bytes)
         try:
             # The timeout of the client is for each read: a server that sends a byte now and then would never exceed it.
             async with asyncio.timeout(self._timeout):
@@ -183,6 +203,11 @@ class OpenAICompatible:
                 f"{self._server} gave no reply within {self._timeout:g} s.",
                 remedy="Check whether the server is overloaded, or raise the timeout.",
                 retryable=True,
+            ) from None
+        except BodyTooLongError as error:
+            raise TransportError(
+                f"{self._server} sent more than the request allows: {error}.",
+                remedy="Check the base URL, and whether the server keeps to max_tokens.",
             ) from None
         except openai.APIConnectionError as error:
             raise connection_error(error, server=self._server, reached=self._reached) from None
@@ -204,6 +229,9 @@ class OpenAICompatible:
                     default_query=dict(self._url.params),
                     max_retries=0,
                     timeout=httpx2.Timeout(self._timeout),
+                    # A small body that unpacks to a huge one is not asked for.
+                    default_headers={"Accept-Encoding": "identity"},
+                    http_client=BoundedClient(timeout=httpx2.Timeout(self._timeout)),
                 )
             except (ImportError, OSError, ValueError) as error:
                 raise SettingsError(

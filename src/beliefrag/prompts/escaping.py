@@ -88,9 +88,9 @@ _INVISIBLE = re.compile(
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-# A joiner is ordinary after one character of a script that joins, or of a picture; after Latin, or a second one in a
-# row, it only hides something.
-_JOINER = re.compile("(?:(?<=[\x00-\u05ff])|^)[\u200c\u200d]+|[\u200c\u200d]{2,}")
+# A joiner is ordinary within a script that joins, within a picture, and around a word that was copied from a web page.
+# Within a word or a mark of ASCII characters, or several in a row, it only hides something.
+_JOINER = re.compile(r"(?<=[A-Za-z_\[\]|~/!])[\u200c\u200d](?=[A-Za-z_\[\]|~/!])|[\u200c\u200d]{2,}")
 _BLANK = "\u2800"
 """Braille's blank looks like a space."""
 
