@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beliefrag.demo import load_passages, load_questions
 from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.policy import ScoreScale, relevance
 from beliefrag.retrieval import Bm25Index, IndexWriter, Retriever
 from beliefrag.types import Passage
 
@@ -176,3 +179,20 @@ def test_many_threads_search_one_index_and_get_the_same(shelf: list[Passage]) ->
 
 def test_it_is_a_retriever(shelf: list[Passage]) -> None:
     assert isinstance(Bm25Index.in_memory(shelf), Retriever)
+
+
+def test_an_ordinary_search_has_a_relevance_that_can_fall() -> None:
+    index = Bm25Index.in_memory(load_passages())
+    questions = [each.question for each in load_questions()]
+    found = [relevance([hit.score for hit in index.search(q, 5)], index.score_scale, 5) for q in questions]
+    assert 0.35 < statistics.median(found) < 0.8
+    assert max(found) < 0.95
+
+
+def test_the_score_scale_can_be_measured_with_questions(shelf: list[Passage]) -> None:
+    index = Bm25Index.in_memory(shelf)
+    questions = ["Who built the lighthouse?", "Where did Ada Quill study?"]
+    scores = [hit.score for question in questions for hit in index.search(question, 5)]
+    assert index.measure_score_scale(questions).location == pytest.approx(statistics.fmean(scores))
+    assert index.measure_score_scale([]) == ScoreScale(1.0, 1.0)
+    assert index.score_scale == Bm25Index.in_memory(reversed(shelf)).score_scale

@@ -61,7 +61,7 @@ def test_a_planted_loss_is_found_and_what_is_alike_is_not_clear() -> None:
     assert (same.value, same.low, same.high) == (0, None, None)
     assert "No correction against full: accuracy -0.300" in result.findings[0]
     assert "not clear" not in result.findings[0]
-    assert "not clear" in result.findings[1]
+    assert "changed no decision" in result.findings[1]
 
 
 def test_searches_saved_by_the_live_score_are_found() -> None:
@@ -160,9 +160,17 @@ def test_states_match_by_dataset_and_round_and_need_evidence() -> None:
     }
 
 
-def test_another_way_is_counted_by_actions() -> None:
+@pytest.mark.parametrize(
+    ("permuted", "share", "sentence"),
+    [
+        (Action.ABSTAIN, 1.0, "it goes another way on 100% of the questions"),
+        # STOP gives the same answer as ANSWER: that is no other way.
+        (Action.STOP, 0.0, "it changed no decision"),
+    ],
+)
+def test_another_way_is_another_act_or_another_answer(permuted: Action, share: float, sentence: str) -> None:
     recordings = made({})
-    ways = {"live": Action.ANSWER, "permuted": Action.STOP, "frozen": Action.ANSWER}
+    ways = {"live": Action.ANSWER, "permuted": permuted, "frozen": Action.ANSWER}
     for variant in INTERVENTIONS:
         base = recordings[variant.run.name]
         own = tuple(
@@ -171,7 +179,9 @@ def test_another_way_is_counted_by_actions() -> None:
         )
         recordings[variant.run.name] = Recording(base.run, base.episodes, own)
     result = worked_out(recordings)
-    assert result.numbers["interventions"]["another_way"] == {"permuted": 1.0, "frozen": 0.0}
+    assert result.numbers["interventions"]["another_way"] == {"permuted": share, "frozen": 0.0}
+    assert sentence in next(each for each in result.findings if each.startswith("Permuted"))
+    assert "it changed no decision" in next(each for each in result.findings if each.startswith("Frozen"))
 
 
 def test_interventions_are_made_at_the_papers_threshold_and_after_the_live_run() -> None:

@@ -16,6 +16,7 @@ import tantivy
 
 from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
+from beliefrag.retrieval.chunk import split_sentences
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import REBUILD, IndexUnusable, read_snapshot
 from beliefrag.retrieval.protocol import RETRIEVERS
@@ -55,7 +56,9 @@ _ENGLISH = (
     .build()
 )
 _SAMPLE_PASSAGES = 100
-_SAMPLE_WORDS = 12
+_SAMPLE_WORDS = 10
+_SAMPLE_SENTENCE = 5
+"""Words that a sentence must have to be asked for."""
 _SAMPLE_HITS = 5
 
 
@@ -141,18 +144,16 @@ class Bm25Index:
         """Where the scores of this corpus lie (mu_s and tau_s of SPEC 2), measured on the corpus itself.
 
         Raw scores grow with the corpus and the query, so the same number is a good match in one corpus and a poor one
-        in another. A user has no labelled questions for their own documents, but has the passages: twelve words
-        drawn from a passage make a query about as long as a question, and the scores of the other passages for it
-        show how high unrelated text of this corpus scores. docs/architecture.md compares such scales with those of
-        real questions. The same corpus always gives the same scale.
+        in another. A user has no questions for their own documents, but has the passages: ten words of one sentence
+        ask for it about as a question does, and the scores of such a search, the passage itself included, lie where
+        those of a real search lie. docs/results/score_scale.md compares the two. The same corpus always gives the same
+        scale.
         """
-        scores: list[float] = []
-        for passage in self.first(_SAMPLE_PASSAGES):
-            words = passage.text.split()
-            # The passage is the seed, so that neither the order of the corpus nor the run plays a part.
-            query = " ".join(random.Random(passage.id).sample(words, min(_SAMPLE_WORDS, len(words))))  # noqa: S311
-            hits = self.search(query, _SAMPLE_HITS + 1)
-            scores += [hit.score for hit in hits if hit.passage.id != passage.id][:_SAMPLE_HITS]
+        return self.measure_score_scale(_make_question(passage) for passage in self.first(_SAMPLE_PASSAGES))
+
+    def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
+        """Where the first scores of searches with these questions lie."""
+        scores = [hit.score for question in questions for hit in self.search(question, _SAMPLE_HITS)]
         if len(scores) < 2:
             return ScoreScale(location=1.0, scale=1.0)
         return ScoreScale(statistics.fmean(scores), max(statistics.pstdev(scores), 0.1))
@@ -234,6 +235,15 @@ class Bm25Index:
         last = sorted(order for order in orders if order is not None)[count - 1]
         near = [hit for hit, order in zip(tied, orders, strict=True) if order is not None and order <= last]
         return sorted(near, key=lambda hit: self._passage(hit[1]).id)[:count]
+
+
+def _make_question(passage: Passage) -> str:
+    """Ten words of one sentence of the passage, in their order. The passage is the seed, so the run plays no part."""
+    draw = random.Random(passage.id)  # noqa: S311
+    sentences = [sentence.split() for sentence in split_sentences(passage.text)]
+    words = draw.choice([each for each in sentences if len(each) >= _SAMPLE_SENTENCE] or [passage.text.split()])
+    kept = sorted(draw.sample(range(len(words)), min(_SAMPLE_WORDS, len(words))))
+    return " ".join(words[place] for place in kept)
 
 
 def _check_count(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> CorpusState:

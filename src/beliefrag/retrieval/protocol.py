@@ -41,7 +41,7 @@ class Retriever(Protocol):
 
     @property
     def score_scale(self) -> ScoreScale | None:
-        """Says which score is a good match: where the scores of unrelated passages lie, and how far they spread.
+        """Says which score is a good match: where the first scores of ordinary searches lie, and how far they spread.
 
         A cosine of 0.7 is excellent with one embedding and noise with the next. When nobody has measured it, give
         `IGNORE_SCORES`.

@@ -17,7 +17,6 @@ from beliefrag.policy import Thresholds
 from beliefrag.report.figure import HATCHES, draw_interval
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import CellValue, Column, Table, format_number
-from beliefrag.runs.states import Trajectory
 from beliefrag.runs.statistics import Estimate, PairedComparison
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import MULTI_HOP, RequiredRun
@@ -193,7 +192,10 @@ class _ComparedGroup:
     pairs: Mapping[tuple[str, str], PairedComparison]
     """By scope and variant: the variant minus the first one."""
     acted_differently: Mapping[str, float]
-    """The share of the compared questions on which a variant does not act as the first one does."""
+    """The share of the compared questions on which a variant does not act as the first one does.
+
+    ANSWER and STOP are one act where both give the same answer: they differ in name alone.
+    """
 
     @property
     def first(self) -> str:
@@ -233,10 +235,7 @@ def _compare_group(name: str, values: Variants, recordings: Mapping[str, Recordi
     variants = _GROUPS[name]
     first, *others = (variant.name for variant in variants)
     pairs = {(scope, other): values.compare(other, first, scope) for scope in values.scopes for other in others}
-    actions = {
-        variant.name: _actions_by_question(recordings[variant.run.name].trajectories_of(_METHOD))
-        for variant in variants
-    }
+    actions = {variant.name: _acts_by_question(recordings[variant.run.name]) for variant in variants}
     keys = [(dataset, key) for dataset in values.datasets for key in values.values[first][dataset][ACCURACY]]
     different = {
         other: sum(actions[other].get(key) != actions[first].get(key) for key in keys) / len(keys) for other in others
@@ -244,8 +243,26 @@ def _compare_group(name: str, values: Variants, recordings: Mapping[str, Recordi
     return _ComparedGroup(name, values, pairs, different)
 
 
-def _actions_by_question(trajectories: Sequence[Trajectory]) -> dict[tuple[str, str], tuple[Action, ...]]:
-    return {(t.dataset, t.question_id): tuple(state.action for state in t.states) for t in trajectories}
+_ANSWER_MEASURES = ("f1", "exact_match", "cover")
+"""Where two answers from the same evidence agree in all of these, they are taken for one answer."""
+_Acts = tuple[tuple[Action, ...], bool, tuple[float | None, ...]]
+
+
+def _acts_by_question(recording: Recording) -> dict[tuple[str, str], _Acts]:
+    """What an episode did before its end, whether it answered, and what the answer scored.
+
+    Whether the end was ANSWER or STOP is left out: both give the answer from the same evidence.
+    """
+    scores = {
+        (episode.key.dataset, episode.key.question_id): tuple(map(episode.metrics.get, _ANSWER_MEASURES))
+        for episode in recording.episodes_of(_METHOD)
+    }
+    acts: dict[tuple[str, str], _Acts] = {key: ((), True, found) for key, found in scores.items()}
+    for trajectory in recording.trajectories_of(_METHOD):
+        key = (trajectory.dataset, trajectory.question_id)
+        *before, last = (state.action for state in trajectory.states)
+        acts[key] = (tuple(before), last is not Action.ABSTAIN, scores.get(key, ()))
+    return acts
 
 
 def _count_episodes(recordings: Mapping[str, Recording], group: Sequence[MethodVariant]) -> str:
@@ -264,6 +281,12 @@ def _describe_sample(groups: Mapping[str, Variants]) -> str:
 def _describe_findings(group: _ComparedGroup) -> Iterator[str]:
     scope = group.variants.scopes[0]
     for variant in group.others:
+        if not group.acted_differently[variant]:
+            yield (
+                f"{variant.capitalize()} against {group.first}: it changed no decision and no answer on any of the "
+                "questions, so it says nothing about the part that was changed."
+            )
+            continue
         doubt = ""
         if not group.pairs[scope, variant].measures[ACCURACY].is_clear:
             doubt = "; the difference in accuracy is not clear"
@@ -315,7 +338,10 @@ def _differences_table(group: _ComparedGroup) -> Table:
         for variant in group.others
     )
     title = f"{group.name.capitalize()}: each variant minus {group.first!r}, on the same questions"
-    note = "10,000 paired resamples. Another way: the actions are not those of the first variant."
+    note = (
+        "10,000 paired resamples. Another way: the actions are not those of the first variant, or the answer is another "
+        "one; ANSWER and STOP with the same answer are the same. 0 means that nothing was changed."
+    )
     return Table(f"{group.name}_differences", title, columns, rows, note)
 
 
