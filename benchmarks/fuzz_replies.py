@@ -206,7 +206,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "route": _of_reply(adaptive_rag._read_route),
     "judgement": _of_reply(read_verdict),
     "probability of yes": lambda text: probability.read_probability_of_yes(_reply(text).tokens or ()),
-    "verifier's draft": _of_reply(probability._read_draft),
+    "verifier's draft": _of_reply(probability.read_draft),
     "body of a completion": _read_body,
     "content of a completion": _read_content,
     "stored reply": partial(_from_json, "0" * 64),

@@ -1,4 +1,4 @@
-"""Where relevance lies for real questions, with the score scale of the corpus and with that of the questions themselves.
+"""Where relevance lies for real questions: with the score scale of the corpus, and with that of the questions.
 
     python -m benchmarks.score_scale hotpotqa 2wikimultihopqa musique nq triviaqa popqa
 

@@ -178,4 +178,51 @@ async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(tmp_path:
 def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match="structured"):
         build_verifier("vibes")
-    assert set(VERIFIERS) == {"structured", "graded", "probability"}
+    assert set(VERIFIERS) == {"structured", "graded", "probability", "slots"}
+
+
+def form(*odds: float, quotes: str = '"') -> dict[str, Any]:
+    """A filled form, token by token, with the probability of yes in each slot."""
+    tokens: list[dict[str, Any]] = [{"token": "{", "p": 1.0}]
+    for name, p in zip(("1", "2", "proved", "complete", "agree"), odds, strict=True):
+        word, other = ("yes", "no") if p >= 0.5 else ("no", "yes")
+        top = {f"{quotes}{word}": max(p, 1 - p), f"{quotes}{other}": min(p, 1 - p)}
+        before = "" if quotes else '"'
+        tokens += [{"token": f'"{name}": {before}', "p": 1.0}]
+        tokens += [{"token": f"{quotes}{word}", "p": max(p, 1 - p), "top": top}, {"token": '", ', "p": 1.0}]
+    tokens += [{"token": "}", "p": 1.0}]
+    return {"purpose": "verifier", "reply": "".join(token["token"] for token in tokens), "logprobs": tokens}
+
+
+DRAFT = {"purpose": "verifier", "reply": "Ada", "logprobs": [{"token": "Ada", "p": 0.8}]}
+
+
+@pytest.mark.parametrize("quotes", ['"', ""])
+async def test_slots_reads_every_score_from_the_odds_in_one_form(tmp_path: Path, quotes: str) -> None:
+    observation, kept = await observe(tmp_path, "slots", DRAFT, form(0.9, 0.2, 0.7, 0.4, 0.1, quotes=quotes))
+    assert len(kept.requests) == 2
+    assert observation.support == pytest.approx(0.7)
+    assert observation.gap == pytest.approx(0.6)
+    assert observation.uncertainty == pytest.approx(0.2)
+    assert observation.unhelpful == ("second",)
+    assert observation.draft == "Ada"
+    # With one helpful passage there is nothing to disagree with.
+    assert observation.conflict == 0.0
+    assert "Draft answer: Ada" in kept.requests[1].messages[-1].content
+
+
+async def test_slots_reads_conflict_where_two_passages_help(tmp_path: Path) -> None:
+    observation, _ = await observe(tmp_path, "slots", DRAFT, form(0.9, 0.8, 0.7, 0.4, 0.1))
+    assert observation.conflict == pytest.approx(0.8)
+
+
+async def test_a_form_with_an_empty_slot_is_asked_for_again(tmp_path: Path) -> None:
+    lacking = {"purpose": "verifier", "reply": "{}", "logprobs": [{"token": "{}", "p": 1.0}]}
+    observation, kept = await observe(tmp_path, "slots", DRAFT, lacking, form(0.9, 0.8, 0.7, 0.4, 0.9))
+    assert observation.support == pytest.approx(0.7)
+    assert kept.repairs == [{}, {"asked_again": 1}, {}]
+
+
+async def test_slots_needs_token_probabilities(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="slots"):
+        await observe(tmp_path, "slots", DRAFT, {"purpose": "verifier", "reply": "{}"})

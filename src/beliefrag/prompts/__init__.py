@@ -27,6 +27,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "verifier_complete": frozenset({"question", "evidence"}),
     "verifier_agree": frozenset({"question", "evidence"}),
     "verifier_helps": frozenset({"question", "evidence"}),
+    "verifier_slots": frozenset({"question", "evidence", "draft"}),
     "query_writer": frozenset({"question", "evidence", "prior_queries"}),
     "query_corrector": frozenset({"question", "evidence", "prior_queries", "reason"}),
     "rewriter": frozenset({"question", "query", "reason"}),

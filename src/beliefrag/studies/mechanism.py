@@ -339,8 +339,8 @@ def _differences_table(group: _ComparedGroup) -> Table:
     )
     title = f"{group.name.capitalize()}: each variant minus {group.first!r}, on the same questions"
     note = (
-        "10,000 paired resamples. Another way: the actions are not those of the first variant, or the answer is another "
-        "one; ANSWER and STOP with the same answer are the same. 0 means that nothing was changed."
+        "10,000 paired resamples. Another way: other actions than those of the first variant, or another answer; "
+        "ANSWER and STOP with the same answer are the same. 0 means that nothing was changed."
     )
     return Table(f"{group.name}_differences", title, columns, rows, note)
 

@@ -1,7 +1,8 @@
 """Verifier forms: ways to ask one model call about support, conflict, gap, uncertainty and unhelpful passages.
 
 `structured` is the paper's: floats in JSON. `graded` asks for whole numbers after worked examples, and `probability`
-reads the scores from the probabilities of yes/no tokens; both were made for small models.
+reads the scores from the probabilities of yes/no tokens; both were made for small models. `slots` reads them from one
+form in place of a call for each.
 
 A new form is one file with a frozen dataclass, registered with `VERIFIERS.register`; see `beliefrag.registry`. Its
 typical cost is that of one look at five passages.
@@ -73,6 +74,7 @@ VERIFIERS: Registry[VerifierForm, None] = Registry(
         "structured": "beliefrag.verifiers.structured",
         "graded": "beliefrag.verifiers.structured",
         "probability": "beliefrag.verifiers.probability",
+        "slots": "beliefrag.verifiers.slots",
     },
 )
 

@@ -19,7 +19,7 @@ from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
 
-__all__ = ["ALTERNATIVES", "Probability", "ask_yes_or_no", "read_probability_of_yes"]
+__all__ = ["ALTERNATIVES", "Probability", "ask_yes_or_no", "read_draft", "read_probability_of_yes", "require_tokens"]
 
 ALTERNATIVES = 10
 """How many alternatives of a token are asked for: yes and no are among them where the model means either."""
@@ -61,7 +61,7 @@ class Probability:
         ]
         least = min(self.helps, max(helps) - self.margin)
         helpful = [passage for passage, p in zip(passages, helps, strict=True) if p >= least]
-        draft, confidence = await asker.ask("verifier", "answer", fields, _read_draft, top_logprobs=1)
+        draft, confidence = await asker.ask("verifier", "answer", fields, read_draft, top_logprobs=1)
         whole = {**fields, "draft": escape(draft)}
         support = await ask_yes_or_no(asker, "verifier_support", whole)
         complete = await ask_yes_or_no(asker, "verifier_complete", whole)
@@ -88,15 +88,15 @@ async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str], *,
         purpose,
         prompt,
         fields,
-        lambda reply, _: read_probability_of_yes(_tokens(reply)),
+        lambda reply, _: read_probability_of_yes(require_tokens(reply)),
         max_tokens=1,
         top_logprobs=ALTERNATIVES,
     )
 
 
-def _read_draft(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
+def read_draft(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
     """The drafted answer and the probability of its least likely token."""
-    return read_answer(reply.text), min(math.exp(min(0.0, token.logprob)) for token in _tokens(reply))
+    return read_answer(reply.text), min(math.exp(min(0.0, token.logprob)) for token in require_tokens(reply))
 
 
 def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
@@ -106,7 +106,7 @@ def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
         ReplyError: Neither is among its alternatives.
     """
     weights = {"yes": 0.0, "no": 0.0}
-    for word, logprob in tokens[0].top:
+    for word, logprob in tokens[0].top if tokens else ():
         plain = word.strip(" \"'.*").lower()
         if plain in weights:
             weights[plain] += math.exp(min(0.0, logprob))
@@ -116,10 +116,15 @@ def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
     return weights["yes"] / total
 
 
-def _tokens(reply: ChatReply) -> tuple[TokenProbability, ...]:
+def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
+    """The tokens of a reply with their probabilities.
+
+    Raises:
+        ModelError: The model reports none, and the verifier form needs them.
+    """
     if not reply.tokens:
         raise ModelError(
-            "This model reports no token probabilities, which the verifier form 'probability' needs.",
+            f"This model reports no token probabilities, which the verifier form {form!r} needs.",
             remedy="Use --verifier graded or --verifier structured.",
         )
     return reply.tokens
