@@ -176,7 +176,7 @@ async def test_declining_is_no_error_and_failing_is_one(tmp_path: Path) -> None:
     assert (declined.structured_content["outcome"], declined.structured_content["answer"]) == ("abstained", None)
     assert failed.is_error
     assert failed.structured_content is None
-    assert "no line left" in text(failed)
+    assert "ModelError" in text(failed)
 
 
 class Breaking:
