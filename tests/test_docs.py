@@ -63,6 +63,7 @@ def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"purpose": "answer", "reply": "the head of finance", "repeat": True},
     ]
     script.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    shutil.copy(script, work / "replies.jsonl")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("BELIEFRAG_MODEL", f"scripted:{script}")

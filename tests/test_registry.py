@@ -61,6 +61,21 @@ def test_a_class_is_its_own_options_and_a_function_gets_options_and_inputs() -> 
     assert registry["square"].cost == TypicalCost(1, 2, 3) and registry["dot"].cost is None
 
 
+@dataclass(frozen=True, slots=True)
+class Palette:
+    colours: tuple[str, ...] = ("red",)
+
+
+def test_a_list_is_typed_with_plus_signs() -> None:
+    registry: Registry[object, float] = Registry("palette", GROUP, {})
+    registry.register("palette", title="Palette", summary="Colours.")(Palette)
+    chosen = registry.choose("palette:colours=red+blue")
+    assert chosen.options == Palette(("red", "blue"))
+    assert str(chosen) == "palette:colours=red+blue"
+    assert registry.choose("palette", {"palette": {"colours": ["blue"]}}).options == Palette(("blue",))
+    assert "colours: tuple[str, ...]" in registry["palette"].describe_options()[0]
+
+
 def test_what_is_typed_goes_before_the_settings_file_and_that_before_the_defaults() -> None:
     chosen = shapes().choose("square:side=3", {"square": {"side": 5, "scale": 0.5}, "dot": {}})
     assert chosen.options == Square(3, 0.5)

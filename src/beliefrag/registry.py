@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cached_property
@@ -120,7 +121,7 @@ class Extension(Generic[T, I]):
                 f"The {self.kind} {self.name!r} has no option {unknown[0]!r}.", remedy=self._known_options()
             )
         try:
-            return TypeAdapter(self.options).validate_python(dict(values))
+            return TypeAdapter(self.options).validate_python(self._split_lists(values))
         except ValidationError as error:
             first = error.errors()[0]
             given = f"{first['loc'][0]}={first['input']!r}" if first["loc"] else _as_text(values)
@@ -129,11 +130,21 @@ class Extension(Generic[T, I]):
                 f"The {self.kind} {self.name!r} cannot use {given}: {problem}.", remedy=self._known_options()
             ) from None
 
+    def _split_lists(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values, with a text such as `a+b` split into its parts where the option is a list.
+
+        An option whose type says by itself how a text is read (`Annotated`) gets the text.
+        """
+        lists = {each.name for each in fields(self.options) if str(each.type).startswith(("tuple[", "list["))}
+        return {
+            name: tuple(re.split(r"[+,]", value)) if name in lists and isinstance(value, str) else value
+            for name, value in values.items()
+        }
+
     def describe_options(self) -> tuple[str, ...]:
         """Each option as `name: type = default`."""
         return tuple(
-            f"{each.name}: {each.type if isinstance(each.type, str) else getattr(each.type, '__name__', each.type)}"
-            f" = {_default(each)!r}"
+            f"{each.name}: {each.type.__name__ if isinstance(each.type, type) else each.type} = {_default(each)!r}"
             for each in fields(self.options)
         )
 
@@ -385,7 +396,10 @@ def _default(option: Any) -> Any:
 
 
 def _as_text(values: Mapping[str, Any]) -> str:
-    return ",".join(f"{key}={value}" for key, value in values.items())
+    return ",".join(
+        f"{key}={'+'.join(map(str, value)) if isinstance(value, tuple | list) else value}"
+        for key, value in values.items()
+    )
 
 
 def _module(target: object) -> str:

@@ -28,7 +28,7 @@ DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
 
 _PREFIX = "BELIEFRAG_"
-_OPTIONS = ("BELIEFRAG_METHODS__", "BELIEFRAG_RETRIEVERS__")
+_OPTIONS = ("BELIEFRAG_METHODS__", "BELIEFRAG_RETRIEVERS__", "BELIEFRAG_MODELS__")
 _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRAG_TOKEN"})
 _log = logging.getLogger(__name__)
 
@@ -93,6 +93,10 @@ class Settings(BaseModel):
     retriever: str = Field(default="bm25", description="retriever that searches, as NAME or NAME:key=value,...")
     retrievers: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="options of retrievers by name, such as steps = 2 under [retrievers.linked]"
+    )
+    models: Mapping[str, Mapping[str, Any]] = Field(
+        default_factory=dict,
+        description="options of model providers by name, such as temperature = 0.2 under [models.openai]",
     )
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()

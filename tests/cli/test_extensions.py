@@ -116,3 +116,20 @@ def test_a_study_of_another_package_is_made_with_its_options(home: Path, install
     ran = in_shell("study", "searches", "--option", "colour=red", "--data", "north", "--out", "o", env=installed)
     assert ran.code == 2
     assert "'colour'" in ran.err and "method: str" in ran.err
+
+
+def test_an_option_of_a_model_provider_stands_in_the_settings_file(
+    home: Path, installed: dict[str, str], tmp_path: Path
+) -> None:
+    settings = tmp_path / "own.toml"
+    settings.write_text("[models.echo]\nends_with = '!'\n", encoding="utf-8")
+    words = ("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Oslo", "--method", "static", "--json")
+    assert in_shell(*words, "--config", str(settings), env=installed).record["answer"] == "Oslo!"
+    by_variable = {**installed, "BELIEFRAG_MODELS__ECHO__ENDS_WITH": "?"}
+    assert in_shell(*words, env=by_variable).record["answer"] == "Oslo?"
+
+
+def test_the_list_of_extensions_has_those_of_every_kind(installed: dict[str, str]) -> None:
+    listed = in_shell("config", "extensions", env=installed).out
+    for name in ("two_searches", "trusting", "quiz_cards", "searches", "echo"):
+        assert f"\t{name}\t" in listed

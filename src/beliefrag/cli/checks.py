@@ -189,6 +189,7 @@ def check_model(settings: Settings) -> Iterator[Finding]:
             timeout=min(settings.timeout, _PATIENCE),
             context=settings.context,
             threads=settings.threads,
+            options=settings.models,
         )
         identity = model.identity
     except BeliefRAGError as error:
@@ -296,7 +297,7 @@ def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
     except BeliefRAGError as error:
         return _problem("calibration", error)
     if reasons := find_calibration_warnings(artifact, here):
-        return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}", "Its probabilities may be off.")
+        return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}.", "Its probabilities may be off.")
     return _ok("calibration", artifact.name)
 
 

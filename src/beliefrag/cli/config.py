@@ -49,7 +49,7 @@ def show(
 
 @app.command()
 def extensions(debug: options.Debug = False) -> None:
-    """List the methods, retrievers, verifier forms, dataset formats and model providers that can be chosen by name.
+    """List the methods, retrievers, verifier forms, dataset formats, studies and model providers to choose from.
 
     Those of installed packages are among them. One that cannot be used is named on standard error, with the reason.
 
@@ -61,9 +61,13 @@ def extensions(debug: options.Debug = False) -> None:
     from beliefrag.models.providers import MODEL_PROVIDERS
     from beliefrag.registry import Registry
     from beliefrag.retrieval import RETRIEVERS
+    from beliefrag.studies import STUDIES
     from beliefrag.verifiers import VERIFIERS
 
-    registries: tuple[Registry[Any, Any], ...] = (METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS, MODEL_PROVIDERS)
+    registries: tuple[Registry[Any, Any], ...] = (
+        *(METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS),
+        *(STUDIES, MODEL_PROVIDERS),
+    )
     rows = [
         (each.kind, each.name, "; ".join(each.describe_options()) or "-", each.summary)
         for registry in registries

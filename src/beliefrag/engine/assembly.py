@@ -85,6 +85,7 @@ def open_model(
             timeout=settings.timeout,
             context=settings.context,
             threads=settings.threads,
+            options=settings.models,
         )
     return compose(
         provider,

@@ -1,4 +1,7 @@
-"""A model provider: `--model echo:TEXT` opens a model that always answers with that text."""
+"""A model provider: `--model echo:TEXT` opens a model that always answers with that text.
+
+Its option stands in the settings file: `ends_with = "!"` under `[models.echo]`.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,8 @@ class EchoProvider:
 
     default_verifier: ClassVar[str] = "structured"
     reports_probabilities: ClassVar[bool | None] = False
+    ends_with: str = ""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
-        """The model that answers with the text after the colon."""
-        return EchoModel(address.name)
+        """The model that answers with the text after the colon, and with what the option adds to it."""
+        return EchoModel(address.name + self.ends_with)
