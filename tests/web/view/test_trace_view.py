@@ -17,7 +17,7 @@ from tests.support.viewing import SCRIPT
 def test_a_trace_tells_the_whole_episode(trace: Path) -> None:
     source = TraceSource(trace)
     episode, prompts = source.episode(0), source.prompts(0)
-    assert (episode.origin, episode.outcome, episode.answer) == ("trace", "answered", "Larvik")
+    assert (episode.origin, episode.outcome, episode.answer) == ("trace", "stopped", "Larvik")
     assert [step.action for step in episode.steps][:4] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE"]
     first, second = episode.steps[:2]
     assert first.search is not None
