@@ -7,6 +7,9 @@ traceback for these unless asked with `--debug`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 __all__ = [
     "BeliefRAGError",
     "CalibrationError",
@@ -20,6 +23,7 @@ __all__ = [
     "TokensSpent",
     "TransportError",
     "UnreadableReply",
+    "explain_missing_extra",
 ]
 
 
@@ -57,6 +61,23 @@ class MissingExtra(SettingsError, ImportError):
         super().__init__(
             f"{what} needs a library that cannot be imported: {error}.", remedy=f"pip install 'beliefrag[{extra}]'"
         )
+
+
+@contextmanager
+def explain_missing_extra(what: str, extra: str) -> Iterator[None]:
+    """Around imports of libraries that not every installation has: where one is missing, says which extra brings it.
+
+    Args:
+        what: The part that needs them, as it stands at the beginning of a sentence.
+        extra: The name of our extra.
+
+    Raises:
+        MissingExtra: A library cannot be imported.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(what, extra, error) from error
 
 
 class CorpusError(BeliefRAGError):

@@ -26,6 +26,7 @@ from beliefrag.calibration.quality import (
     predict_answerability,
     predict_retrieval_value,
 )
+from beliefrag.errors import explain_missing_extra
 from beliefrag.policy.calibration import log_odds
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.statistics import Estimate, estimate_from_resamples
@@ -73,7 +74,8 @@ class Logistic:
 def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats) -> Logistic:
     """The fit. Both outcomes must be there."""
     # Heavy, and needed by no command but a fit.
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    with explain_missing_extra("A fit", "bench"):
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     centre = np.average(columns, axis=0, weights=weights)
     spread = np.sqrt(np.average((columns - centre) ** 2, axis=0, weights=weights))
@@ -132,7 +134,8 @@ class FittedKinds:
 def fit_all_kinds(examples: Examples) -> FittedKinds:
     """Raw, Platt, logistic and isotonic on these states; answerable ones and others must both be there."""
     # Heavy, and needed by no command but a fit.
-    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
+    with explain_missing_extra("A fit", "bench"):
+        from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
     y, weights = examples.outcomes, examples.weights
     full = fit_logistic(_diagnostics(examples), y, weights)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, betaincinv
+
+from beliefrag.errors import explain_missing_extra
 
 __all__ = [
     "GRID",
@@ -103,6 +104,9 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
     Raises:
         ValueError: A share lies outside 0 to 1.
     """
+    with explain_missing_extra("A threshold with a guarantee", "bench"):
+        from scipy.special import bdtr  # noqa: PLC0415 (slow to load)
+
     level = _level_per_sequence(max_error, confidence)
     answered, wrong = _count_above(points)
     # With no point there is no evidence: bdtr(0, 0, .) is 1, and nothing is rejected.
@@ -159,6 +163,9 @@ def _count_above(points: RiskSample) -> tuple[Counts, Counts]:
 
 
 def _clopper_pearson(wrong: Counts, answered: Counts, level: float) -> tuple[Floats, Floats]:
+    with explain_missing_extra("A curve of risk against coverage", "bench"):
+        from scipy.special import betaincinv  # noqa: PLC0415 (slow to load)
+
     outside = (1 - level) / 2
     # Where nothing, or everything, is wrong, the interval is closed by 0, or by 1.
     low = np.where(wrong > 0, betaincinv(np.maximum(wrong, 1), answered - wrong + 1, outside), 0.0)

@@ -9,19 +9,23 @@ from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from beliefrag.engine import loop
-from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.errors import SettingsError
-from beliefrag.events import Event
-from beliefrag.policy import ScoreScale
-from beliefrag.result import Result
-from beliefrag.retrieval import Retriever, Skipped
-from beliefrag.settings import Settings, load_settings
-from beliefrag.types import Hit, Passage, Question
+
+if TYPE_CHECKING:
+    from beliefrag.engine.assembly import Assembly
+    from beliefrag.events import Event
+    from beliefrag.policy import ScoreScale
+    from beliefrag.result import Result
+    from beliefrag.retrieval import Retriever, Skipped
+    from beliefrag.settings import Settings
+    from beliefrag.types import Hit, Passage
 
 __all__ = ["BeliefRAG"]
+
+# What an object needs is imported when the first one is made: a program that only imports the class starts at once.
+# ruff: noqa: PLC0415
 
 _T = TypeVar("_T")
 
@@ -54,6 +58,9 @@ class BeliefRAG:
         settings: Settings | None = None,
         **given: Any,
     ) -> None:
+        from beliefrag.engine.assembly import assemble
+        from beliefrag.settings import load_settings
+
         if isinstance(retriever, str):
             given, retriever = {**given, "retriever": retriever}, None
         if settings is not None and given:
@@ -147,6 +154,9 @@ class BeliefRAG:
         self.close()
 
     def _events(self, question: str) -> AsyncGenerator[Event, None]:
+        from beliefrag.engine import loop
+        from beliefrag.types import Question
+
         if self._closed:
             raise SettingsError("This BeliefRAG was closed.", remedy="Make a new one.")
         if not question.strip():
@@ -165,6 +175,8 @@ class BeliefRAG:
         return producer
 
     async def _episode(self, question: str) -> Result:
+        from beliefrag.result import Result
+
         return Result.from_events([event async for event in self._events(question)])
 
 

@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from beliefrag.errors import explain_missing_extra
 from beliefrag.paths import cache_dir
 from beliefrag.runs.statistics import Estimate
 
@@ -76,8 +77,9 @@ def open_figure(size: tuple[float, float]) -> Figure:
     """Opens an empty figure of that size in inches, for files and never for a window."""
     # Matplotlib keeps a list of fonts; it belongs with all else that is kept.
     os.environ.setdefault("MPLCONFIGDIR", str(cache_dir() / "matplotlib"))
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to load)
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    with explain_missing_extra("A figure", "bench"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to load)
+        from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)

@@ -21,7 +21,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from beliefrag.calibration.artifact_parts import Bin
 from beliefrag.calibration.examples import Example, Examples
@@ -36,7 +35,7 @@ from beliefrag.runs.statistics import (
     estimate_from_resamples,
     random_generator,
 )
-from beliefrag.studies.states import StateTable, have_same_order
+from beliefrag.studies.states import StateTable, have_same_order, rank_with_ties
 from beliefrag.types import Action
 
 __all__ = [
@@ -122,7 +121,7 @@ def rank_correlation(one: Floats, other: Floats, examples: Examples) -> Estimate
     if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
         return None
     # Ranks of the whole, taken once: what resamples change is how much each state weighs.
-    ranks = rankdata(one), rankdata(other)
+    ranks = rank_with_ties(one), rank_with_ties(other)
     value = float(_weighted_correlation(*ranks, examples.weights))
     drawn = examples.resample(partial(_weighted_correlation, *ranks))
     return estimate_from_resamples(value, drawn, questions=examples.count.questions)

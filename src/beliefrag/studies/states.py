@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from beliefrag.calibration.fitting import LEAST_SPREAD
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, Floats, estimate_from_resamples, resample_weights
 
-__all__ = ["StateTable", "have_same_order"]
+__all__ = ["StateTable", "have_same_order", "rank_with_ties"]
 
 _MAX_KEPT = 8_000_000
 """So many weights are kept at most: a study asks for the same ones a hundred times."""
@@ -88,4 +87,11 @@ def have_same_order(one: Floats, other: Floats) -> bool:
     """Says whether two scores put the states in the same order, apart from rounding: then they say the same."""
     if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
         return False
-    return bool(np.corrcoef(rankdata(one), rankdata(other))[0, 1] > _SAME_ORDER)
+    return bool(np.corrcoef(rank_with_ties(one), rank_with_ties(other))[0, 1] > _SAME_ORDER)
+
+
+def rank_with_ties(values: Floats) -> Floats:
+    """The rank of each value, from 1; equal values share the mean of their ranks."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return ranks
