@@ -21,9 +21,11 @@ __all__ = [
     "Decided",
     "Event",
     "Finished",
+    "Packed",
     "Pruned",
     "Retrieved",
     "Rewritten",
+    "ShownPassage",
     "Started",
     "as_record",
 ]
@@ -134,6 +136,23 @@ class Pruned(Event):
     kind: ClassVar[str] = "pruned"
     mutations: tuple[Mutation, ...]
     evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPassage:
+    """Which parts of a passage a prompt shows."""
+
+    passage_id: str
+    spans: tuple[tuple[int, int], ...]
+    """Where the shown sentences begin and end in the passage's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed(Event):
+    """Sentences were chosen for the prompts that follow. Only an episode with packing has such events."""
+
+    kind: ClassVar[str] = "packed"
+    shown: tuple[ShownPassage, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -333,3 +333,10 @@ def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"format": 1}')
     with pytest.raises(RunError, match=r"is not the record of a run: made: Field required"):
         RunRecord.read(tmp_path)
+
+
+def test_a_run_with_packing_does_not_go_on_without_it() -> None:
+    assert resume_record(run_record(pack=160), run_record(pack=160)).pack == 160
+    with pytest.raises(RunChanged, match="160"):
+        resume_record(run_record(pack=160), run_record())
+    assert "160" in run_record(pack=160).searched_with

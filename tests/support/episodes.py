@@ -80,8 +80,9 @@ async def play(
     question: str = "Which?",
     method: Method | None = None,
     budget: Budget = Budget(),
+    pack: int | None = None,
 ) -> Result:
     """Runs one episode to its end."""
-    harness = Harness(model, retriever, Prompts.load(), build_verifier("structured"), budget)
+    harness = Harness(model, retriever, Prompts.load(), build_verifier("structured"), budget, pack=pack)
     stream: list[Event] = [event async for event in loop.run(Question(question), method or published_method(), harness)]
     return Result.from_events(stream)

@@ -205,6 +205,7 @@ def set_up(
         verifier=engine.verifier.name,
         retriever="; ".join(sorted(identities)) or str(choice),
         prompts=engine.prompts.hashes(),
+        pack=settings.pack,
         budget=asdict(settings.budget),
         thresholds=asdict(engine.thresholds),
         calibration=CalibrationRecord(name=engine.artifact.name, sha256=engine.artifact.sha256)

@@ -118,7 +118,15 @@ def _prompts_that_shape(run: RunRecord) -> tuple[str, ...]:
 
 
 def _differences(one: RunRecord, other: RunRecord) -> Iterator[RunDifference]:
-    aspects = [Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.INJECTION, Aspect.BUDGET, Aspect.PROMPTS]
+    aspects = [
+        Aspect.MODEL,
+        Aspect.VERIFIER,
+        Aspect.RETRIEVER,
+        Aspect.PACK,
+        Aspect.INJECTION,
+        Aspect.BUDGET,
+        Aspect.PROMPTS,
+    ]
     prompts = [*_prompts_that_shape(one), *_QUERY_PROMPTS]
     if one.judge and other.judge:
         aspects.append(Aspect.JUDGE)

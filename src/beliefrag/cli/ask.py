@@ -38,6 +38,7 @@ def ask(
     docs: options.Docs = None,
     index: options.Index = None,
     retriever: options.Retriever = None,
+    pack: options.Pack = None,
     method: options.Method = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
@@ -123,6 +124,7 @@ def ask(
     typed = options.collect_settings(
         method=method,
         retriever=retriever,
+        pack=pack,
         model=model,
         base_url=base_url,
         calibration=calibration,

@@ -41,6 +41,7 @@ def run(
         ),
     ] = "all",
     retriever: options.Retriever = None,
+    pack: options.Pack = None,
     n: run_options.N = None,
     seed: run_options.Seed = 0,
     split: run_options.Split = None,
@@ -92,6 +93,7 @@ def run(
 
     typed = options.collect_settings(
         retriever=retriever,
+        pack=pack,
         model=model,
         base_url=base_url,
         calibration=calibration,

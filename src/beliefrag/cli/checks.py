@@ -28,6 +28,7 @@ from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
 from beliefrag.retrieval.files import find_files
+from beliefrag.retrieval.packing import describe_packing
 from beliefrag.settings import Settings, load_settings
 from beliefrag.verifiers import build_verifier
 
@@ -206,7 +207,8 @@ def check_model(settings: Settings) -> Iterator[Finding]:
     if isinstance(retriever, Finding):
         yield retriever
         return
-    here = RunConditions(identity, form, prompts.hashes() if isinstance(prompts, Prompts) else {}, retriever)
+    searched = None if retriever is None else describe_packing(retriever, settings.pack)
+    here = RunConditions(identity, form, prompts.hashes() if isinstance(prompts, Prompts) else {}, searched)
     yield _check_calibration(settings, here)
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "NoOpen",
     "Otel",
     "OtelText",
+    "Pack",
     "Prompts",
     "Retriever",
     "Verifier",
@@ -92,6 +93,16 @@ Retriever = Annotated[
         "--retriever",
         metavar="NAME[:KEY=VALUE,...]",
         help="What searches the documents, with its options; bm25 by default.",
+        rich_help_panel=_DOCUMENTS,
+    ),
+]
+Pack = Annotated[
+    int | None,
+    typer.Option(
+        "--pack",
+        metavar="WORDS",
+        min=20,
+        help="Show the model the best sentences of the evidence, up to so many words, instead of whole passages.",
         rich_help_panel=_DOCUMENTS,
     ),
 ]
@@ -231,6 +242,7 @@ def collect_settings(
     *,
     method: str | None = None,
     retriever: str | None = None,
+    pack: int | None = None,
     model: str | None = None,
     base_url: str | None = None,
     calibration: str | None = None,
@@ -246,6 +258,7 @@ def collect_settings(
     return {
         "method": method,
         "retriever": retriever,
+        "pack": pack,
         "model": model,
         "base_url": base_url,
         "calibration": calibration,

@@ -96,6 +96,7 @@ def http(
     docs: options.Docs = None,
     index: options.Index = None,
     retriever: options.Retriever = None,
+    pack: options.Pack = None,
     method: options.Method = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen.", rich_help_panel=_NETWORK)
@@ -186,6 +187,7 @@ def http(
     typed = options.collect_settings(
         method=method,
         retriever=retriever,
+        pack=pack,
         model=model,
         base_url=base_url,
         calibration=calibration,
@@ -235,6 +237,7 @@ def mcp(
     docs: options.Docs = None,
     index: options.Index = None,
     retriever: options.Retriever = None,
+    pack: options.Pack = None,
     method: options.Method = None,
     over_http: Annotated[
         bool,
@@ -315,6 +318,7 @@ def mcp(
     typed = options.collect_settings(
         method=method,
         retriever=retriever,
+        pack=pack,
         model=model,
         base_url=base_url,
         calibration=calibration,

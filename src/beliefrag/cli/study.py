@@ -99,6 +99,7 @@ def study(
     ] = False,
     judge_model: run_options.JudgeModel = None,
     judge_base_url: run_options.JudgeBaseUrl = None,
+    pack: options.Pack = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     calibration: options.Calibration = None,
@@ -132,6 +133,7 @@ def study(
     compared = {key: value for key, value in (("methods", methods), ("of", of)) if value}
     chosen = choose_studies(name, {**_read_options(option or ()), **compared})
     typed = options.collect_settings(
+        pack=pack,
         model=model,
         base_url=base_url,
         calibration=calibration,

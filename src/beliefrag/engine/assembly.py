@@ -41,6 +41,7 @@ from beliefrag.retrieval import (
     known_identity,
     open_retriever,
 )
+from beliefrag.retrieval.packing import describe_packing
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import VERIFIERS, VerifierForm
@@ -118,7 +119,15 @@ class Engine:
 
     def build_harness(self, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
         """What the episodes over one retriever share."""
-        return Harness(self.model, retriever, self.prompts, self.verifier, self.settings.budget, made_with or {})
+        return Harness(
+            self.model,
+            retriever,
+            self.prompts,
+            self.verifier,
+            self.settings.budget,
+            made_with or {},
+            self.settings.pack,
+        )
 
     def build_method(self, text: str, scale: ScoreScale | None, *, with_promise: bool = True) -> Method:
         """A method or state collector, over a retriever whose scores lie on that scale.
@@ -191,7 +200,8 @@ def open_engine(
     prompts = Prompts.load(settings.prompts)
     engine = Engine(settings, model or open_model(settings), prompts, verifier.build(None))
     if calibrated:
-        here = RunConditions(engine.model.identity, str(verifier), prompts.hashes(), retriever)
+        searched = None if retriever is None else describe_packing(retriever, settings.pack)
+        here = RunConditions(engine.model.identity, str(verifier), prompts.hashes(), searched)
         artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
         engine = replace(engine, artifact=artifact, calibration_warnings=find_calibration_warnings(artifact, here))
     return engine.with_policy(settings, further_warnings=further_warnings)
@@ -375,6 +385,8 @@ def _made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict
             )
     if retriever.identity not in (None, Bm25Index.identity):
         made_with["retriever"] = str(retriever.identity)
+    if engine.settings.pack is not None:
+        made_with["pack"] = f"{engine.settings.pack} words"
     if corpus:
         made_with["corpus"] = corpus
     return made_with

@@ -10,19 +10,20 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
 from beliefrag import events
 from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
-from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, ModelCalls
+from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
+from beliefrag.retrieval.packing import PackedPassage
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
@@ -43,6 +44,8 @@ class Harness:
     budget: Budget = Budget()
     made_with: Mapping[str, str] = field(default_factory=dict)
     """What else shaped the episodes and must be known to judge them: calibration, corpus."""
+    pack: int | None = None
+    """The most words of evidence that a prompt shows; None shows whole passages."""
 
 
 async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[events.Event, None]:
@@ -97,10 +100,16 @@ class _Episode:
         self._emit = emit
         self._clock = _Clock()
         self._meter = Meter(harness.model)
-        self._calls = ModelCalls(
-            self._meter, harness.prompts, harness.verifier, _build_recorder(self._clock, emit), harness.budget.tokens
-        )
         self._evidence = Evidence()
+        self._calls = ModelCalls(
+            self._meter,
+            harness.prompts,
+            harness.verifier,
+            _build_recorder(self._clock, emit),
+            harness.budget.tokens,
+            # The scores, not the evidence itself: a controller is given the model calls.
+            packing=None if harness.pack is None else EvidencePacking(harness.pack, _score_lookup(self._evidence)),
+        )
         self._queries: list[str] = []
         self._rewritten: str | None = None
         self._query_is_final = False
@@ -360,7 +369,16 @@ def _build_recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> Call
             )
         )
 
-    return CallRecorder(started, finished)
+    def packed(passages: Sequence[PackedPassage]) -> None:
+        shown = tuple(events.ShownPassage(each.passage.id, each.spans) for each in passages)
+        emit(events.Packed(**clock.stamp(), shown=shown))
+
+    return CallRecorder(started, finished, packed)
+
+
+def _score_lookup(evidence: Evidence) -> Callable[[str], float]:
+    """Gives the best score of a retained passage by its id; 0 for one that is not retained."""
+    return lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0)
 
 
 def _is_repeated(query: str, made: list[str]) -> bool:

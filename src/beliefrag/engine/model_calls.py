@@ -14,10 +14,11 @@ from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.diagnostics import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, escape, evidence_block
+from beliefrag.retrieval.packing import PackedPassage, pack_passages
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VERIFIERS, VerifierForm
 
-__all__ = ["SUFFICIENT", "CallRecorder", "ModelCalls"]
+__all__ = ["SUFFICIENT", "CallRecorder", "EvidencePacking", "ModelCalls"]
 
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
@@ -29,10 +30,21 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class CallRecorder:
-    """Two functions that are called when a model call starts and when it has finished."""
+    """Functions that are called when a model call starts, when it has finished, and when evidence was packed."""
 
     started: Callable[[str], None]
     finished: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
+    packed: Callable[[Sequence[PackedPassage]], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePacking:
+    """How much of the evidence prompts show, where they do not show whole passages."""
+
+    words: int
+    """The most words of evidence in one prompt."""
+    score_of: Callable[[str], float]
+    """The score at which the search returned the passage with this id."""
 
 
 class ModelCalls:
@@ -47,6 +59,7 @@ class ModelCalls:
         verifier: The form in which the evidence is judged.
         recorder: Is told of every call.
         token_budget: Tokens after which no call begins; None sets no limit.
+        packing: How evidence is packed into prompts; None shows whole passages.
     """
 
     def __init__(
@@ -56,12 +69,16 @@ class ModelCalls:
         verifier: VerifierForm,
         recorder: CallRecorder,
         token_budget: int | None = None,
+        *,
+        packing: EvidencePacking | None = None,
     ) -> None:
         self._model = model
         self._prompts = prompts
         self._verifier = verifier
         self._recorder = recorder
         self._token_budget = token_budget
+        self._packing = packing
+        self._packed: tuple[PackedPassage, ...] | None = None
         self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
 
     @property
@@ -80,9 +97,27 @@ class ModelCalls:
 
         They know the replies so far, but they are in nobody's cost, and what they are told is not known here.
         """
-        calls = ModelCalls(self._model.new_meter(), self._prompts, self._verifier, self._recorder)
+        calls = ModelCalls(
+            self._model.new_meter(), self._prompts, self._verifier, self._recorder, packing=self._packing
+        )
         calls._replies = dict(self._replies)
         return calls
+
+    def show_evidence(self, question: Question, passages: Sequence[Passage]) -> str:
+        """The evidence block of a prompt: the passages, or the best of their sentences where packing is on."""
+        return evidence_block(self._pack(question, passages))
+
+    def _pack(self, question: Question, passages: Sequence[Passage]) -> Sequence[Passage]:
+        """The passages with the text that prompts show; those of which nothing fits are left out."""
+        if self._packing is None:
+            return passages
+        scores = [self._packing.score_of(passage.id) for passage in passages]
+        packed = pack_passages(question.text, passages, self._packing.words, scores=scores)
+        # Several calls of one step often see the same sentences: the trace says it once.
+        if packed and packed != self._packed:
+            self._packed = packed
+            self._recorder.packed(packed)
+        return [each.shown for each in packed] or passages
 
     async def verify(
         self, question: Question, passages: Sequence[Passage], draft: str | None = None
@@ -91,13 +126,14 @@ class ModelCalls:
 
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
+        shown = self._pack(question, passages)
         fields = {
             "question": escape(question.text),
-            "evidence": evidence_block(passages),
+            "evidence": evidence_block(shown),
             "draft": escape(draft) if draft else "none",
         }
         try:
-            return await self._verifier.observe(self, fields, passages)
+            return await self._verifier.observe(self, fields, shown)
         except UnreadableReply:
             return NOTHING_OBSERVED
         except TokensSpent:
@@ -111,7 +147,7 @@ class ModelCalls:
         """
         fields = {
             "question": escape(question.text),
-            "evidence": evidence_block(passages),
+            "evidence": self.show_evidence(question, passages),
             "prior_queries": "; ".join(escape(query) for query in queries) or "none",
         }
         query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: read_line(reply.text))
@@ -127,7 +163,7 @@ class ModelCalls:
         """
         fields = {
             "question": escape(question.text),
-            "evidence": evidence_block(passages),
+            "evidence": self.show_evidence(question, passages),
             "prior_queries": "; ".join(escape(query) for query in queries) or "none",
             "reason": escape(reason),
         }
@@ -166,7 +202,7 @@ class ModelCalls:
 
     async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
         """The final short answer: the one call that the token budget does not bound."""
-        fields = {"question": escape(question.text), "evidence": evidence_block(passages)}
+        fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
         return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=True)
 
     async def ask(

@@ -98,7 +98,7 @@ class _Controller:
         return Measurement()
 
     async def _draft(self, view: View, calls: ModelCalls) -> _Draft | None:
-        fields = reasoning.fields(view, self._written)
+        fields = reasoning.fields(view, calls, self._written)
         try:
             return await calls.ask(
                 "draft", "reasoner", fields, self._read, max_tokens=_LONGEST_SENTENCE, top_logprobs=1

@@ -42,7 +42,7 @@ class _Controller:
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if view.queries and can_search(view):
-            fields = reasoning.fields(view, self._written)
+            fields = reasoning.fields(view, calls, self._written)
             try:
                 sentence = await calls.ask(
                     "reasoner", "reasoner", fields, lambda reply, _: reasoning.first_sentence(reply.text)

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beliefrag.engine.controller import View
+from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.engine.replies import read_line
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts import escape
 from beliefrag.retrieval.chunk import split_sentences
 
 __all__ = ["Word", "concludes", "fields", "first_sentence", "repeats", "reply_probability", "strip_lead", "words"]
@@ -25,11 +26,11 @@ _CONCLUSION = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
 _LEAD = re.compile(r"\A(?:so|thus|therefore|hence)?,?\s*(?:the\s+)?(?:final\s+)?answer\s+is\b\s*:?\s*", re.IGNORECASE)
 
 
-def fields(view: View, written: Sequence[str]) -> dict[str, str]:
+def fields(view: View, calls: ModelCalls, written: Sequence[str]) -> dict[str, str]:
     """What the prompt for the next sentence is filled with."""
     return {
         "question": escape(view.question.text),
-        "evidence": evidence_block(view.answer_window),
+        "evidence": calls.show_evidence(view.question, view.answer_window),
         "reasoning": escape(" ".join(written)) or "none",
     }
 

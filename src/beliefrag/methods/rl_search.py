@@ -13,8 +13,8 @@ from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply, Message
-from beliefrag.prompts import escape, evidence_block
-from beliefrag.types import Decision, Passage
+from beliefrag.prompts import escape
+from beliefrag.types import Decision
 
 __all__ = ["RlSearch"]
 
@@ -69,7 +69,7 @@ class _Controller:
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if view.queries:
-            self._turns.append(self._information_message(view))
+            self._turns.append(self._information_message(view, calls))
         self._step = None
         # The last word may be said after the last search, but not once the tokens are spent.
         if view.spent.tokens < view.budget.tokens:
@@ -93,15 +93,12 @@ class _Controller:
             return search(view, "the model asks for a search", query=self._step.text)
         return stop(view)
 
-    def _information_message(self, view: View) -> Message:
+    def _information_message(self, view: View, calls: ModelCalls) -> Message:
         new = [passage for passage in view.passages if passage.id not in self._shown]
         self._shown.update(passage.id for passage in new)
+        described = calls.show_evidence(view.question, new) if new else "(nothing new)"
         left = "" if can_search(view) else "\nNo search is left: give your best answer."
-        return Message("user", f"<information>\n{_describe_new_passages(new)}\n</information>{left}")
-
-
-def _describe_new_passages(passages: list[Passage]) -> str:
-    return evidence_block(passages) if passages else "(nothing new)"
+        return Message("user", f"<information>\n{described}\n</information>{left}")
 
 
 def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:

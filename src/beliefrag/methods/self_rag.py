@@ -14,7 +14,7 @@ from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts import escape
 from beliefrag.types import Comparison, Decision
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
 
@@ -59,7 +59,10 @@ class _Controller:
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         if can_search(view):
-            fields = {"question": escape(view.question.text), "evidence": evidence_block(view.answer_window)}
+            fields = {
+                "question": escape(view.question.text),
+                "evidence": calls.show_evidence(view.question, view.answer_window),
+            }
             try:
                 yes = await calls.ask("trigger", "trigger", fields, _read_yes, top_logprobs=ALTERNATIVES)
             except UnreadableReply:

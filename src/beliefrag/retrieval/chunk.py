@@ -11,7 +11,16 @@ from beliefrag.retrieval.document import Document
 from beliefrag.retrieval.text import clean_text, make_storable
 from beliefrag.types import Passage
 
-__all__ = ["LONGEST", "LONGEST_ROW", "TARGET", "count_words", "cut_document", "split_sentences", "split_text"]
+__all__ = [
+    "LONGEST",
+    "LONGEST_ROW",
+    "TARGET",
+    "count_words",
+    "cut_document",
+    "find_words",
+    "split_sentences",
+    "split_text",
+]
 
 TARGET = 100
 """Words that a passage is filled up to."""
@@ -52,6 +61,11 @@ _BEFORE_NUMBER = re.compile("art|cap|chap|ch|eqs?|figs?|nos?|op|pp?|para|sect?|v
 def count_words(text: str) -> int:
     """Gives how many words a text has, by the measure that passages are cut with."""
     return len(_WORD.findall(text))
+
+
+def find_words(text: str) -> list[tuple[int, int]]:
+    """Gives where each word of a text begins and ends, by the same measure."""
+    return [found.span() for found in _WORD.finditer(text)]
 
 
 def cut_document(document: Document) -> Iterator[Passage]:

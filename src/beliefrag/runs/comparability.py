@@ -33,6 +33,8 @@ class Aspect(StrEnum):
     VERIFIER = "verifier"
     RETRIEVER = "retriever"
     """Without what is injected into its hits."""
+    PACK = "pack"
+    """How many words of evidence a prompt shows."""
     BUDGET = "budget"
     THRESHOLDS = "threshold"
     SEED = "seed"
@@ -193,7 +195,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
 
 def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDifference]:
     aspects = [
-        *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.BUDGET, Aspect.THRESHOLDS),
+        *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.BUDGET, Aspect.THRESHOLDS),
         *(Aspect.SEED, Aspect.INJECTION, Aspect.METHOD_OPTIONS, Aspect.PROMPTS),
         *(aspect for aspect in (Aspect.CALIBRATION, Aspect.JUDGE) if getattr(before, aspect) and getattr(now, aspect)),
         *(Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY),

@@ -20,6 +20,7 @@ from beliefrag.methods import needs_calibration
 from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
+from beliefrag.retrieval.packing import describe_packing
 from beliefrag.runs.episode_format import FORMAT
 from beliefrag.runs.errors import RunError
 from beliefrag.settings import Prices, Settings
@@ -119,6 +120,8 @@ class RunRecord(_Strict):
     method_options: Mapping[str, str] = {}
     """The options of each method that differ from their defaults, as `key=value,...`."""
     datasets: Mapping[str, DatasetRecord]
+    pack: int | None = None
+    """The most words of evidence that a prompt showed; None where prompts showed whole passages."""
     injection: Injection | None = None
     """What took the place of what searches found; None where nothing did."""
     interventions: Mapping[str, str] = {}
@@ -147,8 +150,9 @@ class RunRecord(_Strict):
 
     @property
     def searched_with(self) -> str:
-        """The retriever, and what was injected into its hits: what is fitted on such states holds for such states."""
-        return f"{self.retriever}, with {self.injection}" if self.injection else self.retriever
+        """The retriever, packing and injection: what is fitted on such states holds for such states."""
+        shown = describe_packing(self.retriever, self.pack)
+        return f"{shown}, with {self.injection}" if self.injection else shown
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:

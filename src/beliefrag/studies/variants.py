@@ -20,7 +20,7 @@ _MIN_SHARED = 2
 """Questions of a dataset that all variants must share: one question says nothing about others."""
 
 _COMPARED = (
-    *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
+    *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
     *(Aspect.METHOD_OPTIONS, Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
 )
 """In which two runs of variants must not differ."""

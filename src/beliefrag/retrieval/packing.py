@@ -1,0 +1,352 @@
+"""Packing: which sentences of the passages a prompt shows, under a limit of words.
+
+A small model wants little text and the right one. Sentences are chosen one after the other. A sentence is worth what it
+covers of the question beyond what is covered already, weighed by how well the search liked its passage, and what it
+does for the others: it may name another passage (a bridge needs both ends), or belong to a passage that a chosen
+sentence names. A sentence that begins with a pronoun brings the one before it along. The worth is divided by
+the cost. Everything is lexical, so it works with any retriever and asks no model.
+
+All functions here are pure: the same question, passages, scores and limit always give the same sentences.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from beliefrag.retrieval.chunk import count_words, find_words, split_sentences
+from beliefrag.types import Passage
+
+__all__ = ["LEAST_WORDS", "PackedPassage", "PackingMerits", "describe_packing", "find_sentences", "pack_passages"]
+
+LEAST_WORDS = 20
+"""The smallest limit that makes sense: a title and a short sentence."""
+
+_LONGEST_SENTENCE = 60
+"""A sentence of more words, such as a table or a text without stops, is cut into parts."""
+_PART = 40
+_GAP = " … "
+"""Stands where sentences were left out. It counts as a word."""
+_WORD = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+    "|[^\\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
+_EMPTY_WORDS = frozenset([
+    "a", "an", "and", "are", "as", "at", "be", "been", "between", "both", "by", "did", "do", "does", "for", "from",
+    "had", "has", "have", "he", "her", "his", "how", "in", "is", "it", "its", "of", "on", "or", "s", "she", "that",
+    "the", "their", "they", "this", "to", "was", "were", "what", "when", "where", "which", "who", "whom", "whose",
+    "why", "will", "with",
+])  # fmt: skip
+_PRONOUN = re.compile(r"\W*(?:he|she|it|they|his|her|hers|its|their|this|these|those)\b", re.IGNORECASE)
+_PARENTHESES = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
+_ASKS_NUMBER = re.compile(
+    r"\b(?:when|how (?:many|much|long|old|far|tall|big|large)|(?:what|which) year|date)\b", re.IGNORECASE
+)
+_DIGIT = re.compile(r"\d")
+_PREFIX = 5
+_PREFIX_MATCH = 0.7
+"""How well two words match that begin alike, such as `director` and `directed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackingMerits:
+    """What a sentence is worth for each of its merits. The numbers were chosen on questions that no table shows."""
+
+    cover: float = 1.0
+    """Words of the question that nothing chosen so far covers."""
+    own: float = 0.35
+    """Words of the question, covered already or not."""
+    link: float = 0.35
+    """Names another passage."""
+    named: float = 0.5
+    """Belongs to a passage that a chosen sentence names."""
+    first: float = 0.35
+    """Is the first sentence of its passage, which usually says what it is about."""
+    number: float = 0.4
+    """Holds a number, and the question asks for one."""
+    base: float = 0.05
+    """Is there at all: text that shares no word with the question still fills the room that is left."""
+    length: float = 0.5
+    """The exponent of the cost that the worth is divided by."""
+    score: float = 1.5
+    """The exponent of the passage's score, relative to the best one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPassage:
+    """A passage, and which parts of its text are shown."""
+
+    passage: Passage
+    """The whole passage, except that a title longer than half of the limit is cut."""
+    spans: tuple[tuple[int, int], ...]
+    """Where the shown sentences begin and end in its text, in order. Adjacent sentences are one span."""
+
+    @property
+    def shown(self) -> Passage:
+        """The passage with the text that a prompt shows: `…` stands where something was left out."""
+        text = self.passage.text
+        # Inside a span the white space of the passage is kept: a line break may mean something.
+        return replace(self.passage, text=_GAP.join(text[start:end] for start, end in self.spans))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    passage: int
+    place: int
+    span: tuple[int, int]
+    words: int
+    covers: tuple[float, ...]
+    """How well it covers each word of the question, its title included."""
+    names: frozenset[int]
+    """The other passages whose titles it has."""
+    has_number: bool
+    begins_with_pronoun: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The sentences of all passages, as they stand to the question."""
+
+    sentences: tuple[_Sentence, ...]
+    importance: tuple[float, ...]
+    """How much each word of the question weighs: a word in few sentences weighs more. They sum to 1."""
+    asks_number: bool
+
+
+def pack_passages(
+    question: str,
+    passages: Sequence[Passage],
+    limit: int,
+    *,
+    scores: Sequence[float] | None = None,
+    merits: PackingMerits | None = None,
+) -> tuple[PackedPassage, ...]:
+    """Chooses what a prompt shows of these passages.
+
+    Args:
+        question: What is asked.
+        passages: The evidence. Its order is kept.
+        limit: The most words that may be shown, titles and gap marks included, counted as `count_words` does.
+        scores: How well the search liked each passage; relative to the best one they weigh its sentences. Without
+            them, or where none is above 0, all passages weigh alike.
+        merits: What sentences are worth.
+
+    Returns:
+        The passages of which something is shown. With at least one passage that has words, there is at least one.
+
+    Raises:
+        ValueError: The limit is below `LEAST_WORDS`.
+    """
+    if limit < LEAST_WORDS:
+        raise ValueError(f"packing needs a limit of at least {LEAST_WORDS} words, not {limit}")
+    held = [_with_short_title(passage, limit // 2) for passage in passages]
+    spans = [find_sentences(passage.text) for passage in held]
+    if sum(_words_of(passage, own) for passage, own in zip(held, spans, strict=True)) <= limit:
+        return tuple(
+            PackedPassage(one, ((own[0][0], own[-1][1]),)) for one, own in zip(held, spans, strict=True) if own
+        )
+    selection = _Selection(held, spans, limit)
+    weights = _relative_scores(scores, len(held))
+    _choose(selection, _read_sentences(question, held, spans), weights, merits or PackingMerits())
+    return selection.packed() or _first_words(held, spans, limit)
+
+
+def describe_packing(retriever: str, limit: int | None) -> str:
+    """The retriever's identity with how its hits are packed: what is fitted on packed evidence holds for it alone."""
+    return retriever if limit is None else f"{retriever}, packed to {limit} words"
+
+
+def find_sentences(text: str) -> list[tuple[int, int]]:
+    """Gives where the sentences of a text begin and end. A line break ends a sentence; a very long one is cut."""
+    found: list[tuple[int, int]] = []
+    for line in re.finditer(r"[^\n]+", text):
+        at = line.start()
+        for sentence in split_sentences(line[0]):
+            at = text.index(sentence, at)
+            found += _cut_long(text, at, at + len(sentence))
+            at += len(sentence)
+    return found
+
+
+def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    words = find_words(text[start:end])
+    if len(words) <= _LONGEST_SENTENCE:
+        if words:
+            yield start, end
+        return
+    # Even parts: a short one at the end would look cheap.
+    count = math.ceil(len(words) / _PART)
+    for number in range(count):
+        part = words[len(words) * number // count : len(words) * (number + 1) // count]
+        yield start + part[0][0], start + part[-1][1]
+
+
+def _with_short_title(passage: Passage, most: int) -> Passage:
+    words = find_words(passage.title)
+    return passage if len(words) <= most else replace(passage, title=passage.title[: words[most - 1][1]])
+
+
+def _words_of(passage: Passage, spans: Sequence[tuple[int, int]]) -> int:
+    return count_words(passage.title) + count_words(passage.text) if spans else 0
+
+
+def _relative_scores(scores: Sequence[float] | None, count: int) -> list[float]:
+    best = max(scores, default=0.0) if scores is not None else 0.0
+    if scores is None or not 0.0 < best < math.inf:
+        return [1.0] * count
+    return [0.01 if math.isnan(score) else max(score / best, 0.01) for score in scores]
+
+
+def _first_words(
+    passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]], limit: int
+) -> tuple[PackedPassage, ...]:
+    """The beginning of the first passage that has words: better than nothing, where not even a sentence fits."""
+    for passage, own in zip(passages, spans, strict=True):
+        if own:
+            room = limit - count_words(passage.title)
+            words = [(start, end) for start, end in find_words(passage.text)][:room]
+            return (PackedPassage(passage, ((words[0][0], words[-1][1]),)),)
+    return ()
+
+
+class _Selection:
+    """The sentences that are chosen so far, and what they cost."""
+
+    def __init__(self, passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]], limit: int) -> None:
+        self._passages, self._spans, self._left = passages, spans, limit
+        self._chosen: list[set[int]] = [set() for _ in passages]
+        self._titles = [count_words(passage.title) for passage in passages]
+
+    def cost(self, sentence: _Sentence) -> int:
+        """The words that this sentence would add: its own, the title of a new passage, and a mark for a gap."""
+        chosen = self._chosen[sentence.passage]
+        if not chosen:
+            return sentence.words + self._titles[sentence.passage]
+        # A sentence between two others closes their gap; one beside another opens none.
+        beside = (sentence.place - 1 in chosen) + (sentence.place + 1 in chosen)
+        return sentence.words + 1 - beside
+
+    def has(self, sentence: _Sentence) -> bool:
+        return sentence.place in self._chosen[sentence.passage]
+
+    def fits(self, sentence: _Sentence) -> bool:
+        return self.cost(sentence) <= self._left
+
+    def take(self, sentence: _Sentence) -> None:
+        self._left -= self.cost(sentence)
+        self._chosen[sentence.passage].add(sentence.place)
+
+    def packed(self) -> tuple[PackedPassage, ...]:
+        return tuple(
+            PackedPassage(passage, tuple(_join_adjacent(sorted(chosen), spans)))
+            for passage, spans, chosen in zip(self._passages, self._spans, self._chosen, strict=True)
+            if chosen
+        )
+
+
+def _join_adjacent(places: Sequence[int], spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    first = previous = places[0]
+    for place in places[1:]:
+        if place != previous + 1:
+            yield spans[first][0], spans[previous][1]
+            first = place
+        previous = place
+    yield spans[first][0], spans[previous][1]
+
+
+def _choose(selection: _Selection, reading: _Reading, weights: Sequence[float], merits: PackingMerits) -> None:
+    """Takes the sentence with the greatest worth for its cost, again and again, until none fits."""
+    sentences, importance = reading.sentences, reading.importance
+    by_place = {(one.passage, one.place): one for one in sentences}
+    covered = [0.0] * len(importance)
+    named: set[int] = set()
+    fixed = [
+        merits.base
+        + merits.own * _weigh(one.covers, importance)
+        + merits.link * max((weights[other] for other in one.names), default=0.0)
+        + merits.first * (one.place == 0)
+        + merits.number * (reading.asks_number and one.has_number)
+        for one in sentences
+    ]
+    while True:
+        best, greatest = None, 0.0
+        for one, own_worth in zip(sentences, fixed, strict=True):
+            if selection.has(one) or not selection.fits(one):
+                continue
+            gain = sum(
+                weight * (now - before)
+                for weight, now, before in zip(importance, one.covers, covered, strict=True)
+                if now > before
+            )
+            worth = own_worth + merits.cover * gain + merits.named * (one.passage in named)
+            worth *= weights[one.passage] ** merits.score / max(selection.cost(one), 4) ** merits.length
+            if worth > greatest:
+                best, greatest = one, worth
+        if best is None:
+            return
+        selection.take(best)
+        covered = [max(before, now) for before, now in zip(covered, best.covers, strict=True)]
+        named |= best.names
+        # The first sentence needs none before it: its pronoun stands for the title.
+        before = by_place.get((best.passage, best.place - 1)) if best.begins_with_pronoun and best.place > 1 else None
+        if before is not None and not selection.has(before) and selection.fits(before):
+            selection.take(before)
+
+
+def _weigh(covers: Sequence[float], importance: Sequence[float]) -> float:
+    return sum(weight * cover for weight, cover in zip(importance, covers, strict=True))
+
+
+def _read_sentences(question: str, passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]]) -> _Reading:
+    """Reads all sentences in view of the question."""
+    asked = [word for word in dict.fromkeys(_lower_words(question)) if word not in _EMPTY_WORDS]
+    asked = asked or list(dict.fromkeys(_lower_words(question)))
+    titles = [_lower_words(passage.title) for passage in passages]
+    names = [_name_words(passage.title) for passage in passages]
+    rows: list[_Sentence] = []
+    counts = [0] * len(asked)
+    for number, (passage, own) in enumerate(zip(passages, spans, strict=True)):
+        title_covers = _covers(asked, titles[number])
+        for place, (start, end) in enumerate(own):
+            text = passage.text[start:end]
+            words = _lower_words(text)
+            covers = _covers(asked, words)
+            counts = [count + (cover > 0) for count, cover in zip(counts, covers, strict=True)]
+            joined = f" {' '.join(words)} "
+            rows.append(
+                _Sentence(
+                    number,
+                    place,
+                    (start, end),
+                    count_words(text),
+                    tuple(map(max, covers, title_covers)) if asked else (),
+                    frozenset(at for at, name in enumerate(names) if at != number and name and name in joined),
+                    _DIGIT.search(text) is not None,
+                    _PRONOUN.match(text) is not None,
+                )
+            )
+    importance = [math.log(1 + len(rows) / (1 + count)) for count in counts]
+    total = sum(importance) or 1.0
+    weights = tuple(weight / total for weight in importance)
+    return _Reading(tuple(rows), weights, _ASKS_NUMBER.search(question) is not None)
+
+
+def _lower_words(text: str) -> list[str]:
+    return [found.lower() for found in _WORD.findall(text)]
+
+
+def _name_words(title: str) -> str:
+    """A title as it is looked for in other passages, between spaces; empty where it is too short to tell anything."""
+    words = " ".join(_lower_words(_PARENTHESES.sub("", title)))
+    return f" {words} " if len(words) > 3 else ""
+
+
+def _covers(asked: Sequence[str], words: Sequence[str]) -> list[float]:
+    whole = set(words)
+    beginnings = {word[:_PREFIX] for word in whole if len(word) >= _PREFIX}
+    return [
+        1.0 if word in whole else _PREFIX_MATCH if len(word) >= _PREFIX and word[:_PREFIX] in beginnings else 0.0
+        for word in asked
+    ]

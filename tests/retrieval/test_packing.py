@@ -1,0 +1,161 @@
+"""Packing keeps to its limit, loses nothing silently, and shows both ends of a bridge."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beliefrag.retrieval.chunk import count_words
+from beliefrag.retrieval.packing import LEAST_WORDS, PackedPassage, describe_packing, find_sentences, pack_passages
+from beliefrag.types import Passage
+
+FILM = Passage(
+    "film",
+    "Doctor Strange (2016 film)",
+    "Doctor Strange is a film about a surgeon. It was shot in Nepal. It was directed by Scott Derrickson. "
+    "The music is by Michael Giacchino. The costumes took two years to make and were shown in a museum afterwards.",
+)
+MAN = Passage(
+    "man",
+    "Scott Derrickson",
+    "Scott Derrickson is an American filmmaker. He lives in Los Angeles. He was born in Denver, Colorado. "
+    "His films are often about horror and the devil. Critics have written much about them over the years.",
+)
+OTHER = Passage("other", "Nepal", "Nepal is a country in Asia. Its capital is Kathmandu. It has high mountains. " * 3)
+QUESTION = "Where was the director of Doctor Strange born?"
+
+
+def _words(packed: tuple[PackedPassage, ...]) -> int:
+    return sum(count_words(each.shown.title) + count_words(each.shown.text) for each in packed)
+
+
+def test_a_bridge_keeps_both_ends() -> None:
+    shown = {each.passage.id: each.shown.text for each in pack_passages(QUESTION, [FILM, MAN, OTHER], 45)}
+
+    assert "directed by Scott Derrickson" in shown["film"]
+    assert "born in Denver" in shown["man"]
+
+
+def test_everything_is_shown_where_it_fits() -> None:
+    packed = pack_passages(QUESTION, [FILM, MAN], 500)
+
+    assert [each.shown for each in packed] == [FILM, MAN]
+
+
+def test_the_order_of_the_evidence_is_kept() -> None:
+    packed = pack_passages(QUESTION, [OTHER, MAN, FILM], 60)
+
+    order = [each.passage.id for each in packed]
+    assert order == [one for one in ("other", "man", "film") if one in order]
+
+
+def test_spans_point_into_the_whole_passage_and_gaps_are_marked() -> None:
+    (film,) = [each for each in pack_passages(QUESTION, [FILM, MAN, OTHER], 45) if each.passage.id == "film"]
+
+    parts = [film.passage.text[start:end] for start, end in film.spans]
+    assert film.shown.text == " … ".join(parts)
+    assert film.passage is FILM
+
+
+def test_a_pronoun_brings_what_it_stands_for() -> None:
+    passage = Passage(
+        "p",
+        "Ships",
+        "Many ships were built there in the old days of sail. The Vasa was a warship of the king. "
+        "It sank in Stockholm on its maiden voyage. Other harbours had other ships and other kings and other stories.",
+    )
+    (packed,) = pack_passages("What sank in Stockholm on a maiden voyage?", [passage], 22)
+
+    assert "The Vasa was a warship" in packed.shown.text
+
+
+def test_scores_weigh_passages() -> None:
+    one = Passage("one", "", "The bridge is long and was built by many. " * 4)
+    two = Passage("two", "", "The bridge is wide and was built by few. " * 4)
+
+    best = [
+        pack_passages("Who built the bridge?", [one, two], 20, scores=scores) for scores in ((9.0, 1.0), (1.0, 9.0))
+    ]
+
+    assert [each.passage.id for packed in best for each in packed] == ["one", "two"]
+
+
+@pytest.mark.parametrize("scores", [(0.0, 0.0), (-1.0, -3.0), (float("nan"), 1.0), (float("inf"), 1.0)])
+def test_scores_without_meaning_are_no_reason_to_fail(scores: tuple[float, float]) -> None:
+    assert pack_passages(QUESTION, [FILM, MAN], 30, scores=scores)
+
+
+def test_a_text_without_sentence_ends_is_cut() -> None:
+    passage = Passage("p", "Log", "word " * 500)
+    packed = pack_passages("Which word?", [passage], 50)
+
+    assert 30 <= _words(packed) <= 50
+
+
+def test_scripts_without_spaces_are_packed() -> None:
+    text = "東京は日本の首都である。人口は約千四百万人である。富士山は日本で一番高い山である。" * 3
+    packed = pack_passages("日本で一番高い山は何か", [Passage("p", "日本", text)], 30)
+
+    assert "富士山" in packed[0].shown.text
+    assert _words(packed) <= 30
+
+
+def test_the_first_words_stand_in_where_no_sentence_fits() -> None:
+    passage = Passage("p", "", f"{'word ' * 39}end. {'more ' * 40}")
+    (packed,) = pack_passages("Anything?", [passage], 20)
+
+    assert packed.shown.text == ("word " * 20).strip()
+
+
+def test_a_title_that_is_too_long_is_cut() -> None:
+    packed = pack_passages("Which?", [Passage("p", "title " * 100, "One sentence. " * 50)], 20)
+
+    assert packed
+    assert _words(packed) <= 20
+
+
+def test_passages_without_words_show_nothing() -> None:
+    assert pack_passages("Which?", [Passage("p", "Empty", " \n ")], 20) == ()
+    assert pack_passages("Which?", [], 20) == ()
+
+
+def test_a_limit_that_is_too_small_is_refused() -> None:
+    with pytest.raises(ValueError, match=str(LEAST_WORDS)):
+        pack_passages(QUESTION, [FILM], LEAST_WORDS - 1)
+
+
+def test_lines_are_sentences_of_their_own() -> None:
+    text = "--recursive\nCopies folders too. And all in them.\n- a point without a stop"
+
+    assert [text[start:end] for start, end in find_sentences(text)] == [
+        "--recursive",
+        "Copies folders too.",
+        "And all in them.",
+        "- a point without a stop",
+    ]
+
+
+def test_packed_evidence_is_another_condition_than_whole_passages() -> None:
+    assert describe_packing("bm25", None) == "bm25"
+    assert "240" in describe_packing("bm25", 240)
+
+
+_TEXT = st.text(st.sampled_from("ab .!?\n(日本。…'[]<>9") | st.characters(codec="utf-8"), max_size=300)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_TEXT, st.lists(st.tuples(_TEXT, _TEXT), max_size=4), st.integers(LEAST_WORDS, 80))
+def test_the_limit_is_never_passed_and_words_are_never_lost_silently(
+    question: str, texts: list[tuple[str, str]], limit: int
+) -> None:
+    passages = [Passage(str(number), title, text) for number, (title, text) in enumerate(texts)]
+
+    packed = pack_passages(question, passages, limit)
+
+    assert _words(packed) <= limit
+    assert bool(packed) == any(count_words(passage.text) for passage in passages)
+    assert packed == pack_passages(question, passages, limit)
+    for each in packed:
+        assert all(start < end for start, end in each.spans)
+        assert list(each.spans) == sorted(each.spans)
