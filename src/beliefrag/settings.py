@@ -97,6 +97,7 @@ class Settings(BaseModel):
     models: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,
         description="options of model providers by name, such as temperature = 0.2 under [models.openai]",
+    )
     pack: int | None = Field(
         default=None,
         ge=20,

@@ -1,0 +1,1 @@
+"""How well retrieval finds what a question needs, and how much of it packing keeps: no model is asked."""
