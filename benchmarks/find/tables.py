@@ -1,0 +1,199 @@
+"""Writes docs/results/find.json and find.md from ranked passages.
+
+    python -m benchmarks.find.tables RANKED_FOLDER --packed trees_lexical --json docs/results/find.json \
+        --page docs/results/find.md
+
+Each file of the folder is one column. Intervals are percentile intervals of the project's bootstrap over questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from beliefrag.bench.questions import LabelledQuestion
+from beliefrag.runs.partitions import Partition, partition
+from beliefrag.runs.statistics import Estimate, compare, mean_estimate
+from benchmarks.find.measures import (
+    Ranking,
+    answer_in_packed,
+    answer_in_whole,
+    asks_yes_or_no,
+    found_among,
+    read_ranking,
+    recall_among,
+)
+from benchmarks.find.mixed_corpus import MULTI_HOP, SETS, MixedCorpus, is_for_fitting, load_mixed_corpus
+
+WORDS = (80, 120, 160, 240, 320, 480, 640)
+FIRST = 5
+HITS = 10
+"""Passages that evidence is made of, whole or packed."""
+CURVE_QUESTIONS = 200
+TITLES = {
+    "bm25": "BM25",
+    "logistic_lexical": "linked, logistic, lexical",
+    "logistic_vectors": "linked, logistic, static vectors",
+    "trees_lexical": "linked, trees, lexical",
+    "trees60_vectors": "linked, 60 trees, static vectors",
+    "trees_vectors": "linked, trees, static vectors",
+    "two_looks_vectors": "linked, trees twice, static vectors",
+    "linked": "linked (as shipped)",
+}
+NAMES = {
+    "hotpotqa": "HotpotQA",
+    "2wikimultihopqa": "2Wiki",
+    "musique": "MuSiQue",
+    "nq": "NQ",
+    "popqa": "PopQA",
+    "triviaqa": "TriviaQA",
+}
+
+
+def main() -> None:
+    """Runs it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--packed", default="linked", help="the column whose passages are packed, beside BM25's")
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--page", type=Path, required=True)
+    chosen = parser.parse_args()
+    mixed = load_mixed_corpus()
+    rankings = {path.stem: read_ranking(path) for path in sorted(chosen.folder.glob("*.json"))}
+    record: dict[str, Any] = {
+        "passages": len(mixed.passages),
+        "parts": {part: measure_part(part, rankings, mixed) for part in ("choosing", "held out", "not fitted on")},
+        "packing": {
+            "linked column": chosen.packed,
+            "curve": {name: dict(curve(name, rankings, chosen.packed, mixed)) for name in SETS},
+        },
+    }
+    chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    chosen.page.write_text(write_page(record), encoding="utf-8")
+
+
+def questions_of(
+    part: str, dataset: str, rankings: Mapping[str, Ranking], mixed: MixedCorpus
+) -> list[LabelledQuestion]:
+    """The questions of a part that every column has."""
+    shared = set.intersection(*(set(ranking.ranked[dataset]) for ranking in rankings.values()))
+    wanted = {"choosing": {Partition.XSEL}, "held out": {Partition.XHOLD}, "not fitted on": set(Partition)}[part]
+    return [
+        each
+        for each in mixed.questions[dataset]
+        if each.id in shared and not is_for_fitting(dataset, each) and partition(each.id) in wanted
+    ]
+
+
+def measure_part(part: str, rankings: Mapping[str, Ranking], mixed: MixedCorpus) -> dict[str, Any]:
+    """All columns on one part of the questions, with paired differences to BM25."""
+    result: dict[str, Any] = {}
+    for dataset in SETS:
+        questions = questions_of(part, dataset, rankings, mixed)
+        found = {
+            column: {each.id: found_among(ranking, dataset, each, mixed, FIRST) for each in questions}
+            for column, ranking in rankings.items()
+        }
+        result[dataset] = {
+            column: {
+                "found": _plain(mean_estimate(values)),
+                **(
+                    {"recall": _plain(_mean_recall(rankings[column], dataset, questions))}
+                    if dataset in MULTI_HOP
+                    else {}
+                ),
+                "minus_bm25": _plain(_difference(values, found["bm25"])),
+            }
+            for column, values in found.items()
+        }
+        for first, second in (("trees_vectors", "trees_lexical"), ("two_looks_vectors", "trees_vectors")):
+            if first in found and second in found:
+                result[dataset][first][f"minus_{second}"] = _plain(_difference(found[first], found[second]))
+    return result
+
+
+def curve(dataset: str, rankings: Mapping[str, Ranking], linked: str, mixed: MixedCorpus) -> Iterator[tuple[str, Any]]:
+    """The share of questions whose answer stands in the evidence, by words; none of them chose a setting."""
+    questions = [
+        each
+        for each in questions_of("not fitted on", dataset, rankings, mixed)
+        if partition(each.id) is not Partition.XSEL and not asks_yes_or_no(each)
+    ][:CURVE_QUESTIONS]
+    yield "questions", len(questions)
+    ways: dict[str, Callable[..., float]] = {"whole": answer_in_whole, "packed": answer_in_packed}
+    for column in ("bm25", linked):
+        for way, measure in ways.items():
+            hits = rankings[column].ranked[dataset]
+            yield (
+                f"{'linked' if column == linked else column} {way}",
+                {
+                    str(words): _plain(
+                        mean_estimate(
+                            {each.id: measure(hits[each.id][:HITS], each, mixed, words) for each in questions}
+                        )
+                    )
+                    for words in WORDS
+                },
+            )
+
+
+def write_page(record: Mapping[str, Any]) -> str:
+    """The tables as a page."""
+    lines = ["<!-- made by benchmarks/find/tables.py -->", ""]
+    parts = record["parts"]
+    for part, measured in parts.items():
+        counts = ", ".join(f"{NAMES[name]} {measured[name]['bm25']['found']['questions']}" for name in SETS)
+        lines += [f"## Questions {part}", "", f"Questions: {counts}.", ""]
+        lines += ["| | " + " | ".join(NAMES[name] for name in SETS) + " |", "|---|" + "---|" * len(SETS)]
+        for column in sorted(measured["nq"], key=_column_order):
+            cells = " | ".join(_cell(measured[name][column]["found"]) for name in SETS)
+            lines.append(f"| {TITLES.get(column, column)} | {cells} |")
+        lines.append("")
+        lines += ["Recall of the supporting passages among 5:", ""]
+        lines += ["| | " + " | ".join(NAMES[name] for name in MULTI_HOP) + " |", "|---|---|---|---|"]
+        for column in sorted(measured["nq"], key=_column_order):
+            cells = " | ".join(_cell(measured[name][column]["recall"]) for name in MULTI_HOP)
+            lines.append(f"| {TITLES.get(column, column)} | {cells} |")
+        lines.append("")
+    lines += ["## Answer in the evidence, by words", ""]
+    for name, held in record["packing"]["curve"].items():
+        lines += [f"{NAMES[name]}, {held['questions']} questions:", ""]
+        lines += ["| words | " + " | ".join(map(str, WORDS)) + " |", "|---|" + "---|" * len(WORDS)]
+        for way, values in held.items():
+            if way != "questions":
+                lines.append(f"| {way} | " + " | ".join(f"{values[str(words)]['value']:.3f}" for words in WORDS) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _column_order(column: str) -> int:
+    return list(TITLES).index(column) if column in TITLES else len(TITLES)
+
+
+def _mean_recall(ranking: Ranking, dataset: str, questions: list[LabelledQuestion]) -> Estimate:
+    return mean_estimate({each.id: recall_among(ranking, dataset, each, FIRST) for each in questions})
+
+
+def _difference(first: Mapping[str, float], second: Mapping[str, float]) -> Estimate:
+    return compare({"found": first}, {"found": second}).measures["found"].difference
+
+
+def _plain(estimate: Estimate) -> dict[str, Any]:
+    held = asdict(estimate)
+    return {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in held.items()
+        if value is not None
+    }
+
+
+def _cell(held: Mapping[str, Any]) -> str:
+    return f"{held['value']:.3f} [{held['low']:.3f}, {held['high']:.3f}]"
+
+
+if __name__ == "__main__":
+    main()
