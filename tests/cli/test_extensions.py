@@ -34,6 +34,15 @@ def test_a_method_of_another_package_answers_with_its_options(home: Path, instal
     assert queries == [QUESTION, f"{QUESTION} designer", None]
 
 
+def test_a_retriever_of_another_package_searches_with_its_options(home: Path, installed: dict[str, str]) -> None:
+    ran = ask(home, installed, "--method", "static", "--retriever", "title_search:weight=3")
+    assert ran.code == 0, ran.err
+    assert ran.record["made_with"]["retriever"] == "title search, weight 3"
+    wrong = in_shell("ask", QUESTION, "--docs", home / "docs", "--retriever", "title_search:wait=3", env=installed)
+    assert wrong.code == 2
+    assert "'wait'" in wrong.err and "weight: float = 2.0" in wrong.err
+
+
 def test_a_verifier_form_of_another_package_is_asked(home: Path, installed: dict[str, str]) -> None:
     ran = ask(home, installed, "--borrow", "published", "--verifier", "trusting:support=0.9")
     assert ran.code == 0, ran.err
@@ -47,15 +56,12 @@ def test_without_the_package_its_name_is_refused_with_those_that_are_known(home:
     assert "'two_searches'" in ran.err and "static" in ran.err
 
 
-def test_a_package_that_cannot_be_imported_is_named_in_one_line(home: Path, tmp_path: Path) -> None:
-    folder = install_extension(tmp_path / "site")
-    (folder / "beliefrag_example" / "two_searches.py").write_text("import nothing_of_that_name\n", encoding="utf-8")
-    ran = ask(
-        home,
-        {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])},
-        "--method",
-        "two_searches",
-    )
+def test_a_package_that_cannot_be_imported_is_named_in_one_line(
+    home: Path, tmp_path: Path, installed: dict[str, str]
+) -> None:
+    module = tmp_path / "site" / "beliefrag_example" / "two_searches.py"
+    module.write_text("import nothing_of_that_name\n", encoding="utf-8")
+    ran = ask(home, installed, "--method", "two_searches")
     assert ran.code == 2
     assert ran.err.count("\n") == 1 and "beliefrag-example" in ran.err and "nothing_of_that_name" in ran.err
 
@@ -89,15 +95,13 @@ def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, i
     assert ran.record["made_with"]["model"] == "echo:Colin Archer"
 
 
-def test_all_extensions_are_listed_and_a_broken_one_is_named(home: Path, tmp_path: Path) -> None:
-    folder = install_extension(tmp_path / "site")
-    (folder / "beliefrag_example" / "trusting.py").write_text("1 / 0\n", encoding="utf-8")
-    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    ran = in_shell("config", "extensions", env={"PYTHONPATH": path})
+def test_all_extensions_are_listed_and_a_broken_one_is_named(tmp_path: Path, installed: dict[str, str]) -> None:
+    (tmp_path / "site" / "beliefrag_example" / "trusting.py").write_text("1 / 0\n", encoding="utf-8")
+    ran = in_shell("config", "extensions", env=installed)
     assert ran.code == 0
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert ["method", "two_searches", "word: str = 'born'", "Searches twice, then answers."] in rows
-    assert {row[0] for row in rows[1:]} >= {"method", "retriever", "verifier form"}
+    assert {row[1] for row in rows} >= {"two_searches", "title_search", "quiz_cards", "echo", "searches"}
     broken = [line for line in ran.err.splitlines() if "beliefrag-example" in line]
     assert len(broken) == 1 and "trusting" in broken[0] and "ZeroDivisionError" in broken[0]
 

@@ -1,8 +1,7 @@
-"""Retrievers that are chosen by name: over every source of passages, around another one, from another package."""
+"""Retrievers that are chosen by name: over every source of passages, and around another one."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +24,8 @@ from beliefrag.retrieval import (
     open_retriever,
 )
 from beliefrag.types import Hit, Passage
-from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, in_shell, write_docs, write_script
 
 FRAM = Passage("fram", "Fram", "The Fram was designed by Colin Archer.")
-PACKAGE = Path(__file__).parents[1] / "packages" / "title_search"
 
 
 class Elsewhere:
@@ -136,17 +133,3 @@ def test_documents_are_indexed_from_python_with_a_report_and_progress(tmp_path: 
     assert (report.files_read, report.passages_total, len(report.skipped)) == (2, 2, 1)
     assert [step.files_done for step in seen] == [0, 1]
     assert Bm25Index.open(tmp_path / "out").fingerprint == report.fingerprint
-
-
-def test_a_retriever_of_another_package_answers_on_the_command_line(tmp_path: Path) -> None:
-    paths = os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])
-    env = {"PYTHONPATH": paths, "HOME": str(tmp_path), "BELIEFRAG_CACHE_DIR": str(tmp_path / "cache")}
-    docs, model = write_docs(tmp_path), write_script(tmp_path, SURE, ANSWER)
-    how = ("--docs", docs, "--model", model, *BORROWED, "--json", "--retriever")
-    ran = in_shell("ask", QUESTION, *how, "title_search:weight=3", env=env, cwd=tmp_path)
-    assert ran.code == 0, ran.err
-    assert ran.record["answer"] == "Larvik"
-    assert ran.record["made_with"]["retriever"] == "title search, weight 3"
-    wrong = in_shell("ask", QUESTION, *how, "title_search:wait=3", env=env, cwd=tmp_path)
-    assert wrong.code == 2
-    assert "'wait'" in wrong.err and "weight: float = 2.0" in wrong.err

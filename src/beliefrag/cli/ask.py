@@ -31,24 +31,18 @@ def _budget_option(help_: str, default: int) -> Any:
     return typer.Option(metavar="N", help=f"{help_}; {default:,} by default.", rich_help_panel=_BUDGET)
 
 
+@options.with_option_groups
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to answer.", show_default=False)],
     further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
-    docs: options.Docs = None,
-    index: options.Index = None,
-    retriever: options.Retriever = None,
-    pack: options.Pack = None,
+    documents: options.DocumentOptions,
+    search: options.SearchOptions,
     method: options.Method = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
-    max_error: options.MaxError = None,
-    confidence: options.Confidence = None,
-    verifier: options.Verifier = None,
-    prompts: options.Prompts = None,
-    no_cache: options.NoCache = False,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
+    risk: options.RiskOptions,
+    prompts: options.PromptOptions,
     rounds: Annotated[int | None, _budget_option("Most searches", _DEFAULT.rounds)] = None,
     top_k: Annotated[int | None, _budget_option("Passages per search", _DEFAULT.top_k)] = None,
     actions: Annotated[int | None, _budget_option("Most actions, the last one included", _DEFAULT.actions)] = None,
@@ -79,8 +73,7 @@ def ask(
         bool,
         typer.Option("--force", metavar="", help="Overwrite a trace that is there.", rich_help_panel=_OUTPUT),
     ] = False,
-    otel: options.Otel = False,
-    otel_text: options.OtelText = False,
+    tracing: options.TracingOptions,
     view: Annotated[
         bool,
         typer.Option(
@@ -111,7 +104,6 @@ def ask(
     from beliefrag.cli.exit_codes import exit_code
     from beliefrag.cli.opening import open_assembly
     from beliefrag.cli.trace import Trace
-    from beliefrag.settings import load_settings
     from beliefrag.types import Question
 
     if not question.strip():
@@ -120,37 +112,27 @@ def ask(
         raise typer.BadParameter("--json and --quiet exclude each other")
     if no_open and not view:
         raise typer.BadParameter("--no-open needs --view", param_hint="--no-open")
-    paths = options.join_docs(docs, further)
-    typed = options.collect_settings(
+    paths = options.join_docs(documents.docs, further)
+    limits = {"rounds": rounds, "top_k": top_k, "actions": actions, "tokens": tokens}
+    settings = options.read_settings(
+        search,
+        model,
+        calibration,
+        risk,
+        prompts,
+        config=config,
         method=method,
-        retriever=retriever,
-        pack=pack,
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        max_error=max_error,
-        confidence=confidence,
-        verifier=verifier,
-        prompts=prompts,
-        no_cache=no_cache,
-        **{"budget.rounds": rounds, "budget.top_k": top_k, "budget.actions": actions, "budget.tokens": tokens},
+        **{f"budget.{name}": limit for name, limit in limits.items()},
         **{"thresholds.abstain": False if never_abstain else None},
     )
-    settings = load_settings(typed, config=config).settings
-    if confidence is not None and settings.max_error is None:
-        raise typer.BadParameter(
-            "--confidence needs --max-error: it is the probability with which that limit holds",
-            param_hint="--confidence",
-        )
     # The trace comes first: if it cannot be written, nothing has been paid for yet.
     with (
         Trace(trace, replace=force) if trace else contextlib.nullcontext() as written,
-        options.tracing(otel, otel_text) as tracing,
+        options.tracing(tracing) as traces,
     ):
-        assembly = open_assembly(settings, docs=paths, index=index)
+        assembly = open_assembly(settings, docs=paths, index=documents.index)
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
-        spans = tracing.episode() if tracing else None
+        spans = traces.episode() if traces else None
         with _serve_page(display, assembly, no_open=no_open) if view else contextlib.nullcontext() as page:
             watcher = page or display
             result = asyncio.run(run_episode(Question(question), assembly, display=watcher, trace=written, spans=spans))

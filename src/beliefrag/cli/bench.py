@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli import options, run_options
-from beliefrag.cli.labelled_questions import Questions, labelled_questions
+from beliefrag.cli.labelled_questions import QuestionOptions
 
 if TYPE_CHECKING:
     from beliefrag.bench import MethodComparison
@@ -25,13 +25,12 @@ _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run."
 
 
 @app.command()
+@options.with_option_groups
 def run(
     further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
     *,
     out: run_options.Out,
-    data: run_options.Data = None,
-    questions: Questions = None,
-    docs: options.Docs = None,
+    asked: QuestionOptions,
     methods: Annotated[
         str,
         typer.Option(
@@ -40,11 +39,8 @@ def run(
             rich_help_panel=run_options.WHAT,
         ),
     ] = "all",
-    retriever: options.Retriever = None,
-    pack: options.Pack = None,
-    n: run_options.N = None,
-    seed: run_options.Seed = 0,
-    split: run_options.Split = None,
+    search: options.SearchOptions,
+    sample: run_options.SampleOptions,
     noise: Annotated[
         float,
         typer.Option(
@@ -62,22 +58,13 @@ def run(
             rich_help_panel=_IMPERFECT,
         ),
     ] = 0.0,
-    concurrency: run_options.Concurrency = None,
-    dry_run: run_options.DryRun = False,
-    yes: run_options.Yes = False,
-    replay: run_options.Replay = False,
+    how: run_options.RunOptions,
     no_judge: run_options.NoJudge = False,
-    judge_model: run_options.JudgeModel = None,
-    judge_base_url: run_options.JudgeBaseUrl = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
-    max_error: options.MaxError = None,
-    confidence: options.Confidence = None,
-    verifier: options.Verifier = None,
-    prompts: options.Prompts = None,
-    no_cache: options.NoCache = False,
+    judge: run_options.JudgeOptions,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
+    risk: options.RiskOptions,
+    prompts: options.PromptOptions,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -85,54 +72,27 @@ def run(
 
     Example: beliefrag bench run --data hotpotqa --methods static,beliefrag --n 100 --out runs/first
     """
-    from beliefrag.bench.perturbation import Injection
-    from beliefrag.bench.setup import RunSpec, choose_methods
-    from beliefrag.cli.bench_run import run as run_
-    from beliefrag.cli.weights import ensure_weights
-    from beliefrag.settings import load_settings
+    from dataclasses import replace
 
-    typed = options.collect_settings(
-        retriever=retriever,
-        pack=pack,
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        max_error=max_error,
-        confidence=confidence,
-        verifier=verifier,
-        prompts=prompts,
-        no_cache=no_cache,
-        concurrency=concurrency,
+    from beliefrag.bench.perturbation import Injection
+    from beliefrag.bench.setup import choose_methods
+    from beliefrag.cli.bench_run import run as run_
+
+    settings = options.read_settings(
+        search, model, calibration, risk, prompts, config=config, concurrency=how.concurrency
     )
-    settings = load_settings(typed, config=config).settings
-    if confidence is not None and settings.max_error is None:
-        raise typer.BadParameter(
-            "it is the probability with which --max-error must hold, and --max-error is missing",
-            param_hint="--confidence",
-        )
-    run_options.check_judge_options(no_judge, judge_model, judge_base_url)
-    injection = Injection(noise, counterfactual, seed)
-    folders, own = labelled_questions(data, questions, docs, further)
-    spec = RunSpec(
+    run_options.check_judge_options(no_judge, judge)
+    injection = Injection(noise, counterfactual, sample.seed)
+    folders, own = asked.read(further)
+    spec = replace(
+        run_options.make_run_spec(sample, how, judge, judged=not no_judge),
         data=folders,
         methods=choose_methods(methods),
         datasets=own,
-        n=n,
-        seed=seed,
-        splits=tuple(split or ()),
-        judge=not no_judge,
-        judge_model=judge_model,
-        judge_base_url=judge_base_url,
         injection=injection,
-        replay=replay,
-        preview=dry_run,
     )
-    if not (replay or dry_run):
-        ensure_weights(settings.model, agreed=yes)
-        if judge_model:
-            ensure_weights(judge_model, agreed=yes)
-    raise typer.Exit(run_(settings, spec, out, at_once=concurrency, dry_run=dry_run, yes=yes))
+    run_options.ensure_run_weights(settings, how, judge)
+    raise typer.Exit(run_(settings, spec, out, at_once=how.concurrency, dry_run=how.dry_run, yes=how.yes))
 
 
 @app.command()

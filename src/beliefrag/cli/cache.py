@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli import options
-from beliefrag.cli.labelled_questions import Questions, labelled_questions
+from beliefrag.cli.labelled_questions import QuestionOptions
 
 __all__ = ["app"]
 
@@ -48,20 +48,16 @@ def stats(debug: options.Debug = False) -> None:
 
 
 @app.command()
+@options.with_option_groups
 def audit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run whose replies to repeat.", show_default=False)],
+    further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
     *,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option("--data", metavar="DIR", help="The run's datasets; once for each.", show_default=False),
-    ] = None,
-    questions: Questions = None,
-    docs: options.Docs = None,
+    asked: QuestionOptions,
     most: Annotated[
         int | None, typer.Option("--n", metavar="N", min=1, help="Stop after so many replies; all by default.")
     ] = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
+    model: options.ModelOptions,
     prompts: options.Prompts = None,
     debug: options.Debug = False,
 ) -> None:
@@ -76,8 +72,8 @@ def audit(
     from beliefrag import bench
     from beliefrag.cli.output import print_table, show_status
 
-    folders, own = labelled_questions(data, questions, docs, None)
-    typed = {"model": model, "base_url": base_url, "prompts": prompts}
+    folders, own = asked.read(further)
+    typed = {**model.as_settings(), "prompts": prompts}
     changes = {name: value for name, value in typed.items() if value is not None}
     with show_status("asking again"):
         found = bench.audit(run, data=folders, own=own, changes=changes, most=most)

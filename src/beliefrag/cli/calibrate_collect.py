@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli import options, run_options
-from beliefrag.cli.labelled_questions import Questions, labelled_questions
+from beliefrag.cli.labelled_questions import QuestionOptions
 
 if TYPE_CHECKING:
     from beliefrag.runs.partitions import Partition
@@ -19,16 +19,13 @@ __all__ = ["collect"]
 # ruff: noqa: PLC0415
 
 
+@options.with_option_groups
 def collect(
     further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
     out: run_options.Out,
-    data: run_options.Data = None,
-    questions: Questions = None,
-    docs: options.Docs = None,
-    n: run_options.N = None,
-    seed: run_options.Seed = 0,
-    split: run_options.Split = None,
+    asked: QuestionOptions,
+    sample: run_options.SampleOptions,
     part: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,18 +44,11 @@ def collect(
             rich_help_panel=run_options.WHAT,
         ),
     ] = False,
-    concurrency: run_options.Concurrency = None,
-    dry_run: run_options.DryRun = False,
-    yes: run_options.Yes = False,
-    replay: run_options.Replay = False,
+    how: run_options.RunOptions,
     no_judge: run_options.NoJudge = False,
-    judge_model: run_options.JudgeModel = None,
-    judge_base_url: run_options.JudgeBaseUrl = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    verifier: options.Verifier = None,
-    prompts: options.Prompts = None,
-    no_cache: options.NoCache = False,
+    judge: run_options.JudgeOptions,
+    model: options.ModelOptions,
+    prompts: options.PromptOptions,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -66,43 +56,24 @@ def collect(
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """
-    from beliefrag.bench import RunSpec
+    from dataclasses import replace
+
     from beliefrag.calibrate import collection_spec
     from beliefrag.cli.bench_run import run
-    from beliefrag.cli.weights import ensure_weights
-    from beliefrag.settings import load_settings
 
-    typed = options.collect_settings(
-        model=model,
-        base_url=base_url,
-        verifier=verifier,
-        prompts=prompts,
-        no_cache=no_cache,
-        concurrency=concurrency,
-    )
-    settings = load_settings(typed, config=config).settings
-    run_options.check_judge_options(no_judge, judge_model, judge_base_url)
-    folders, own = labelled_questions(data, questions, docs, further)
-    spec = RunSpec(
+    settings = options.read_settings(model, prompts, config=config, concurrency=how.concurrency)
+    run_options.check_judge_options(no_judge, judge)
+    folders, own = asked.read(further)
+    spec = replace(
+        run_options.make_run_spec(sample, how, judge, judged=not no_judge),
         data=folders,
         datasets=own,
-        n=n,
-        seed=seed,
-        splits=tuple(split or ()),
         parts=tuple(_parse_part(name) for name in part or ()),
-        judge=not no_judge,
-        judge_model=judge_model,
-        judge_base_url=judge_base_url,
-        replay=replay,
-        preview=dry_run,
     )
-    if not (replay or dry_run):
-        ensure_weights(settings.model, agreed=yes)
-        if judge_model:
-            ensure_weights(judge_model, agreed=yes)
+    run_options.ensure_run_weights(settings, how, judge)
     states = collection_spec(spec, uncorrected=uncorrected)
-    code = run(settings, states, out, at_once=concurrency, dry_run=dry_run, yes=yes)
-    if not dry_run:
+    code = run(settings, states, out, at_once=how.concurrency, dry_run=how.dry_run, yes=how.yes)
+    if not how.dry_run:
         _print_counts(out)
     raise typer.Exit(code)
 

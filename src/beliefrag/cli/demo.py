@@ -18,6 +18,7 @@ __all__ = ["demo"]
 # ruff: noqa: PLC0415
 
 
+@options.with_option_groups
 def demo(
     *,
     question: Annotated[
@@ -28,12 +29,9 @@ def demo(
         bool, typer.Option("--yes", "-y", metavar="", help="Download the model's weights without asking.")
     ] = False,
     method: options.Method = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
-    verifier: options.Verifier = None,
-    no_cache: options.NoCache = False,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
+    prompts: options.PromptOptions,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -53,7 +51,6 @@ def demo(
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.demo import load_passages, load_questions
     from beliefrag.engine.assembly import assemble
-    from beliefrag.settings import load_settings
 
     questions = load_questions()
     if list_:
@@ -61,16 +58,7 @@ def demo(
         return
     if question > len(questions):
         raise typer.BadParameter(f"there are {len(questions)} questions", param_hint="--question")
-    typed = options.collect_settings(
-        method=method,
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        verifier=verifier,
-        no_cache=no_cache,
-    )
-    settings = load_settings(typed, config=config).settings
+    settings = options.read_settings(model, calibration, prompts, config=config, method=method)
     ensure_weights(settings.model, agreed=yes)
     chosen = questions[question - 1]
     with show_status("opening corpus and model"):

@@ -17,15 +17,13 @@ __all__ = ["doctor"]
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
+@options.with_option_groups
 def doctor(
     further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
-    docs: options.Docs = None,
-    index: options.Index = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
+    documents: options.DocumentOptions,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
     verifier: options.Verifier = None,
     retriever: options.Retriever = None,
     prompts: options.Prompts = None,
@@ -44,20 +42,13 @@ def doctor(
     from beliefrag.cli.exit_codes import FAILED
     from beliefrag.cli.output import print_table, show_status
 
-    typed = options.collect_settings(
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        verifier=verifier,
-        retriever=retriever,
-        prompts=prompts,
-    )
+    typed = model.as_settings() | calibration.as_settings()
+    typed |= {"verifier": verifier, "retriever": retriever, "prompts": prompts}
     with show_status("checking everything"):
         findings = [*checks.check_installation(), *checks.check_cache()]
         settings, finding = checks.check_settings(typed, config)
         findings += [finding, *checks.check_model(settings)]
-        findings += checks.check_documents(options.join_docs(docs, further) or [], index)
+        findings += checks.check_documents(options.join_docs(documents.docs, further) or [], documents.index)
     rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
     print_table(("", "what", "state, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
     if any(finding.state is checks.CheckState.PROBLEM for finding in findings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,42 +14,48 @@ from beliefrag.errors import SettingsError
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Dataset
 
-__all__ = ["Questions", "labelled_questions"]
+__all__ = ["QuestionOptions"]
 
 # What reads datasets is imported when it is needed, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-Questions = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Your own questions with their answers, as CSV, TSV or JSON Lines; needs --docs.",
-        rich_help_panel=run_options.WHAT,
-    ),
-]
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOptions:
+    """Which labelled questions are asked: those of benchmarks, or somebody's own."""
 
-def labelled_questions(
-    data: list[Path] | None, questions: Path | None, docs: list[Path] | None, further: list[Path] | None
-) -> tuple[tuple[Path, ...], tuple[Dataset, ...]]:
-    """The folders of benchmarks, and the dataset made of own questions: one or the other.
+    data: run_options.Data = None
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Your own questions with their answers, as CSV, TSV or JSON Lines; needs --docs.",
+            rich_help_panel=run_options.WHAT,
+        ),
+    ] = None
+    docs: options.Docs = None
 
-    Raises:
-        SettingsError: Neither was given, or both, or questions without documents.
-        DataError: The questions cannot be used.
-        CorpusError: The documents cannot be used.
-    """
-    if (questions is None) == (not data):
-        raise SettingsError(
-            "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
-        )
-    if questions is None:
-        if docs:
-            raise SettingsError("--docs belongs to --questions, and --data brings its own.", remedy="Leave one out.")
-        return tuple(options.join_docs(data, further) or ()), ()
-    if not docs:
-        raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
-    return (), (_user_dataset(questions, options.join_docs(docs, further) or []),)
+    def read(self, further: list[Path] | None) -> tuple[tuple[Path, ...], tuple[Dataset, ...]]:
+        """The folders of benchmarks, and the dataset made of own questions: one or the other.
+
+        Raises:
+            SettingsError: Neither was given, or both, or questions without documents.
+            DataError: The questions cannot be used.
+            CorpusError: The documents cannot be used.
+        """
+        if (self.questions is None) == (not self.data):
+            raise SettingsError(
+                "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
+            )
+        if self.questions is None:
+            if self.docs:
+                raise SettingsError(
+                    "--docs belongs to --questions, and --data brings its own.", remedy="Leave one out."
+                )
+            return tuple(options.join_docs(self.data, further) or ()), ()
+        if not self.docs:
+            raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
+        return (), (_user_dataset(self.questions, options.join_docs(self.docs, further) or []),)
 
 
 def _user_dataset(questions: Path, docs: list[Path]) -> Dataset:

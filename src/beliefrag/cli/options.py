@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
@@ -13,31 +16,32 @@ from beliefrag.cli.output import enable_debug
 
 if TYPE_CHECKING:
     from beliefrag.integrations.otel import Tracing
+    from beliefrag.settings import Settings
 
 __all__ = [
-    "BaseUrl",
-    "Borrow",
-    "Calibration",
-    "Confidence",
+    "CalibrationOptions",
     "Config",
     "Debug",
     "Docs",
-    "Index",
+    "DocumentOptions",
     "Label",
-    "MaxError",
     "Method",
     "Model",
-    "NoCache",
+    "ModelOptions",
     "NoOpen",
-    "Otel",
-    "OtelText",
     "Pack",
+    "PromptOptions",
     "Prompts",
     "Retriever",
+    "RiskOptions",
+    "SearchOptions",
+    "SettingsGroup",
+    "TracingOptions",
     "Verifier",
-    "collect_settings",
     "join_docs",
+    "read_settings",
     "tracing",
+    "with_option_groups",
 ]
 
 _MODEL = "Model"
@@ -53,10 +57,6 @@ Docs = Annotated[
         show_default=False,
     ),
 ]
-Index = Annotated[
-    Path | None,
-    typer.Option("--index", metavar="DIR", help="An index made with 'beliefrag index'.", rich_help_panel=_DOCUMENTS),
-]
 Model = Annotated[
     str | None,
     typer.Option(
@@ -64,16 +64,6 @@ Model = Annotated[
         metavar="NAME",
         help="local:NAME or local:FILE.gguf runs on this machine; any other name is a model of the server at "
         "--base-url; scripted:FILE replays a script. By default local:qwen2.5-coder-1.5b.",
-        rich_help_panel=_MODEL,
-    ),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--base-url",
-        metavar="URL",
-        help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1. Its key is read from "
-        "OPENAI_API_KEY.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -106,44 +96,6 @@ Pack = Annotated[
         rich_help_panel=_DOCUMENTS,
     ),
 ]
-Calibration = Annotated[
-    str | None,
-    typer.Option(
-        "--calibration",
-        metavar="NAME|FILE",
-        help="A calibration fitted for this model; by default the shipped one.",
-        rich_help_panel=_MODEL,
-    ),
-]
-Borrow = Annotated[
-    str | None,
-    typer.Option(
-        "--borrow",
-        metavar="NAME|FILE",
-        help="Use a calibration that was fitted for another model, verifier form, prompts or retriever, knowing that "
-        "its probabilities may be off; 'published' is the paper's.",
-        rich_help_panel=_MODEL,
-    ),
-]
-MaxError = Annotated[
-    float | None,
-    typer.Option(
-        "--max-error",
-        metavar="SHARE",
-        help="Decline rather than let more than this share of the answers be wrong, 0.1 for instance. The calibration "
-        "must hold a guarantee for it; see 'beliefrag calibrate risk'.",
-        rich_help_panel=_MODEL,
-    ),
-]
-Confidence = Annotated[
-    float | None,
-    typer.Option(
-        "--confidence",
-        metavar="SHARE",
-        help="The probability with which --max-error must hold; 0.9 by default.",
-        rich_help_panel=_MODEL,
-    ),
-]
 Verifier = Annotated[
     str | None,
     typer.Option(
@@ -171,10 +123,6 @@ Label = Annotated[
         "judge where every answer was judged, otherwise f1.",
     ),
 ]
-NoCache = Annotated[
-    bool,
-    typer.Option("--no-cache", metavar="", help="Neither use nor keep recorded model replies.", rich_help_panel=_MODEL),
-]
 NoOpen = Annotated[
     bool, typer.Option("--no-open", metavar="", help="Print the address of the page, and open no browser.")
 ]
@@ -182,24 +130,6 @@ Config = Annotated[
     Path | None,
     typer.Option(
         "--config", metavar="FILE", help="Settings in TOML; by default beliefrag.toml in this folder, if there is one."
-    ),
-]
-Otel = Annotated[
-    bool,
-    typer.Option(
-        "--otel",
-        metavar="",
-        help="Send OpenTelemetry traces, to where the OTEL_* variables say; needs the extra beliefrag[otel].",
-        rich_help_panel="Watching",
-    ),
-]
-OtelText = Annotated[
-    bool,
-    typer.Option(
-        "--otel-text",
-        metavar="",
-        help="Let traces hold questions, passages, prompts and replies; without it they hold numbers and ids.",
-        rich_help_panel="Watching",
     ),
 ]
 Debug = Annotated[
@@ -222,51 +152,209 @@ def join_docs(docs: list[Path] | None, further: list[Path] | None) -> list[Path]
 
 
 @contextlib.contextmanager
-def tracing(otel: bool, otel_text: bool) -> Iterator[Tracing | None]:
-    """Opens tracing as --otel and --otel-text say, and sends the rest of the spans at the end."""
-    if otel_text and not otel:
+def tracing(options: TracingOptions) -> Iterator[Tracing | None]:
+    """Opens tracing as the options say, and sends the rest of the spans at the end."""
+    if options.otel_text and not options.otel:
         raise typer.BadParameter("--otel-text needs --otel: it says what the traces hold", param_hint="--otel-text")
-    if not otel:
+    if not options.otel:
         yield None
         return
     from beliefrag.integrations.otel import open_tracing  # noqa: PLC0415 - only who asks for it waits for it
 
-    opened = open_tracing(text=otel_text)
+    opened = open_tracing(text=options.otel_text)
     try:
         yield opened
     finally:
         opened.close()
 
 
-def collect_settings(
-    *,
-    method: str | None = None,
-    retriever: str | None = None,
-    pack: int | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    calibration: str | None = None,
-    borrow: str | None = None,
-    verifier: str | None = None,
-    prompts: Path | None = None,
-    max_error: float | None = None,
-    confidence: float | None = None,
-    no_cache: bool = False,
-    **others: Any,
-) -> dict[str, Any]:
-    """The options that were typed, by the names of the settings. An option that was not typed is None."""
-    return {
-        "method": method,
-        "retriever": retriever,
-        "pack": pack,
-        "model": model,
-        "base_url": base_url,
-        "calibration": calibration,
-        "borrow": borrow,
-        "verifier": verifier,
-        "prompts": prompts,
-        "max_error": max_error,
-        "confidence": confidence,
-        "cache": False if no_cache else None,
-        **others,
-    }
+class SettingsGroup:
+    """Options whose names are those of settings. An option that was not typed is None."""
+
+    def as_settings(self) -> dict[str, Any]:
+        """The options that were typed, by the names of the settings."""
+        return {field.name: getattr(self, field.name) for field in fields(cast("Any", self))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentOptions:
+    """What a question is answered from."""
+
+    docs: Docs = None
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            "--index", metavar="DIR", help="An index made with 'beliefrag index'.", rich_help_panel=_DOCUMENTS
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions(SettingsGroup):
+    """What searches the documents, and how much of what it found a prompt shows."""
+
+    retriever: Retriever = None
+    pack: Pack = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions(SettingsGroup):
+    """Which model is asked, and where it runs."""
+
+    model: Model = None
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            "--base-url",
+            metavar="URL",
+            help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1. Its key is read from "
+            "OPENAI_API_KEY.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationOptions(SettingsGroup):
+    """Which calibration turns what the model says into probabilities."""
+
+    calibration: Annotated[
+        str | None,
+        typer.Option(
+            "--calibration",
+            metavar="NAME|FILE",
+            help="A calibration fitted for this model; by default the shipped one.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    borrow: Annotated[
+        str | None,
+        typer.Option(
+            "--borrow",
+            metavar="NAME|FILE",
+            help="Use a calibration that was fitted for another model, verifier form, prompts or retriever, knowing "
+            "that its probabilities may be off; 'published' is the paper's.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskOptions(SettingsGroup):
+    """How many of the given answers may be wrong."""
+
+    max_error: Annotated[
+        float | None,
+        typer.Option(
+            "--max-error",
+            metavar="SHARE",
+            help="Decline rather than let more than this share of the answers be wrong, 0.1 for instance. The "
+            "calibration must hold a guarantee for it; see 'beliefrag calibrate risk'.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--confidence",
+            metavar="SHARE",
+            help="The probability with which --max-error must hold; 0.9 by default.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptOptions(SettingsGroup):
+    """How the model is asked."""
+
+    verifier: Verifier = None
+    prompts: Prompts = None
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache", metavar="", help="Neither use nor keep recorded model replies.", rich_help_panel=_MODEL
+        ),
+    ] = False
+
+    def as_settings(self) -> dict[str, Any]:
+        """The options that were typed, by the names of the settings."""
+        return {"verifier": self.verifier, "prompts": self.prompts, "cache": False if self.no_cache else None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracingOptions:
+    """Whether OpenTelemetry traces are sent."""
+
+    otel: Annotated[
+        bool,
+        typer.Option(
+            "--otel",
+            metavar="",
+            help="Send OpenTelemetry traces, to where the OTEL_* variables say; needs the extra beliefrag[otel].",
+            rich_help_panel="Watching",
+        ),
+    ] = False
+    otel_text: Annotated[
+        bool,
+        typer.Option(
+            "--otel-text",
+            metavar="",
+            help="Let traces hold questions, passages, prompts and replies; without it they hold numbers and ids.",
+            rich_help_panel="Watching",
+        ),
+    ] = False
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command one option per field of each parameter whose type is a dataclass.
+
+    The fields stand in the place of the parameter, so that the order of the parameters is the order in the help.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    hints.pop("return", None)
+    groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            kinds = get_type_hints(groups[name], include_extras=True)
+            for field in fields(groups[name]):
+                default = inspect.Parameter.empty if field.default is MISSING else field.default
+                parameters.append(
+                    inspect.Parameter(
+                        field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[field.name]
+                    )
+                )
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+
+    @functools.wraps(command)
+    def run_command(**values: Any) -> None:
+        made = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**values, **made)
+
+    run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run_command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run_command
+
+
+def read_settings(*groups: SettingsGroup, config: Path | None, **others: Any) -> Settings:
+    """The settings in force, of which the options that were typed come first.
+
+    Raises:
+        SettingsError: A setting has a wrong value.
+        typer.BadParameter: --confidence was given without a limit that it could belong to.
+    """
+    from beliefrag.settings import load_settings  # noqa: PLC0415 - `beliefrag --help` does not wait for it
+
+    typed = {name: value for group in groups for name, value in group.as_settings().items()}
+    settings = load_settings({**typed, **others}, config=config).settings
+    if typed.get("confidence") is not None and settings.max_error is None:
+        raise typer.BadParameter(
+            "--confidence needs --max-error: it is the probability with which that limit holds",
+            param_hint="--confidence",
+        )
+    return settings

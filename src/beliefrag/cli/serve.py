@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,76 +28,116 @@ _NETWORK = "Network"
 _LIMITS = "Limits"
 _WATCHING = "Watching"
 
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File with the bearer token that clients must send; BELIEFRAG_TOKEN in the environment works too. Needed "
-        "unless --host is loopback.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-AllowedHost = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="A further name by which clients may call the server, besides localhost on loopback.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Concurrency = Annotated[
-    int, typer.Option(metavar="N", min=1, help="How many questions are answered at a time.", rich_help_panel=_LIMITS)
-]
-Queue = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, help="How many questions may wait; more are refused.", rich_help_panel=_LIMITS),
-]
 Timeout = Annotated[
     float, typer.Option(metavar="SECONDS", min=0.1, help="How long a question may take.", rich_help_panel=_LIMITS)
 ]
-MaxQuestionChars = Annotated[
-    int, typer.Option(metavar="N", min=1, help="The most characters of a question.", rich_help_panel=_LIMITS)
-]
-MaxConnections = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="The most open connections; never more than half of the files that the process may open.",
-        rich_help_panel=_LIMITS,
-    ),
-]
-MaxConnectionsPerClient = Annotated[
-    int, typer.Option(metavar="N", min=1, help="The most connections of one address.", rich_help_panel=_LIMITS)
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="The most tokens after which no search begins, whatever a request asks for; by default the setting.",
-        rich_help_panel=_LIMITS,
-    ),
-]
-MaxRounds = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=0,
-        help="The most searches, whatever a request asks for; by default the setting.",
-        rich_help_panel=_LIMITS,
-    ),
-]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessOptions:
+    """Who may call the server."""
+
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with the bearer token that clients must send; BELIEFRAG_TOKEN in the environment works too. "
+            "Needed unless --host is loopback.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A further name by which clients may call the server, besides localhost on loopback.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOptions:
+    """How much the server does at a time, and for one question."""
+
+    concurrency: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="How many questions are answered at a time.", rich_help_panel=_LIMITS),
+    ] = 4
+    queue: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="How many questions may wait; more are refused.", rich_help_panel=_LIMITS
+        ),
+    ] = 16
+    timeout: Timeout = 120.0
+    max_question_chars: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The most characters of a question.", rich_help_panel=_LIMITS)
+    ] = 4_000
+    max_connections: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="The most open connections; never more than half of the files that the process may open.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = 1_000
+    max_connections_per_client: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The most connections of one address.", rich_help_panel=_LIMITS)
+    ] = 256
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="The most tokens after which no search begins, whatever a request asks for; by default the setting.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None
+    max_rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="The most searches, whatever a request asks for; by default the setting.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None
+
+    def make_limits(self, settings: Settings, *, grace: float, request_bytes: int) -> ServerLimits:
+        """The limits of a server, of which those on a question are at most those of the settings."""
+        from beliefrag.web.limits import ServerLimits
+
+        asked = {"tokens": self.max_tokens, "rounds": self.max_rounds}
+        budget = {name: value for name, value in asked.items() if value is not None}
+        return ServerLimits(
+            request_bytes=request_bytes,
+            question_chars=self.max_question_chars,
+            connections=self.max_connections,
+            connections_per_client=self.max_connections_per_client,
+            concurrency=self.concurrency,
+            queue=self.queue,
+            timeout=self.timeout,
+            grace=grace,
+            budget=replace(settings.budget, **budget),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpLimitOptions(LimitOptions):
+    """The same for tools of agents, which may wait longer."""
+
+    timeout: Timeout = 300.0
 
 
 @app.command()
+@options.with_option_groups
 def http(
     further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
-    docs: options.Docs = None,
-    index: options.Index = None,
-    retriever: options.Retriever = None,
-    pack: options.Pack = None,
+    documents: options.DocumentOptions,
+    search: options.SearchOptions,
     method: options.Method = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen.", rich_help_panel=_NETWORK)
@@ -105,8 +146,7 @@ def http(
         int,
         typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.", rich_help_panel=_NETWORK),
     ] = 8080,
-    token_file: TokenFile = None,
-    allowed_host: AllowedHost = None,
+    access: AccessOptions,
     served_model: Annotated[
         str,
         typer.Option(
@@ -122,23 +162,16 @@ def http(
             rich_help_panel=_NETWORK,
         ),
     ] = "refuse",
-    concurrency: Concurrency = 4,
-    queue: Queue = 16,
-    timeout: Timeout = 120.0,
+    limits: LimitOptions,
     grace: Annotated[
         float,
         typer.Option(
             metavar="SECONDS", min=0.0, help="How long questions may go on after SIGTERM.", rich_help_panel=_LIMITS
         ),
     ] = 30.0,
-    max_question_chars: MaxQuestionChars = 4_000,
-    max_connections: MaxConnections = 1_000,
-    max_connections_per_client: MaxConnectionsPerClient = 256,
     max_request_bytes: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most bytes of a request's body.", rich_help_panel=_LIMITS)
     ] = 65_536,
-    max_tokens: MaxTokens = None,
-    max_rounds: MaxRounds = None,
     metrics: Annotated[
         bool, typer.Option("--metrics", metavar="", help="Serve /metrics for Prometheus.", rich_help_panel=_WATCHING)
     ] = False,
@@ -151,17 +184,11 @@ def http(
             rich_help_panel=_WATCHING,
         ),
     ] = False,
-    otel: options.Otel = False,
-    otel_text: options.OtelText = False,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
-    max_error: options.MaxError = None,
-    confidence: options.Confidence = None,
-    verifier: options.Verifier = None,
-    prompts: options.Prompts = None,
-    no_cache: options.NoCache = False,
+    tracing: options.TracingOptions,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
+    risk: options.RiskOptions,
+    prompts: options.PromptOptions,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -183,61 +210,36 @@ def http(
     from beliefrag.web.server import listen, serve
     from beliefrag.web.service import AnswerService
 
-    paths = options.join_docs(docs, further)
-    typed = options.collect_settings(
-        method=method,
-        retriever=retriever,
-        pack=pack,
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        max_error=max_error,
-        confidence=confidence,
-        verifier=verifier,
-        prompts=prompts,
-        no_cache=no_cache,
-    )
-    settings, limits = _settings_and_limits(
-        typed,
-        config,
-        max_tokens=max_tokens,
-        max_rounds=max_rounds,
-        request_bytes=max_request_bytes,
-        question_chars=max_question_chars,
-        connections=max_connections,
-        connections_per_client=max_connections_per_client,
-        concurrency=concurrency,
-        queue=queue,
-        timeout=timeout,
-        grace=grace,
-    )
-    token = read_token(token_file, host)
+    paths = options.join_docs(documents.docs, further)
+    settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
+    server_limits = limits.make_limits(settings, grace=grace, request_bytes=max_request_bytes)
+    token = read_token(access.token_file, host)
     # The address comes first: if it is taken, no document was read in vain.
-    with listen(host, port) as bound, options.tracing(otel, otel_text) as tracing:
-        service = AnswerService(open_assembly(settings, docs=paths, index=index), settings, limits)
+    with listen(host, port) as bound, options.tracing(tracing) as traces:
+        service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
         context = HttpContext(
             service,
             ServerMetrics(service.admission),
             model_name=served_model,
             earlier_turns=earlier_turns,
             show_prompts=show_prompts,
-            make_observer=tracing.episode if tracing is not None else None,
-            reloader=IndexReloader(service, docs=paths, index=index),
+            make_observer=traces.episode if traces is not None else None,
+            reloader=IndexReloader(service, docs=paths, index=documents.index),
         )
-        server = create_app(context, token=token, host=host, allowed_hosts=allowed_host or (), serve_metrics=metrics)
+        server = create_app(
+            context, token=token, host=host, allowed_hosts=access.allowed_host or (), serve_metrics=metrics
+        )
         with json_log(sys.stderr):
             serve(server, service, bound)
 
 
 @app.command()
+@options.with_option_groups
 def mcp(
     further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
-    docs: options.Docs = None,
-    index: options.Index = None,
-    retriever: options.Retriever = None,
-    pack: options.Pack = None,
+    documents: options.DocumentOptions,
+    search: options.SearchOptions,
     method: options.Method = None,
     over_http: Annotated[
         bool,
@@ -262,8 +264,7 @@ def mcp(
             rich_help_panel=_NETWORK,
         ),
     ] = None,
-    token_file: TokenFile = None,
-    allowed_host: AllowedHost = None,
+    access: AccessOptions,
     grace: Annotated[
         float | None,
         typer.Option(
@@ -273,23 +274,11 @@ def mcp(
             rich_help_panel=_NETWORK,
         ),
     ] = None,
-    concurrency: Concurrency = 4,
-    queue: Queue = 16,
-    timeout: Timeout = 300.0,
-    max_question_chars: MaxQuestionChars = 4_000,
-    max_connections: MaxConnections = 1_000,
-    max_connections_per_client: MaxConnectionsPerClient = 256,
-    max_tokens: MaxTokens = None,
-    max_rounds: MaxRounds = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
-    max_error: options.MaxError = None,
-    confidence: options.Confidence = None,
-    verifier: options.Verifier = None,
-    prompts: options.Prompts = None,
-    no_cache: options.NoCache = False,
+    limits: McpLimitOptions,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
+    risk: options.RiskOptions,
+    prompts: options.PromptOptions,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -310,51 +299,30 @@ def mcp(
     from beliefrag.web.server import listen
     from beliefrag.web.service import AnswerService
 
-    network = {"--host": host, "--port": port, "--token-file": token_file, "--allowed-host": allowed_host}
-    unused = [name for name, value in (network | {"--grace": grace}).items() if value is not None]
+    network: dict[str, object] = {"--host": host, "--port": port, "--token-file": access.token_file}
+    network |= {"--allowed-host": access.allowed_host, "--grace": grace}
+    unused = [name for name, value in network.items() if value is not None]
     if unused and not over_http:
         raise typer.BadParameter("it needs --http, which is missing", param_hint=unused[0])
-    paths = options.join_docs(docs, further)
-    typed = options.collect_settings(
-        method=method,
-        retriever=retriever,
-        pack=pack,
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        max_error=max_error,
-        confidence=confidence,
-        verifier=verifier,
-        prompts=prompts,
-        no_cache=no_cache,
-    )
-    settings, limits = _settings_and_limits(
-        typed,
-        config,
-        max_tokens=max_tokens,
-        max_rounds=max_rounds,
+    paths = options.join_docs(documents.docs, further)
+    settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
+    server_limits = limits.make_limits(
+        settings,
         # A character takes at most twelve bytes of JSON; the rest is for what the protocol puts around it.
-        request_bytes=12 * max_question_chars + 16_384,
-        question_chars=max_question_chars,
-        connections=max_connections,
-        connections_per_client=max_connections_per_client,
-        concurrency=concurrency,
-        queue=queue,
-        timeout=timeout,
+        request_bytes=12 * limits.max_question_chars + 16_384,
         grace=_MCP_GRACE if over_http and grace is None else grace or 0.0,
     )
 
     def open_service() -> AnswerService:
-        return AnswerService(open_assembly(settings, docs=paths, index=index), settings, limits)
+        return AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
 
     if not over_http:
         service = open_service()
         with json_log(sys.stderr):
-            serve_mcp_stdio(service, IndexReloader(service, docs=paths, index=index))
+            serve_mcp_stdio(service, IndexReloader(service, docs=paths, index=documents.index))
         return
     address = host or _LOOPBACK
-    token = read_token(token_file, address)
+    token = read_token(access.token_file, address)
     # The address comes first: if it is taken, no document was read in vain.
     with listen(address, _MCP_PORT if port is None else port) as bound:
         service = open_service()
@@ -364,19 +332,6 @@ def mcp(
                 bound,
                 token=token,
                 host=address,
-                allowed_hosts=allowed_host or (),
-                reloader=IndexReloader(service, docs=paths, index=index),
+                allowed_hosts=access.allowed_host or (),
+                reloader=IndexReloader(service, docs=paths, index=documents.index),
             )
-
-
-def _settings_and_limits(
-    typed: dict[str, Any], config: Path | None, *, max_tokens: int | None, max_rounds: int | None, **limits: Any
-) -> tuple[Settings, ServerLimits]:
-    from dataclasses import replace
-
-    from beliefrag.settings import load_settings
-    from beliefrag.web.limits import ServerLimits
-
-    settings = load_settings(typed, config=config).settings
-    most = {name: value for name, value in (("tokens", max_tokens), ("rounds", max_rounds)) if value is not None}
-    return settings, ServerLimits(**limits, budget=replace(settings.budget, **most))

@@ -18,6 +18,7 @@ __all__ = ["study"]
 _ABOUT = "What is studied"
 
 
+@options.with_option_groups
 def study(
     name: Annotated[
         str,
@@ -49,9 +50,7 @@ def study(
             rich_help_panel=run_options.WHAT,
         ),
     ] = None,
-    n: run_options.N = None,
-    seed: run_options.Seed = 0,
-    split: run_options.Split = None,
+    sample: run_options.SampleOptions,
     label: Annotated[
         str,
         typer.Option(
@@ -87,26 +86,18 @@ def study(
             rich_help_panel=_ABOUT,
         ),
     ] = None,
-    concurrency: run_options.Concurrency = None,
-    dry_run: run_options.DryRun = False,
-    yes: run_options.Yes = False,
-    replay: run_options.Replay = False,
+    how: run_options.RunOptions,
     judge: Annotated[
         bool,
         typer.Option(
             "--judge", metavar="", help="Let a model judge the answers too.", rich_help_panel=run_options.JUDGE
         ),
     ] = False,
-    judge_model: run_options.JudgeModel = None,
-    judge_base_url: run_options.JudgeBaseUrl = None,
+    judge_options: run_options.JudgeOptions,
     pack: options.Pack = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
-    verifier: options.Verifier = None,
-    prompts: options.Prompts = None,
-    no_cache: options.NoCache = False,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
+    prompts: options.PromptOptions,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -116,13 +107,12 @@ def study(
 
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
-    from beliefrag.bench.setup import RunSpec
+    from dataclasses import asdict, replace
+
     from beliefrag.calibration.collection import parse_label
     from beliefrag.cli.output import show_status
     from beliefrag.cli.study_runs import make_studies
-    from beliefrag.cli.weights import ensure_weights
     from beliefrag.errors import SettingsError
-    from beliefrag.settings import load_settings
     from beliefrag.studies.make import prepare_studies
     from beliefrag.studies.study import choose_studies
 
@@ -132,48 +122,26 @@ def study(
         )
     compared = {key: value for key, value in (("methods", methods), ("of", of)) if value}
     chosen = choose_studies(name, {**_read_options(option or ()), **compared})
-    typed = options.collect_settings(
-        pack=pack,
-        model=model,
-        base_url=base_url,
-        calibration=calibration,
-        borrow=borrow,
-        verifier=verifier,
-        prompts=prompts,
-        no_cache=no_cache,
-        concurrency=concurrency,
-    )
-    settings = load_settings(typed, config=config).settings
-    if (judge_model or judge_base_url) and not judge:
+    settings = options.read_settings(model, calibration, prompts, config=config, pack=pack, concurrency=how.concurrency)
+    if judge_options.is_named and not judge:
         raise SettingsError("A judge is named, and nothing is to be judged.", remedy="Give --judge too.")
     right_by = parse_label(label)
     folders = options.join_docs(data, further) or []
     if not folders and not from_:
         raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
-    for_new_runs: dict[str, object] = {"--n": n, "--seed": seed, "--split": split, "--replay": replay, "--judge": judge}
-    for_new_runs |= {"--concurrency": concurrency, "--model": model, "--base-url": base_url}
-    for_new_runs |= {"--calibration": calibration, "--borrow": borrow, "--prompts": prompts, "--no-cache": no_cache}
-    if not folders and (unused := [key for key, value in for_new_runs.items() if value]):
+    for_new_runs = {**asdict(sample), "replay": how.replay, "judge": judge, "concurrency": how.concurrency}
+    for group in (model, calibration, replace(prompts, verifier=None)):
+        for_new_runs |= asdict(group)
+    if not folders and (unused := [f"--{key.replace('_', '-')}" for key, value in for_new_runs.items() if value]):
         raise SettingsError(
             f"{', '.join(unused)}: that is for runs that are made, and without --data none is.",
             remedy="Leave it out, or name datasets with --data.",
         )
     if folders and label == "judge" and not judge:
         raise SettingsError("The judge says what is right, and nothing is to be judged.", remedy="Give --judge too.")
-    if folders and not (replay or dry_run):
-        ensure_weights(settings.model, agreed=yes)
-        if judge_model:
-            ensure_weights(judge_model, agreed=yes)
-    spec = RunSpec(
-        n=n,
-        seed=seed,
-        splits=tuple(split or ()),
-        judge=judge,
-        judge_model=judge_model,
-        judge_base_url=judge_base_url,
-        replay=replay,
-        preview=dry_run,
-    )
+    if folders:
+        run_options.ensure_run_weights(settings, how, judge_options)
+    spec = run_options.make_run_spec(sample, how, judge_options, judged=judge)
     with show_status("reading datasets"):
         prepared = prepare_studies(
             chosen,
@@ -183,9 +151,9 @@ def study(
             settings=settings,
             spec=spec,
             label=right_by,
-            concurrency=concurrency,
+            concurrency=how.concurrency,
         )
-    raise typer.Exit(make_studies(prepared, dry_run=dry_run, yes=yes))
+    raise typer.Exit(make_studies(prepared, dry_run=how.dry_run, yes=how.yes))
 
 
 def _read_options(typed: Sequence[str]) -> dict[str, str]:

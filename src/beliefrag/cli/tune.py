@@ -23,6 +23,7 @@ _GOAL = "What to choose"
 _GRID = "Which points to try (values between 0 and 1, with commas between; the run's own value is always among ours)"
 
 
+@options.with_option_groups
 def tune(
     run: Annotated[
         Path,
@@ -87,8 +88,7 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to write; by default tune in the run's folder.")
     ] = None,
-    calibration: options.Calibration = None,
-    borrow: options.Borrow = None,
+    fitted: options.CalibrationOptions,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -102,12 +102,11 @@ def tune(
     from beliefrag import calibrate
     from beliefrag.cli.exit_codes import FAILED
     from beliefrag.cli.output import show_status
-    from beliefrag.settings import load_settings
 
     label = _parse_measure(measure)
     grid = _parse_grid(answer, retrieval_value, novelty, corrections)
     goal = _parse_goal(max_tokens, min_f1)
-    settings = load_settings({"calibration": calibration, "borrow": borrow}, config=config).settings
+    settings = options.read_settings(fitted, config=config)
     with show_status("trying operating points"):
         found = calibrate.tune(
             run,
