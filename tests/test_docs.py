@@ -64,6 +64,7 @@ def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     script.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     shutil.copy(script, work / "replies.jsonl")
+    (work / "asked.csv").write_text("question,answers\nWho approves travel?,the head of finance\n", encoding="utf-8")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("BELIEFRAG_MODEL", f"scripted:{script}")

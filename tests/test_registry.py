@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import SettingsError
-from beliefrag.registry import NoOptions, Registry, TypicalCost
+from beliefrag.registry import NoOptions, Registry, TypicalCost, explain_mistake
 
 GROUP = "beliefrag.test_shapes"
 
@@ -172,6 +172,22 @@ def test_a_broken_package_is_told_in_one_line_and_the_others_work(
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 2 and all("\n" not in line for line in lines)
     assert "broken" in lines[0] and "silent" in lines[1] and "does not register it" in lines[1]
+
+
+def test_a_mistake_names_the_package_whose_extension_made_it(
+    install: Install, registry: Registry[object, float]
+) -> None:
+    code = (
+        "import shapes_under_test\n"
+        "@shapes_under_test.REGISTRY.register('faulty', title='Faulty', summary='Fails.')\n"
+        "def build(options, inputs):\n    return inputs.nothing\n"
+    )
+    install("unlucky", "faulty", code)
+    with pytest.raises(AttributeError) as caught:
+        registry.choose("faulty").build(1.0)
+    message, remedy = explain_mistake(caught.value)
+    assert "unlucky_module" in message and "AttributeError" in message and "--debug" in remedy
+    assert explain_mistake(ValueError("ours"))[0] == "Internal error, ValueError: ours."
 
 
 def test_packages_that_want_the_same_name_are_named(

@@ -46,13 +46,14 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from traceback import walk_tb
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from beliefrag.errors import BeliefRAGError, SettingsError
 
-__all__ = ["Extension", "ExtensionChoice", "NoOptions", "Registry", "TypicalCost"]
+__all__ = ["Extension", "ExtensionChoice", "NoOptions", "Registry", "TypicalCost", "explain_mistake"]
 
 T = TypeVar("T")
 """What an extension is, once it is built."""
@@ -379,6 +380,20 @@ class Registry(Generic[T, I]):
         if line not in self._reported:
             self._reported.add(line)
             _log.warning("%s", line)
+
+
+def explain_mistake(error: Exception) -> tuple[str, str]:
+    """What to say about an error that nobody raised on purpose: the message, and what to do next.
+
+    Where code of another package's extension was running, that package is named, because its author can mend it.
+    """
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    groups = [group for group in entry_points().groups if group.startswith("beliefrag.")]
+    offered = {entry.module.partition(".")[0] for group in groups for entry in entry_points(group=group)}
+    running = [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in walk_tb(error.__traceback__)]
+    if package := next((name for name in reversed(running) if name in offered - {"beliefrag"}), None):
+        return f"The extension package {package} failed, {what}.", "Run again with --debug to see where."
+    return f"Internal error, {what}.", "Run again with --debug and report what it prints."
 
 
 def _itself(target: object) -> Callable[[Any, Any], Any]:

@@ -60,6 +60,11 @@ class Result:
         """What it cost."""
         return self.outcome.usage
 
+    def __str__(self) -> str:
+        """The answer, how likely it is right, and why it ended so."""
+        sure = "" if self.answerability is None else f", answerability {self.answerability:.2f}"
+        return f"{self.answer or '(no answer)'} ({self.outcome.name}{sure}: {self.reason})"
+
     def record(self) -> dict[str, Any]:
         """The result as plain data: what `beliefrag ask --json` prints."""
         outcome = self.outcome

@@ -92,12 +92,14 @@ def test_a_report_and_a_comparison_are_tables_that_a_notebook_shows(tmp_path: Pa
     report = bench.report(tmp_path / "run")
     assert [row[0] for row in report.results.texts] == ["north", "north"]
     assert "<table>" in report._repr_html_()
+    assert report.results.to_text() in str(report)
     assert not report.files and not (tmp_path / "run" / "report").exists()
     assert bench.report(tmp_path / "run", out=tmp_path / "report").files
     compared = bench.compare(tmp_path / "run", "static", "no_rag")
     assert [each.dataset for each in compared.datasets] == ["north"]
     assert compared.warnings == ()
     assert "<table>" in compared._repr_html_()
+    assert compared.table.to_text() in str(compared)
 
 
 def test_a_table_without_pandas_says_what_to_install(

@@ -47,6 +47,7 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
     assert result.answerability is not None
     assert result.answerability > 0.5
     assert result.belief is not None
+    assert str(result).startswith("Larvik (answered, answerability 0.") and result.reason in str(result)
 
 
 def test_any_method_answers_and_a_calibration_is_needed_only_by_those_that_say_so(tmp_path: Path) -> None:

@@ -104,6 +104,10 @@ class Run:
         """The numbers by dataset and method, with intervals."""
         return summarise(self.folder)
 
+    def __str__(self) -> str:
+        """The table of results for a terminal."""
+        return str(Report.of(self.summary()))
+
     def _repr_html_(self) -> str:
         return Report.of(self.summary())._repr_html_()
 

@@ -53,9 +53,15 @@ class Report:
         """
         return self.results.to_pandas()
 
+    def __str__(self) -> str:
+        """The table of results for a terminal, and what must be known about it."""
+        return self.results.to_text() + "\n".join(self._remarks())
+
     def _repr_html_(self) -> str:
-        lines = [self.summary.first_line, *self.notes, *(f"{what}: {words}" for what, words in self.costs.items())]
-        return self.results._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in lines)
+        return self.results._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self._remarks())
+
+    def _remarks(self) -> list[str]:
+        return [self.summary.first_line, *self.notes, *(f"{what}: {words}" for what, words in self.costs.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,10 @@ class MethodComparison:
             SettingsError: pandas is not installed.
         """
         return self.table.to_pandas()
+
+    def __str__(self) -> str:
+        """The table for a terminal, and what must be known about it."""
+        return self.table.to_text() + "\n".join(self.warnings)
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)

@@ -82,8 +82,9 @@ def _explain_error(error: Exception) -> tuple[str, int]:
             place = f"{error.filename}: " if error.filename else ""
             return f"{place}{error.strerror or error}.", FAILED
         case _:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return f"Internal error, {what}. Run again with 'beliefrag --debug' and report what it prints.", FAILED
+            from beliefrag.registry import explain_mistake  # noqa: PLC0415 - loaded only when something is wrong
+
+            return " ".join(explain_mistake(error)), FAILED
 
 
 def _flush_output(code: int) -> int:

@@ -23,6 +23,7 @@ from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
+from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.packing import PackedPassage
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
@@ -139,10 +140,7 @@ class _Episode:
             outcome = self._build_failure(type(error).__name__, error.message, error.remedy)
         except Exception as error:
             _log.debug("An episode broke off.", exc_info=True)
-            message = f"Internal error, {type(error).__name__}: {error}"
-            outcome = self._build_failure(
-                type(error).__name__, message, "Run again with --debug and report what it prints."
-            )
+            outcome = self._build_failure(type(error).__name__, *explain_mistake(error))
         self._emit(events.Finished(**self._clock.stamp(), outcome=outcome))
 
     async def _run_steps(self) -> Outcome:

@@ -10,9 +10,13 @@ from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import Label, Trajectory, read_trajectories
 from beliefrag.runs.store import read_summaries
-from beliefrag.runs.summary import measure_values
+from beliefrag.runs.summary import MEASURES, measure_values
+from beliefrag.studies.result import StudyError
 
 __all__ = ["Recording"]
+
+_SPECIAL_MEASURES = ("rows_needed", "rows_read", "row_recall_read", "false_read")
+"""Measures of questions about sets of rows and of runs with false passages: no episode of another run has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,14 @@ class Recording:
         return [trajectory for trajectory in self.trajectories if trajectory.method in methods]
 
     def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
-        """Gives one value of a measure for each question, without failed episodes and those that lack the measure."""
+        """Gives one value of a measure for each question, without failed episodes and those that lack the measure.
+
+        Raises:
+            StudyError: No episode of the run can have a measure of that name.
+        """
+        known = {*MEASURES, *_SPECIAL_MEASURES, *(name for episode in self.episodes for name in episode.metrics)}
+        if measure not in known:
+            raise StudyError(f"There is no measure {measure!r}.", remedy=f"Known: {', '.join(sorted(known))}.")
         return measure_values(self.episodes_of(method, dataset), measure)
 
     def accuracy(self, method: str, dataset: str, label: Label) -> dict[str, float]:

@@ -96,6 +96,11 @@ class StudyResult:
             yield Paragraph(_INTERVALS)
         yield from self.tables
 
+    def __str__(self) -> str:
+        """The findings, the tables and the notes for a terminal."""
+        tables = (f"\n{table.title}\n{table.to_text()}" for table in self.tables)
+        return "\n".join((*self.findings, *tables, self.sample, *self.notes))
+
     def _repr_html_(self) -> str:
         figure = self.open_figure()
         drawn = (Drawing(figure_svg(figure, self.caption)), Paragraph(self.caption)) if figure else ()
