@@ -80,7 +80,7 @@ async def measure(model_name: str, count: int) -> dict[str, Any]:
     for question in load_questions()[:count]:
         model.seconds = retriever.seconds = 0.0
         began = time.perf_counter()
-        stream: list[Event] = [event async for event in loop.run(question.asked(), assembly.method, harness)]
+        stream: list[Event] = [event async for event in loop.run(question.to_question(), assembly.method, harness)]
         total = time.perf_counter() - began
         steps = sum(isinstance(event, Decided) for event in stream)
         ours = total - model.seconds - retriever.seconds

@@ -412,7 +412,7 @@ def risk(
     fitted = load_artifact_for_run(str(artifact), record)
     # The scale is not used: relevance was measured when the states were recorded.
     calibration = fitted.calibration(fitted.score_scale or ScoreScale(0.0, 1.0))
-    seen = fitted.seen(each for dataset in record.datasets.values() for each in dataset.question_ids)
+    seen = fitted.find_seen(each for dataset in record.datasets.values() for each in dataset.question_ids)
     sample = read_risk_sample(record, collection.trajectories, calibration, label=used, thresholds=policy, seen=seen)
     guarantees = make_guarantees(sample, record, targets=targets, confidence=confidence, label=used, thresholds=policy)
     bounded = add_guarantees(fitted, guarantees)

@@ -349,7 +349,7 @@ class Registry(Generic[T, I]):
             return
         entries = self._offers.get(name, ())
         if not entries:
-            raise self._unknown(name)
+            raise self._unknown_name_error(name)
         packages = " and ".join(_package(entry) for entry in entries)
         if len(entries) > 1:
             raise SettingsError(
@@ -370,7 +370,7 @@ class Registry(Generic[T, I]):
                 remedy=f"Mend or uninstall {packages}.",
             )
 
-    def _unknown(self, name: str) -> SettingsError:
+    def _unknown_name_error(self, name: str) -> SettingsError:
         known = list(self)
         near = difflib.get_close_matches(name, known, n=2)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""

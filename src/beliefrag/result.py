@@ -78,13 +78,13 @@ class Result:
             "sources": [asdict(passage) for passage in outcome.sources],
             "steps": step_records(self.events),
             "usage": events.usage_record(outcome.usage),
-            "made_with": self._made_with(),
+            "made_with": self._collect_made_with(),
         }
         if isinstance(outcome, Failed):
             record["error"] = {"cause": outcome.cause, "message": outcome.error, "remedy": outcome.remedy}
         return record
 
-    def _made_with(self) -> dict[str, str]:
+    def _collect_made_with(self) -> dict[str, str]:
         started = self.events[0]
         assert isinstance(started, events.Started)
         return {"model": started.model, "method": started.method, "verifier": started.verifier, **started.made_with}

@@ -66,26 +66,26 @@ def test_the_kind_of_an_answer_is_told_by_its_look(answer: str, kind: str | None
 )
 def test_a_false_answer_is_of_the_same_kind_and_another_questions(key: str, false: str) -> None:
     question = next(question for question in QUESTIONS if question.id == key)
-    falsehood = MADE.of(question)
+    falsehood = MADE.find_falsehood(question)
     assert falsehood is not None
     assert falsehood.answer == false
 
 
 def test_yes_and_no_and_sets_have_no_falsehood() -> None:
-    assert MADE.of(QUESTIONS[-2]) is None
-    assert MADE.of(QUESTIONS[-1]) is None
+    assert MADE.find_falsehood(QUESTIONS[-2]) is None
+    assert MADE.find_falsehood(QUESTIONS[-1]) is None
 
 
 def test_an_answer_with_no_other_of_its_kind_has_none_either() -> None:
     alone = [asked("year", "1892"), asked("who", "Archer"), asked("also", "Colin Archer")]
     made = FalseAnswers(alone, (), seed=0)
-    assert made.of(alone[0]) is None
+    assert made.find_falsehood(alone[0]) is None
     # One answer within another is no falsehood about it.
-    assert made.of(alone[1]) is None
+    assert made.find_falsehood(alone[1]) is None
 
 
 def test_every_spelling_of_the_truth_gives_way_and_nothing_else_does() -> None:
-    falsehood = MADE.of(QUESTIONS[0])
+    falsehood = MADE.find_falsehood(QUESTIONS[0])
     assert falsehood is not None
     passage = Passage("p1", "Larvik", "He left LARVIK, Norway for Larviksund; Larvik  missed him.", "notes.md")
     version = falsehood.version(passage)
@@ -97,7 +97,7 @@ def test_every_spelling_of_the_truth_gives_way_and_nothing_else_does() -> None:
 
 
 def test_the_id_of_a_false_passage_is_new_and_the_same_every_time() -> None:
-    falsehood = MADE.of(QUESTIONS[0])
+    falsehood = MADE.find_falsehood(QUESTIONS[0])
     assert falsehood is not None
     versions = [falsehood.version(Passage("p1", "", "Born in Larvik.")) for _ in range(2)]
     assert versions[0] == versions[1] is not None
@@ -109,7 +109,7 @@ def test_the_id_of_a_false_passage_is_new_and_the_same_every_time() -> None:
 def test_neither_the_order_of_the_file_nor_other_draws_play_a_part() -> None:
     backwards = FalseAnswers(reversed(QUESTIONS), (), seed=0)
     for question in reversed(QUESTIONS):
-        one, other = MADE.of(question), backwards.of(question)
+        one, other = MADE.find_falsehood(question), backwards.find_falsehood(question)
         assert (one and one.answer) == (other and other.answer)
 
 
@@ -117,7 +117,7 @@ def test_a_dataset_that_brings_false_passages_has_its_own_used() -> None:
     gold = {"fake_answer": "Skien", "supporting": ("r1", "r2"), "labels": {"positive_wrong_ids": ["w1", "w2"]}}
     question = asked("born", "Larvik", **gold)
     passages = [Passage(key, "", f"text of {key}") for key in ("r1", "r2", "w1", "w2", "n1")]
-    falsehood = FalseAnswers([question, *QUESTIONS[1:]], passages, seed=0).of(question)
+    falsehood = FalseAnswers([question, *QUESTIONS[1:]], passages, seed=0).find_falsehood(question)
     assert falsehood is not None
     assert falsehood.answer == "Skien"
     assert [falsehood.version(passage) for passage in passages] == [passages[2], passages[3], None, None, None]
@@ -129,7 +129,7 @@ def test_false_passages_that_do_not_pair_up_leave_their_answer_to_be_written_ove
     question = asked(
         "born", "Larvik", fake_answer="Skien", supporting=("r1",), labels={"positive_wrong_ids": ["w", "v"]}
     )
-    falsehood = FalseAnswers([question], (), seed=0).of(question)
+    falsehood = FalseAnswers([question], (), seed=0).find_falsehood(question)
     assert falsehood is not None
     version = falsehood.version(Passage("any", "", "Born in Larvik."))
     assert version is not None

@@ -47,14 +47,14 @@ def warned(artifact: Artifact, words: str) -> bool:
 
 def test_a_planted_logistic_is_recovered_and_chosen(tmp_path: Path) -> None:
     states, _ = label_states(planted(tmp_path, questions=3000).trajectories, "f1")
-    fits = fit_all_kinds(states.of(Partition.XFIT))
+    fits = fit_all_kinds(states.select_part(Partition.XFIT))
     found = fits.kinds["logistic"]
     assert isinstance(found, LogisticFit)
     # Three standard errors: a weight of a uniform diagnostic on these 3,600 states has one of about 0.13.
     assert found.intercept == pytest.approx(INTERCEPT, abs=0.4)
     assert found.weights.vector() == pytest.approx(WEIGHTS.vector(), abs=0.4)
     assert fits.idle == ("conflict",)
-    assert choose_kind(fits, states.of(Partition.XSEL))[0] == "logistic"
+    assert choose_kind(fits, states.select_part(Partition.XSEL))[0] == "logistic"
 
 
 def test_a_planted_line_in_the_raw_score_is_recovered(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_fitting_on_everything_marks_the_artifact_and_keeps_the_quality_of_the_c
     assert all_in.answerability != clean.answerability
     assert all_in.fit is not None and len(all_in.fit.fit_questions) == 200
     held_out = next(f"q{n}" for n in range(200) if partition(f"q{n}") is Partition.XHOLD)
-    assert all_in.seen([held_out, "never asked"]) == (held_out,)
-    assert clean.seen([held_out]) == ()
-    assert includes_held_out([held_out]) and not includes_held_out(clean.seen(f"q{n}" for n in range(200)))
+    assert all_in.find_seen([held_out, "never asked"]) == (held_out,)
+    assert clean.find_seen([held_out]) == ()
+    assert includes_held_out([held_out]) and not includes_held_out(clean.find_seen(f"q{n}" for n in range(200)))
 
 
 def test_an_artifact_that_saw_held_out_questions_cannot_say_that_it_did_not(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_the_raw_score_is_taken_where_it_is_the_truth(tmp_path: Path) -> None:
     states, _ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
     draw = random.Random(4)
     true = Examples(replace(e, positive=draw.random() < e.state.belief.sufficiency) for e in states.each)
-    kind, scores = choose_kind(fit_all_kinds(true.of(Partition.XFIT)), true.of(Partition.XSEL))
+    kind, scores = choose_kind(fit_all_kinds(true.select_part(Partition.XFIT)), true.select_part(Partition.XSEL))
     assert kind in ("raw", "platt")
     assert scores["raw"] == pytest.approx(scores["platt"], abs=0.003)
 

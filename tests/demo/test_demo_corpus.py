@@ -104,8 +104,8 @@ def test_the_bridge_is_named_by_the_first_hop_and_not_by_the_question(question: 
 
 def test_what_is_asked_carries_no_gold_answer() -> None:
     question = QUESTIONS[0]
-    assert question.asked() == Question(question.question, question.id)
-    assert {field.name for field in dataclasses.fields(question.asked())} == {"text", "id"}
+    assert question.to_question() == Question(question.question, question.id)
+    assert {field.name for field in dataclasses.fields(question.to_question())} == {"text", "id"}
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ class Run:
         return str(Report.of(self.summary()))
 
     def _repr_html_(self) -> str:
-        return Report.of(self.summary())._repr_html_()
+        return Report.from_summary(self.summary())._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)

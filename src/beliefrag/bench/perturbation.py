@@ -61,7 +61,7 @@ class Injector:
 
     def falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
         """What passages claim in place of the truth; None where nothing false is injected or can be."""
-        return self._false.of(labelled) if self._injection.counterfactual else None
+        return self._false.find_falsehood(labelled) if self._injection.counterfactual else None
 
     def wrap(self, retriever: Retriever, labelled: LabelledQuestion) -> InjectedRetriever:
         """The retriever for one episode on that question."""
@@ -154,7 +154,7 @@ class FalseAnswers:
         # Sorted, so that the order of the file plays no part.
         self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
 
-    def of(self, labelled: LabelledQuestion) -> Falsehood | None:
+    def find_falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
         """The question's falsehood; None where there is none to be had."""
         gold = labelled.gold
         if gold.is_set:

@@ -34,7 +34,7 @@ class Report:
     """What was written."""
 
     @classmethod
-    def of(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
+    def from_summary(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
         """The report on these numbers."""
         return cls(
             summary,
@@ -115,7 +115,7 @@ def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
         RunError: The folder holds no run, it cannot be read, or it has no method to report on.
     """
     summary = summarise(Path(folder))
-    return Report.of(summary, () if out is None else write_report(summary, Path(out)))
+    return Report.from_summary(summary, () if out is None else write_report(summary, Path(out)))
 
 
 def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:

@@ -196,7 +196,7 @@ def set_up(
             licence=dataset.card.licence,
             source=dataset.card.source,
             score_scale=retriever.score_scale,
-            seen_by_calibration=engine.artifact.seen(each.id for each in questions) if engine.artifact else (),
+            seen_by_calibration=engine.artifact.find_seen(each.id for each in questions) if engine.artifact else (),
         )
     record = RunRecord(
         made=now(),

@@ -84,7 +84,7 @@ class Artifact(Strict):
             unused["answerability"] = {"kind"}
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
-    def seen(self, question_ids: Iterable[str]) -> tuple[str, ...]:
+    def find_seen(self, question_ids: Iterable[str]) -> tuple[str, ...]:
         """Which of these questions it was fitted or chosen on, as far as it has them on record.
 
         Numbers on such questions flatter it.

@@ -86,7 +86,7 @@ def select_unseen_states(collection: StateCollection, label: Label, *artifacts: 
         CalibrationError: No such state is left, or all came out alike.
     """
     everything, _ = label_states(collection.trajectories, label)
-    seen = {question for artifact in artifacts for question in artifact.seen(everything.question_ids)}
+    seen = {question for artifact in artifacts for question in artifact.find_seen(everything.question_ids)}
     examples = Examples(example for example in everything.each if example.question_id not in seen)
     if not len(examples):
         raise CalibrationError(

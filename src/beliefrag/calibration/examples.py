@@ -96,7 +96,7 @@ class Examples:
         """Gives a statistic of the weights for each resample of the questions."""
         return np.concatenate([statistic(weights) for weights in self.resampled_weights()])
 
-    def of(self, part: Partition) -> Examples:
+    def select_part(self, part: Partition) -> Examples:
         """Those whose questions are in one part of the study."""
         return Examples(example for example in self.each if partition(example.question_id) is part)
 

@@ -130,7 +130,7 @@ def fit_artifact(
         CalibrationError: There is nothing to fit on.
     """
     states, left_out = label_states(collection.trajectories, label)
-    parts = {part: states.of(part) for part in Partition}
+    parts = {part: states.select_part(part) for part in Partition}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     if elsewhere is not None:
         unseen = _label_other_states(elsewhere, label, {*own.question_ids, *choosing.question_ids})
@@ -164,7 +164,7 @@ def fit_artifact(
         *value_warnings,
         *warn_of_several_scales(scales),
     )
-    searches = pairs.of(Partition.XFIT)
+    searches = pairs.select_part(Partition.XFIT)
     if everything:
         own, searches, answerability = states, pairs, fit_all_kinds(states).kinds[kind]
         value = fit_value(pairs)[0] if value else None
@@ -219,7 +219,7 @@ def _require_both_outcomes(own: Examples, label: Label) -> None:
 
 
 def _fit_value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
-    own = pairs.of(Partition.XFIT)
+    own = pairs.select_part(Partition.XFIT)
     if not has_enough_searches(own):
         return None, None, (describe_too_few_searches(own.count),)
     value, same = fit_value(own)

@@ -216,9 +216,9 @@ def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
 
 def report_value_fit(fit: ValueFit, pairs: Examples) -> ValueReport:
     """How the fit to the first part came about, and how good it is on the held-out one."""
-    own, held_out = pairs.of(Partition.XFIT), pairs.of(Partition.XHOLD)
+    own, held_out = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
     return ValueReport(
-        counts={part.value: pairs.of(part).count for part in Partition},
+        counts={part.value: pairs.select_part(part).count for part in Partition},
         base_rate=round(own.rate, 6),
         coefficients=estimate_logistic(_columns(own), own, _NAMES),
         held_out=measure_quality(predict_retrieval_value(held_out, fit.function()), held_out, own.rate)

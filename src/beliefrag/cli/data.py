@@ -158,7 +158,7 @@ def _print(card: Card, folder: Path) -> None:
     rows += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
     rows += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]
     rows += [("note", note) for note in card.notes]
-    rows += [("read", f"{_named(file)} {file.sha256}") for file in card.inputs]
+    rows += [("read", f"{_describe_file(file)} {file.sha256}") for file in card.inputs]
     rows += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
     rows += [("skipped", f"{len(card.skipped):,}")] if card.skipped else []
     for heading, value in rows:
@@ -167,7 +167,7 @@ def _print(card: Card, folder: Path) -> None:
         typer.echo(f"  {safe_line(problem)}")
 
 
-def _named(file: CardFile) -> str:
+def _describe_file(file: CardFile) -> str:
     return file.name if file.files == 1 else f"{file.name} ({file.files:,} files)"
 
 

@@ -64,7 +64,7 @@ def demo(
     with show_status("opening corpus and model"):
         assembly = assemble(settings, passages=load_passages())
     display = choose_display(assembly, settings)
-    result = asyncio.run(run_episode(chosen.asked(), assembly, display=display, trace=None))
+    result = asyncio.run(run_episode(chosen.to_question(), assembly, display=display, trace=None))
     _print_comparison(chosen, result)
     print_failure(result)
     raise typer.Exit(exit_code(result.outcome))

@@ -39,7 +39,7 @@ class DemoQuestion:
     note: str
     """For people: the bridge, what is missing, or which of two passages is right."""
 
-    def asked(self) -> Question:
+    def to_question(self) -> Question:
         """The question without its answers: all that a controller or a prompt may see (SPEC 9)."""
         return Question(self.question, self.id)
 

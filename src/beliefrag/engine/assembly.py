@@ -273,7 +273,7 @@ def assemble(
     scale = found.score_scale
     assembly = Assembly(
         engine,
-        engine.build_harness(found, _made_with(engine, found, corpus)),
+        engine.build_harness(found, _collect_made_with(engine, found, corpus)),
         engine.build_method(settings.method, scale),
         scale,
         source.report,
@@ -302,7 +302,7 @@ def reopen_passages(
     source = PassageSource(docs=docs, index=index)
     found = open_retriever(RETRIEVERS.choose(engine.settings.retriever, engine.settings.retrievers), source)
     corpus = found.fingerprint if isinstance(found, Bm25Index) else source.fingerprint
-    made_with = _made_with(engine, found, corpus)
+    made_with = _collect_made_with(engine, found, corpus)
     reopened = replace(
         assembly, harness=engine.build_harness(found, made_with), scale=found.score_scale, report=source.report
     )
@@ -371,7 +371,7 @@ def _no_promise(max_error: float, methods: str) -> SettingsError:
     )
 
 
-def _made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
+def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
     """What shaped the episodes and stands in no other field of a trace."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()

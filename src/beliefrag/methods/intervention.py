@@ -92,13 +92,13 @@ class PermutedAnswerability:
 
     def value(self, live: float, first: float, view: View) -> float:
         """A matched state's value; the live one where no other question gives any."""
-        others = self._matched(view.question.id, view.spent.rounds)
+        others = self._matching_answerabilities(view.question.id, view.spent.rounds)
         if not others:
             return live
         draw = random.Random(f"{self.seed}/{view.question.id}/{view.step}")  # noqa: S311
         return draw.choice(others)
 
-    def _matched(self, question_id: str, rounds: int) -> list[float]:
+    def _matching_answerabilities(self, question_id: str, rounds: int) -> list[float]:
         # Searches that no live episode made have no match of their own: the latest round that has one stands in.
         for known in reversed([known for known in self.rounds if known <= rounds]):
             others = [s.answerability for s in self.states[known] if s.question_id != question_id]

@@ -48,21 +48,21 @@ class _Controller:
         self._rounds = rounds
         self._query: str | None = None
 
-    def _planned(self, view: View) -> int:
+    def _planned_rounds(self, view: View) -> int:
         return view.budget.rounds if self._rounds is None else min(self._rounds, view.budget.rounds)
 
-    def _goes_on(self, view: View) -> bool:
-        return can_search(view) and view.spent.rounds < self._planned(view)
+    def _may_continue(self, view: View) -> bool:
+        return can_search(view) and view.spent.rounds < self._planned_rounds(view)
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        if view.queries and self._goes_on(view):
+        if view.queries and self._may_continue(view):
             self._query = await calls.write_query(view.question, view.answer_window, view.queries)
             if self._query is None:
                 self._query = await calls.rewrite(view.question, view.queries[-1], _COMPLETE)
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
-        rounds = self._planned(view)
-        if self._goes_on(view):
+        rounds = self._planned_rounds(view)
+        if self._may_continue(view):
             return search(view, f"round {view.spent.rounds + 1} of {rounds}", query=self._query)
         return answer(view, "all rounds are made") if 0 < rounds <= view.spent.rounds else stop(view)

@@ -78,7 +78,7 @@ def comparison_table(found: ArtifactComparison, label: str) -> Table:
             f"{each.second:.4f}",
             f"{each.difference.value:+.4f}",
             _interval(each.difference, 4),
-            "no interval: resampling would bias it" if name in BIASED else _reading(each.difference),
+            "no interval: resampling would bias it" if name in BIASED else _describe_gap(each.difference),
         )
         for name, each in found.measures.items()
     ]
@@ -278,7 +278,7 @@ def _interval(found: Estimate, digits: int = 3) -> str:
     return f"{found.low:.{digits}f} to {found.high:.{digits}f}"
 
 
-def _reading(gap: Estimate) -> str:
+def _describe_gap(gap: Estimate) -> str:
     if gap.low is None or gap.high is None:
         return "too few questions to say"
     return "clear" if gap.low > 0 or gap.high < 0 else "the interval holds zero"

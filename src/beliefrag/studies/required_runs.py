@@ -114,7 +114,7 @@ def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
         by_name[run.name] = replace(
             first,
             methods=tuple(dict.fromkeys((*first.methods, *run.methods))),
-            sufficient_methods=tuple(dict.fromkeys((*_sufficient(first), *_sufficient(run)))),
+            sufficient_methods=tuple(dict.fromkeys((*_sufficient_methods(first), *_sufficient_methods(run)))),
         )
     if unknown := [name for run in by_name.values() for name in run.after if name not in by_name]:
         raise ValueError(f"a run comes after {unknown[0]!r}, which no study needs")
@@ -148,7 +148,7 @@ def reason_against(required: RequiredRun, run: RunRecord) -> str:
 
 
 def _reasons_against(required: RequiredRun, run: RunRecord) -> Iterator[str]:
-    if missing := [method for method in _sufficient(required) if method not in run.methods]:
+    if missing := [method for method in _sufficient_methods(required) if method not in run.methods]:
         yield f"it has no episodes of {', '.join(missing)}"
     if not any(required.kind.may_include(name) for name in run.datasets):
         yield f"it has no {required.kind.description}"
@@ -193,5 +193,5 @@ def reject_unused_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRe
             )
 
 
-def _sufficient(required: RequiredRun) -> tuple[str, ...]:
+def _sufficient_methods(required: RequiredRun) -> tuple[str, ...]:
     return required.methods if required.sufficient_methods is None else required.sufficient_methods

@@ -89,8 +89,8 @@ def assembly_for_request(service: AnswerService, wanted: RequestSettings | None)
     _check_guarantee(service, wanted)
     try:
         changes: dict[str, Any] = {
-            "budget": replace(settings.budget, **_given(wanted.budget)),
-            "thresholds": replace(settings.thresholds, **_given(wanted.thresholds)),
+            "budget": replace(settings.budget, **_given_values(wanted.budget)),
+            "thresholds": replace(settings.thresholds, **_given_values(wanted.thresholds)),
         }
         changes |= {name: value for name in ("max_error", "confidence") if (value := getattr(wanted, name)) is not None}
         return change_policy(service.assembly, settings.model_copy(update=changes))
@@ -100,12 +100,12 @@ def assembly_for_request(service: AnswerService, wanted: RequestSettings | None)
         raise HttpProblem(422, "settings", error.message, remedy="Leave the setting out.", field="settings") from None
 
 
-def _given(group: BaseModel) -> dict[str, Any]:
+def _given_values(group: BaseModel) -> dict[str, Any]:
     return group.model_dump(exclude_none=True)
 
 
 def _check_limits(service: AnswerService, wanted: RequestSettings) -> None:
-    for name, value in _given(wanted.budget).items():
+    for name, value in _given_values(wanted.budget).items():
         most = getattr(service.limits.budget, name)
         if value > most:
             raise HttpProblem(

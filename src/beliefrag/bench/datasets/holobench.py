@@ -210,12 +210,12 @@ class RowDatabase:
         columns = list(dict.fromkeys(column for row in rows for column in row))
         if not columns:
             return
-        names = ", ".join(_quoted(column) for column in columns)
-        self._connection.execute(f"CREATE TABLE {_quoted(name)} ({names})")
+        names = ", ".join(_quote_name(column) for column in columns)
+        self._connection.execute(f"CREATE TABLE {_quote_name(name)} ({names})")
         marks = ", ".join("?" * len(columns))
         self._connection.executemany(
-            f"INSERT INTO {_quoted(name)} VALUES ({marks})",  # noqa: S608
-            ([_storable(row.get(column)) for column in columns] for row in rows),
+            f"INSERT INTO {_quote_name(name)} VALUES ({marks})",  # noqa: S608
+            ([_to_column_value(row.get(column)) for column in columns] for row in rows),
         )
 
     def _run(self, query: str) -> list[tuple[Any, ...]]:
@@ -230,11 +230,11 @@ class RowDatabase:
             self._connection.set_progress_handler(None, 0)
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""').replace("\0", "") + '"'
 
 
-def _storable(value: Any) -> Any:
+def _to_column_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 

@@ -161,7 +161,7 @@ def _write_notes(recorded: RecordedQuestions, artifact: Artifact, calibration_wa
         yield f"The calibration {artifact.name} may be off here: {'; '.join(calibration_warnings)}."
     for part in (Partition.XSEL, Partition.XHOLD):
         asked = [question for questions in recorded.parts[part].values() for question in questions]
-        if seen := artifact.seen(asked):
+        if seen := artifact.find_seen(asked):
             yield f"Its fit saw {len(seen):,} of {len(asked):,} {part.value} questions: its figures are too good."
     if artifact.contaminated:
         yield "Its fit saw questions that were held out, so its figures on xhold are too good."

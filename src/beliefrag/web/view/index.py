@@ -107,7 +107,7 @@ class RunIndex:
             now = (found.st_size, found.st_mtime_ns)
             if now != self._seen:
                 try:
-                    with self.path.open("rb") as file, self._writing() as db:
+                    with self.path.open("rb") as file, self._write_transaction() as db:
                         self._read_new_lines(file, db)
                 except OSError as error:
                     raise ViewError(f"{self.path} cannot be read: {error.strerror}.") from error
@@ -151,7 +151,7 @@ class RunIndex:
 
     def store_overview(self, state: str, record: str) -> None:
         """Stores an overview and deletes the one before: its intervals take seconds on a large run."""
-        with self._lock, self._writing() as db:
+        with self._lock, self._write_transaction() as db:
             db.execute("DELETE FROM overview")
             db.execute("INSERT INTO overview VALUES (?, ?)", (state, record))
 
@@ -162,7 +162,7 @@ class RunIndex:
     def store_questions(self, dataset: str, gold: str, texts: Mapping[str, str]) -> None:
         """Stores the texts of a dataset's questions, to search and to show them."""
         rows = [(dataset, identifier, text, text.casefold()) for identifier, text in texts.items()]
-        with self._lock, self._writing() as db:
+        with self._lock, self._write_transaction() as db:
             db.execute("DELETE FROM questions WHERE dataset = ?", (dataset,))
             db.executemany("INSERT INTO questions VALUES (?, ?, ?, ?)", rows)
             db.execute("INSERT OR REPLACE INTO known_datasets VALUES (?, ?)", (dataset, gold))
@@ -202,7 +202,7 @@ class RunIndex:
         return row is not None and tuple(row) == (_VERSION, self._run)
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _write_transaction(self) -> Iterator[sqlite3.Connection]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield self._db

@@ -106,7 +106,7 @@ def view_events(
         "steps": steps,
         "calls": [record for record in records if record["event"] == "call_finished"],
         "passages": _passage_records(records),
-        "waiting": _waiting(records) if live and not outcome else "",
+        "waiting": _describe_wait(records) if live and not outcome else "",
     }
     if outcome.get("outcome") == "failed":
         view["error"] = {"cause": outcome["cause"], "message": outcome["error"], "remedy": outcome["remedy"]}
@@ -191,6 +191,6 @@ def _thresholds_of_decisions(steps: Sequence[EventRecord]) -> dict[str, float]:
     return found
 
 
-def _waiting(records: Sequence[EventRecord]) -> str:
+def _describe_wait(records: Sequence[EventRecord]) -> str:
     last = records[-1]
     return f"the model ({last['purpose'].replace('_', ' ')})" if last["event"] == "call_started" else "the next event"
