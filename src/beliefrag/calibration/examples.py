@@ -121,12 +121,16 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
 
 
 def label_searches(trajectories: Sequence[Trajectory], label: Label) -> Examples:
-    """The states that were not answerable and from which a search was really made, positive where the next one was."""
+    """The states that were not answerable and from which a search was really made, positive where the next one was.
+
+    A search at the end of a correction is left out: nobody asked what it was worth.
+    """
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))
         for trajectory in trajectories
         for before, after in pairwise(trajectory.states)
         if before.action is Action.RETRIEVE
+        and Action.VERIFY not in before.actions[-2:]
         and after.rounds > before.rounds
         and before.correct(label) is False
         and after.correct(label) is not None

@@ -20,6 +20,7 @@ from beliefrag.calibration.collection import StateCollection
 from beliefrag.calibration.examples import Examples, label_searches, label_states
 from beliefrag.calibration.fitting import (
     LEAST_QUESTIONS,
+    LEAST_TO_CHOOSE,
     choose_kind,
     estimate_coefficients,
     fit_all_kinds,
@@ -31,7 +32,7 @@ from beliefrag.calibration.fitting import (
 from beliefrag.calibration.quality import measure_quality, predict_answerability
 from beliefrag.calibration.selection import backbone
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import ScoreScale
+from beliefrag.policy import Answerability, ScoreScale, Thresholds
 from beliefrag.runs.partitions import SALT, Partition, held_out
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label
@@ -64,10 +65,14 @@ def warn_of_few_questions(counts: Mapping[str, PartCount]) -> Iterator[str]:
                 )
 
 
-def warn_of_unproven_fit(kind: str, selection: Mapping[str, float], found: Quality | None) -> Iterator[str]:
-    """What the choice and the held-out questions leave open."""
+def warn_of_unproven_fit(
+    kind: str, selection: Mapping[str, float], questions: int, found: Quality | None
+) -> Iterator[str]:
+    """What the choice on so many questions, and the held-out ones, leave open."""
     if not selection:
         yield f"no question to choose on (xsel is empty): the {kind} kind was taken unseen"
+    elif questions < LEAST_TO_CHOOSE:
+        yield f"{questions} questions to choose on, fewer than {LEAST_TO_CHOOSE}: the paper's {kind} kind was taken"
     if found is None:
         yield "no question is held out (xhold is empty): the quality of the fit is not known"
     elif found.brier_gain.low is None or found.brier_gain.low <= 0:
@@ -153,14 +158,14 @@ def fit_artifact(
         alone=measure_each_diagnostic(own),
         held_out=found,
     )
-    pairs = label_searches(collection.trajectories, label)
+    pairs = _keep_consulted(label_searches(collection.trajectories, label), answerability.function())
     value, value_report, value_warnings = _fit_value(pairs)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
     warnings = (
         *warn_of_constant_columns(fits.idle, "the fitted states"),
         *warn_of_few_questions({part.value: parts[part].count for part in Partition}),
-        *warn_of_unproven_fit(kind, selection, found),
+        *warn_of_unproven_fit(kind, selection, choosing.count.questions, found),
         *value_warnings,
         *warn_of_several_scales(scales),
     )
@@ -224,6 +229,15 @@ def _fit_value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tu
         return None, None, (describe_too_few_searches(own.count),)
     value, same = fit_value(own)
     return value, report_value_fit(value, pairs), tuple(warn_of_constant_columns(same, "the fitted searches"))
+
+
+def _keep_consulted(pairs: Examples, answerability: Answerability) -> Examples:
+    """The searches from states at which the policy asks what a search is worth: those that it does not answer at."""
+    return Examples(
+        pair
+        for pair in pairs.each
+        if answerability.probability(pair.state.diagnostics, pair.state.belief.sufficiency) < Thresholds().answer
+    )
 
 
 def _describe_judge(collection: StateCollection) -> str:

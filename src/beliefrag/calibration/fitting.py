@@ -36,10 +36,12 @@ __all__ = [
     "DIAGNOSTICS",
     "LEAST_QUESTIONS",
     "LEAST_SPREAD",
+    "LEAST_TO_CHOOSE",
     "RESAMPLES",
     "FittedKinds",
     "Logistic",
     "choose_kind",
+    "choose_prior",
     "estimate_coefficients",
     "estimate_logistic",
     "fit_all_kinds",
@@ -54,8 +56,13 @@ __all__ = [
 LEAST_SPREAD = 0.01
 """A column that varies less than this tells nothing: its weight is 0, rather than a huge one on noise."""
 
-_INVERSE_RIDGE = 1.0
-"""C of scikit-learn, where a question weighs 1: hardly felt from some dozens of questions on."""
+_WEAK_PRIOR = 100.0
+"""C of scikit-learn, where a question weighs 1: a slope is hardly shrunk, and still finite where a column separates."""
+_PRIORS = (1.0, 10.0, _WEAK_PRIOR)
+"""Between these the fit chooses where it has several columns, strongest first."""
+_FOLDS = 5
+LEAST_TO_CHOOSE = 100
+"""Questions that are needed to take another kind than the paper's: on fewer, the choice would be chance."""
 RESAMPLES = 500
 """Refits for the interval of a coefficient."""
 _DIGITS = 6
@@ -71,8 +78,15 @@ class Logistic:
     """Columns that do not vary, and have weight 0."""
 
 
-def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats) -> Logistic:
-    """The fit. Both outcomes must be there."""
+def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float = _WEAK_PRIOR) -> Logistic:
+    """The fit. Both outcomes must be there.
+
+    Args:
+        columns: One row for each example.
+        outcomes: 1 or 0 for each.
+        weights: What each counts.
+        inverse_ridge: How little the weights are drawn towards 0, on columns of spread 1.
+    """
     # Heavy, and needed by no command but a fit.
     with explain_missing_extra("A fit", "bench"):
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
@@ -83,7 +97,7 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats) -> Logistic
     scaled = np.zeros(columns.shape[1])
     if used.any():
         standard = (columns[:, used] - centre[used]) / spread[used]
-        fitted = LogisticRegression(C=_INVERSE_RIDGE, solver="newton-cholesky", tol=1e-8, max_iter=200)
+        fitted = LogisticRegression(C=inverse_ridge, solver="newton-cholesky", tol=1e-8, max_iter=200)
         fitted.fit(standard, outcomes, sample_weight=weights)
         scaled[used] = fitted.coef_[0] / spread[used]
         start = float(fitted.intercept_[0])
@@ -97,9 +111,34 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats) -> Logistic
     )
 
 
+def choose_prior(columns: Floats, examples: Examples) -> float:
+    """How weakly to draw the weights towards 0: what predicts questions best that the fit has not seen.
+
+    A single column needs no such choice: its slope is left as it is. Questions are dealt to folds in turn, so that the
+    same examples always give the same choice; of equal ones the strongest is taken.
+    """
+    questions = sorted(set(examples.questions))
+    if columns.shape[1] < 2 or len(questions) < 2 * _FOLDS:
+        return _WEAK_PRIOR
+    deal = {question: place % _FOLDS for place, question in enumerate(questions)}
+    fold = np.array([deal[question] for question in examples.questions])
+    y, w = examples.outcomes, examples.weights
+    losses = dict.fromkeys(_PRIORS, 0.0)
+    for number in range(_FOLDS):
+        seen, unseen = fold != number, fold == number
+        if y[seen].min() == y[seen].max():
+            continue
+        for prior in _PRIORS:
+            fitted = fit_logistic(columns[seen], y[seen], w[seen], prior)
+            logits = fitted.intercept + columns[unseen] @ np.array(fitted.weights)
+            losses[prior] += float(w[unseen] @ np.logaddexp(0.0, np.where(y[unseen] > 0, -logits, logits)))
+    return min(_PRIORS, key=lambda prior: losses[prior])
+
+
 def estimate_logistic(columns: Floats, examples: Examples, names: Sequence[str]) -> dict[str, Estimate]:
     """Intercept and weights by name, each with the interval of refits on resampled questions."""
-    fitted = fit_logistic(columns, examples.outcomes, examples.weights)
+    prior = choose_prior(columns, examples)
+    fitted = fit_logistic(columns, examples.outcomes, examples.weights, prior)
     drawn: list[list[float]] = []
     for block in examples.resampled_weights(RESAMPLES):
         for weights in block:
@@ -108,7 +147,7 @@ def estimate_logistic(columns: Floats, examples: Examples, names: Sequence[str])
             if outcomes.min() == outcomes.max():
                 drawn.append([np.nan] * (len(names) + 1))
                 continue
-            again = fit_logistic(columns[kept], outcomes, weights[kept])
+            again = fit_logistic(columns[kept], outcomes, weights[kept], prior)
             drawn.append([again.intercept, *again.weights])
     table = np.array(drawn)
     values = (fitted.intercept, *fitted.weights)
@@ -138,7 +177,8 @@ def fit_all_kinds(examples: Examples) -> FittedKinds:
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
     y, weights = examples.outcomes, examples.weights
-    full = fit_logistic(_diagnostics(examples), y, weights)
+    columns = _diagnostics(examples)
+    full = fit_logistic(columns, y, weights, choose_prior(columns, examples))
     platt = fit_logistic(_log_odds(examples), y, weights)
     steps = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True, out_of_bounds="clip")
     steps.fit(_sufficiency(examples), y, sample_weight=weights)
@@ -156,12 +196,17 @@ def fit_all_kinds(examples: Examples) -> FittedKinds:
 
 
 def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, float]]:
-    """The kind with the lowest Brier score on these states, and the scores of all."""
+    """The kind with the lowest Brier score on these states, and the scores of all.
+
+    On fewer than `LEAST_TO_CHOOSE` questions it is the paper's kind, the logistic one, whatever they say.
+    """
     scores = {
         kind: float(brier(predict_answerability(examples, fit.function()), examples.outcomes, examples.weights))
         for kind, fit in fits.kinds.items()
     }
-    chosen = min(scores, key=lambda kind: scores[kind])
+    chosen: Kind = "logistic"
+    if examples.count.questions >= LEAST_TO_CHOOSE:
+        chosen = min(scores, key=lambda kind: scores[kind])
     return chosen, {kind: round(score, 6) for kind, score in scores.items()}
 
 
@@ -208,7 +253,8 @@ def has_enough_searches(pairs: Examples) -> bool:
 
 def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
     """The fit, and the names of what does not vary in these searches."""
-    fitted = fit_logistic(_columns(pairs), pairs.outcomes, pairs.weights)
+    columns = _columns(pairs)
+    fitted = fit_logistic(columns, pairs.outcomes, pairs.weights, choose_prior(columns, pairs))
     rounds, novelty, sufficiency = fitted.weights
     found = ValueFit(intercept=fitted.intercept, rounds=rounds, novelty=novelty, sufficiency=sufficiency)
     return found, tuple(_NAMES[place] for place in fitted.idle)

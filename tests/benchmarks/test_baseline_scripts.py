@@ -1,0 +1,36 @@
+"""The scripts that choose thresholds and sort replies of the other methods."""
+
+from __future__ import annotations
+
+import pytest
+
+from beliefrag.methods import METHODS, build_method
+from beliefrag.runs.episode import ModelCall
+from benchmarks.choose_thresholds import SETTINGS
+from benchmarks.judge_prompts import kind_of
+
+
+def test_every_method_with_thresholds_gets_the_same_effort() -> None:
+    with_thresholds = {each.name for each in METHODS.usable() if each.thresholds_from}
+    assert set(SETTINGS) == with_thresholds - {"beliefrag"}
+    assert {len(settings) for settings in SETTINGS.values()} == {5}
+    for method, settings in SETTINGS.items():
+        built = {str(build_method(f"{method}:{options}" if options else method)) for options in settings}
+        assert len(built) == len(settings)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "reply", "earlier", "kind"),
+    [
+        ("reasoner", "So the answer is: Oslo.", [], "comes to an answer at once"),
+        ("reasoner", "So the answer is: Oslo.", ["A fact."], "comes to an answer"),
+        ("reasoner", "A fact.", ["A fact."], "repeats an earlier reply"),
+        ("dialogue", "<think>x</think> <search>y", [], "searches"),
+        ("dialogue", "Oslo", [], "no tag"),
+        ("router", "B", ["B"], "b"),
+        ("trigger", "No.", [], "no"),
+    ],
+)
+def test_replies_are_sorted_by_what_is_wrong_with_them(purpose: str, reply: str, earlier: list[str], kind: str) -> None:
+    call = ModelCall(0, purpose, reply, 1, 1, "it", 0)
+    assert kind_of(call, earlier) == kind
