@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 
 from beliefrag.calibration import Artifact, fitting, load_artifact
 from beliefrag.calibration.artifact_parts import LogisticFit, PlattFit
@@ -299,3 +300,37 @@ def test_an_example_belongs_to_the_question_of_its_dataset(tmp_path: Path) -> No
     _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
     one, other = (Example(name, "q0", trajectory.states[1], True) for name in ("a", "b"))
     assert Examples([one, other]).count.questions == 2
+
+
+def test_a_slope_is_not_shrunk_where_there_are_few_questions() -> None:
+    draw = np.random.default_rng(5)
+    columns = draw.normal(size=(40, 1))
+    outcomes = (draw.random(40) < 1 / (1 + np.exp(-2.0 * columns[:, 0]))).astype(float)
+    plain = LogisticRegression(C=np.inf).fit(columns, outcomes).coef_[0, 0]
+    assert fitting.fit_logistic(columns, outcomes, np.ones(40)).weights[0] == pytest.approx(plain, rel=0.05)
+
+
+def test_on_few_questions_the_papers_kind_is_taken_whatever_they_say(tmp_path: Path) -> None:
+    states, _ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
+    draw = random.Random(4)
+    true = Examples(replace(e, positive=draw.random() < e.state.belief.sufficiency) for e in states.each)
+    few = Examples(e for e in true.each if int(e.question_id.removeprefix("q")) < 40)
+    kind, scores = choose_kind(fit_all_kinds(true), few)
+    assert kind == "logistic" and set(scores) == {"raw", "platt", "logistic", "isotonic"}
+
+
+def test_the_prior_is_chosen_on_questions_that_the_fit_has_not_seen(tmp_path: Path) -> None:
+    states, _ = label_states(planted(tmp_path, questions=30, chance=lambda x: 0.5).trajectories, "f1")
+    columns = np.array([state.diagnostics.vector() for state in states.states])
+    # Without any signal the strongest prior predicts best.
+    assert fitting.choose_prior(columns, states) == 1.0
+
+
+def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_search(tmp_path: Path) -> None:
+    _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
+    before, after = (
+        replace(s, scores={"f1": right}) for s, right in zip(trajectory.states[:2], (0.0, 1.0), strict=True)
+    )
+    corrected = replace(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
+    found = [label_searches([replace(trajectory, states=(each, after))], "f1") for each in (before, corrected)]
+    assert [len(each) for each in found] == [1, 0]

@@ -5,19 +5,20 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
-from beliefrag.methods import METHODS
+from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
+from beliefrag.policy import Thresholds
 from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.page import Block, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Table
 from beliefrag.runs.errors import RunError
-from beliefrag.runs.record import in_dollars
+from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.statistics import Estimate, pareto_front
 from beliefrag.runs.summary import MEAN, MEASURES, Cell, Failures, Summary
 from beliefrag.types import Usage
@@ -163,6 +164,7 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("calibration", f"{run.calibration.name} {run.calibration.sha256[:16]}" if run.calibration else "none"),
         ("retriever", run.searched_with),
         ("budget", _list_pairs(run.budget)),
+        *(("thresholds of " + METHODS.title(name), words) for name, words in _describe_thresholds(run)),
         ("seed", str(run.seed)),
         ("versions", _list_pairs(run.versions)),
         *(("later versions", _list_pairs(each)) for each in run.later_versions),
@@ -173,6 +175,19 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         lines.append((f"dataset {name}", f"{words}{f', {dataset.licence}' if dataset.licence else ''}"))
     lines += [(f"prompt {name}", digest) for name, digest in run.prompts.items()]
     return lines
+
+
+def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
+    """Whose thresholds each method ran with: the defaults, and where those come from, or values that were chosen."""
+    for name in run.methods:
+        origin = METHODS[name].thresholds_from if name in METHODS else ""
+        changed = run.method_options.get(name, "")
+        if not origin:
+            continue
+        if needs_calibration(name):
+            own = asdict(Thresholds())
+            changed = ", ".join(f"{key}={value}" for key, value in run.thresholds.items() if own.get(key) != value)
+        yield name, f"chosen: {changed}; otherwise {origin}" if changed else origin
 
 
 def cost_lines(summary: Summary) -> list[tuple[str, str]]:
