@@ -50,6 +50,7 @@ def write_script(folder: Path, *first: Mapping[str, Any], name: str = "bench.jso
         {"purpose": "judge", "match": ["Larvik", "Given answer: Larvik"], "reply": "yes", "repeat": True},
         {"purpose": "judge", "reply": "no", "repeat": True},
         {"purpose": "verifier", "reply": VERDICT, "repeat": True},
+        {"purpose": "grader", "reply": {"grades": [0.9, 0.9, 0.9, 0.9, 0.9]}, "repeat": True},
         {"purpose": "query_writer", "match": "Ship", "reply": "where was the builder born", "repeat": True},
         {"purpose": "query_writer", "reply": "SUFFICIENT", "repeat": True},
         {"purpose": "rewriter", "reply": "birthplace of the builder", "repeat": True},
