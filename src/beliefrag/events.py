@@ -178,7 +178,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Usage):
         return usage_record(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        record = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        if isinstance(value, Hit) and value.provenance is None:
+            del record["provenance"]
+        return record
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

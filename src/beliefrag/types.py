@@ -27,6 +27,7 @@ __all__ = [
     "Hit",
     "Observation",
     "Passage",
+    "Provenance",
     "Question",
     "Usage",
 ]
@@ -52,11 +53,39 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a retriever came to a passage, where it has more ways than one."""
+
+    way: str
+    """`search`, `named` (the question has its name), `link` (another passage has), `backlink` or `shared`."""
+    passage: str = ""
+    """The id of the passage that it was reached from."""
+    name: str = ""
+    """The name that led to it, as it is written there."""
+
+    def __str__(self) -> str:
+        name = f"\u201c{self.name}\u201d"
+        match self.way:
+            case "named":
+                return f"the question names {name}"
+            case "link":
+                return f"{self.passage} names {name}"
+            case "backlink":
+                return f"names {name}, which {self.passage} is about"
+            case "shared":
+                return f"names {name}, as {self.passage} does"
+            case _:
+                return self.way
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A passage that a search returned, with the retriever's raw score."""
 
     passage: Passage
     score: float
+    provenance: Provenance | None = None
+    """How it was found, where the retriever says so."""
 
 
 class Action(StrEnum):

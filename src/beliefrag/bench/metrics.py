@@ -311,6 +311,7 @@ def _make_search(event: events.Retrieved, question: str) -> Search:
         added=event.added,
         known=event.known,
         refused=event.refused,
+        found_by={hit.passage.id: hit.provenance for hit in event.hits if hit.provenance is not None},
     )
 
 

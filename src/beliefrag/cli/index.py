@@ -27,11 +27,23 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 def index(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", help="Files and folders with documents.", show_default=False)
-    ],
+        list[Path] | None, typer.Argument(metavar="PATH", help="Files and folders with documents.", show_default=False)
+    ] = None,
+    *,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The folder of the index. It is made, or brought up to date.")
     ],
+    names: Annotated[
+        bool,
+        typer.Option(
+            "--names/--no-names",
+            help="Also make the graph of names, which --retriever linked needs. It takes about as long as the rest.",
+        ),
+    ] = True,
+    upgrade: Annotated[
+        bool,
+        typer.Option("--upgrade", help="Bring an index of an older version up to date, without its documents."),
+    ] = False,
     debug: options.Debug = False,
 ) -> None:
     """Make an index of documents, so that many questions can use it. Run it again to take in what has changed.
@@ -41,9 +53,19 @@ def index(
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
     from beliefrag import index as make_index
+    from beliefrag.errors import SettingsError
+    from beliefrag.retrieval import upgrade_index
 
+    if upgrade:
+        if paths:
+            raise SettingsError("--upgrade reads no documents.", remedy="Leave the paths out, or leave --upgrade out.")
+        changed = upgrade_index(out)
+        typer.echo(f"{safe_line(str(out))}: {'upgraded' if changed else 'is up to date already'}")
+        return
+    if not paths:
+        raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
     with show_index_progress() as progress:
-        report = make_index(paths, out, progress=progress)
+        report = make_index(paths, out, progress=progress, names=names)
     _print_report(report, out)
 
 

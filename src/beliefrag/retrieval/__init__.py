@@ -8,7 +8,7 @@
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.files import Skipped
-from beliefrag.retrieval.indexing import EmptyCorpus, IndexProgress, IndexReport, OnProgress, index_paths
+from beliefrag.retrieval.indexing import EmptyCorpus, IndexProgress, IndexReport, OnProgress, index_paths, upgrade_index
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.retrieval.ledger import IndexUnusable
 from beliefrag.retrieval.passage_source import PassageSource, docs_index, docs_index_path
@@ -46,4 +46,5 @@ __all__ = [
     "index_paths",
     "known_identity",
     "open_retriever",
+    "upgrade_index",
 ]

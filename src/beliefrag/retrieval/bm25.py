@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
@@ -24,6 +24,7 @@ from beliefrag.retrieval.store import (
     ANALYSER,
     CONTENT,
     ID,
+    KEY,
     ORDER,
     check_passage,
     explain_engine_errors,
@@ -43,6 +44,7 @@ __all__ = ["MOST_WORDS", "Bm25Index", "Bm25Options", "query_terms"]
 _Scored = tuple[float, tantivy.DocAddress]
 
 _ATTEMPTS = 20
+_PAGE = 5000
 _SMALL_HEAP = 50_000_000
 MOST_WORDS = 1024
 """How many distinct words of a query count; the rest of a longer text is ignored, so that no query runs for minutes."""
@@ -122,8 +124,9 @@ class Bm25Index:
             with explain_engine_errors(
                 CorpusError, f"Passage {passage.id!r} cannot be indexed", remedy="Correct its text."
             ):
-                total += passage_digest(passage)
-                writer.add_document(to_document(passage, [passage.source]))
+                digest = passage_digest(passage)
+                total += digest
+                writer.add_document(to_document(passage, [passage.source], digest))
         writer.commit()
         index.reload()
         return cls(index.searcher(), index.schema, CorpusState.from_sum(len(unique), total))
@@ -211,6 +214,36 @@ class Bm25Index:
             )
             near = self._searcher.search(reach, len(self), count=False).hits
             return sorted((self._passage(address) for _, address in near), key=lambda passage: passage.id)[:count]
+
+    def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
+        """Returns the keys and scores of the k best passages without fetching their texts.
+
+        Raises:
+            RetrievalError: The index is damaged, or it was made before passages had keys.
+        """
+        with explain_engine_errors(RetrievalError, "The search failed", remedy="Build the index again."):
+            words = _words_query(self._schema, query)
+            hits = self._searcher.search(words, k, count=False).hits if words is not None and len(self) else []
+            keys = self._searcher.fast_field_values(KEY, [address for _, address in hits]) if hits else []
+            return [key or 0 for key in keys], [score for score, _ in hits]
+
+    def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
+        """Gives key, id, title and text of all passages, some thousand at a time.
+
+        Raises:
+            CorpusError: The index is damaged.
+        """
+        for start in range(0, len(self), _PAGE):
+            with explain_engine_errors(CorpusError, "Passages could not be read", remedy="Build the index again."):
+                found = self._searcher.search(tantivy.Query.all_query(), _PAGE, count=False, offset=start).hits
+                addresses = [address for _, address in found]
+                keys = self._searcher.fast_field_values(KEY, addresses)
+                rows = []
+                for key, address in zip(keys, addresses, strict=True):
+                    document = self._searcher.doc(address)
+                    title, text = document[CONTENT]
+                    rows.append((key or 0, document[ID][0], title, text))
+            yield rows
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
         return to_passage(self._searcher.doc(address))[0]

@@ -13,13 +13,22 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import CorpusFile, Unreadable
 from beliefrag.retrieval.files import FoundFiles, Skipped, find_files
-from beliefrag.retrieval.ledger import IndexedFile
+from beliefrag.retrieval.ledger import IndexedFile, read_snapshot
 from beliefrag.retrieval.readers import FORMATS, reader_for
 from beliefrag.retrieval.text import printable_path
 from beliefrag.retrieval.writer import IndexWriter, PassageChange
 from beliefrag.types import Passage
 
-__all__ = ["EmptyCorpus", "IndexProgress", "IndexReport", "OnProgress", "Paths", "index_paths", "list_paths"]
+__all__ = [
+    "EmptyCorpus",
+    "IndexProgress",
+    "IndexReport",
+    "OnProgress",
+    "Paths",
+    "index_paths",
+    "list_paths",
+    "upgrade_index",
+]
 
 _COMMIT_PASSAGES = 20_000
 _COMMIT_SECONDS = 15.0
@@ -73,7 +82,9 @@ class EmptyCorpus(CorpusError):
     """Nothing in the given paths could be read."""
 
 
-def index_paths(paths: Paths, out: str | Path, *, progress: OnProgress | None = None) -> IndexReport:
+def index_paths(
+    paths: Paths, out: str | Path, *, progress: OnProgress | None = None, names: bool = True
+) -> IndexReport:
     """Indexes all documents below some paths, and can be run again at any time to take in what changed.
 
     A file whose content is the same is not read again; the passages of a changed file are exchanged; those of a file
@@ -84,6 +95,8 @@ def index_paths(paths: Paths, out: str | Path, *, progress: OnProgress | None = 
         paths: Files and folders. `readers.FORMATS` says which formats are read.
         out: The index directory, made if it is not there.
         progress: Called as the work goes on.
+        names: Whether to make the graph of names too, which linked retrieval needs. It takes about as long as the
+            index itself.
 
     Raises:
         EmptyCorpus: Nothing can be read; an index that was there before stays as it was.
@@ -101,6 +114,8 @@ def index_paths(paths: Paths, out: str | Path, *, progress: OnProgress | None = 
             if not len(writer):
                 raise _empty_corpus_error(given, work.skipped)
             writer.compact()
+            if names:
+                writer.upgrade()
             total, fingerprint = len(writer), writer.fingerprint
     except EmptyCorpus:
         if made_here:
@@ -117,6 +132,17 @@ def index_paths(paths: Paths, out: str | Path, *, progress: OnProgress | None = 
         seconds=time.monotonic() - began,
         fingerprint=fingerprint,
     )
+
+
+def upgrade_index(path: str | Path) -> bool:
+    """Brings an index of an older version up to what this one makes, without the documents; says whether it changed.
+
+    Raises:
+        CorpusError: There is no index there, or it cannot be written.
+    """
+    read_snapshot(Path(path))
+    with IndexWriter(path) as writer:
+        return writer.upgrade()
 
 
 def _ignore_progress(progress: IndexProgress) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.indexing import IndexReport, OnProgress, Paths, index_paths, list_paths
+from beliefrag.retrieval.indexing import IndexReport, OnProgress, Paths, index_paths, list_paths, upgrade_index
 from beliefrag.retrieval.ledger import IndexUnusable
 from beliefrag.retrieval.session import IndexBusy
 from beliefrag.retrieval.text import printable_path
@@ -97,6 +97,27 @@ class PassageSource:
             self._opened = self._open()
         return self._opened
 
+    def upgrade_index(self) -> Bm25Index | None:
+        """Brings the index of documents up to what this version makes, and opens it again.
+
+        Returns:
+            The index, or None where it is not ours to change: an index that the user named, or passages in memory.
+        """
+        folder = self.folder
+        if self._docs is None or folder is None:
+            return None
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                upgrade_index(folder)
+                break
+            except IndexBusy:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+        self._opened = Bm25Index.open(folder)
+        return self._opened
+
     def _open(self) -> Bm25Index:
         if self._passages is not None:
             return Bm25Index.in_memory(self._passages)
@@ -143,7 +164,7 @@ def docs_index(
     rebuilt = False
     while True:
         try:
-            report = index_paths(documents, place, progress=progress)
+            report = index_paths(documents, place, progress=progress, names=False)
             return Bm25Index.open(place), report
         except IndexBusy:
             if time.monotonic() > deadline:

@@ -60,7 +60,7 @@ class Retriever(Protocol):
 
 
 RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
-    "retriever", "beliefrag.retrievers", {"bm25": "beliefrag.retrieval.bm25"}
+    "retriever", "beliefrag.retrievers", {"bm25": "beliefrag.retrieval.bm25", "linked": "beliefrag.retrieval.linked"}
 )
 """Every retriever that `--retriever NAME` can choose."""
 

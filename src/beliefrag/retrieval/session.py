@@ -14,6 +14,7 @@ from typing import NamedTuple
 import tantivy
 
 from beliefrag.errors import CorpusError
+from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import (
     IN_FORCE,
@@ -30,6 +31,7 @@ from beliefrag.retrieval.store import (
     SOURCE,
     create_store,
     explain_engine_errors,
+    has_keys,
     is_permission_denied,
     open_store,
     opstamp,
@@ -49,6 +51,7 @@ THREADS = min(4, os.cpu_count() or 1)
 _PAGE = 10_000
 _STORE = "bm25-{}"
 _LEFTOVER = re.compile(r"bm25-\d+|new-.+")
+_GRAPH = re.compile(r"names-[0-9a-f]{32}")
 
 
 class IndexBusy(CorpusError):
@@ -135,7 +138,7 @@ class WriteSession:
         """Stores a passage, in place of what was held under its id."""
         if held is not None:
             self.drop(passage.id, held)
-        self._engine.add_document(to_document(passage, new.sources))
+        self._engine.add_document(to_document(passage, new.sources, new.digest if self._has_keys else None))
         self._passages += 1
         self._total += new.digest
         self.pending[passage.id] = new
@@ -167,6 +170,15 @@ class WriteSession:
         self.ledger.apply(entry)
         self._start_batch()
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether the passages have keys, by which a graph of names knows them."""
+        return self._has_keys
+
+    def view(self) -> Bm25Index:
+        """Gives the passages as of the last commit."""
+        return Bm25Index(self._searcher, self._schema, self.ledger.state)
+
     def rewrite(self) -> None:
         """Moves all passages into a new store, without what deleted ones left behind. Nothing may be uncommitted."""
         old = self.ledger.store
@@ -176,7 +188,7 @@ class WriteSession:
             create_store(built)
             engine = open_store(built).writer(HEAP, THREADS)
             for passage, sources in self._all_passages():
-                engine.add_document(to_document(passage, sources))
+                engine.add_document(to_document(passage, sources, passage_digest(passage)))
             engine.commit()
             engine.wait_merging_threads()
             built.rename(fresh)
@@ -199,6 +211,7 @@ class WriteSession:
             self._engine.wait_merging_threads()
 
     def _start_batch(self) -> None:
+        self._has_keys = has_keys(self.ledger.store)
         self._index.reload()
         self._searcher = self._index.searcher()
         self._any_committed = self._searcher.num_docs > 0
@@ -241,7 +254,14 @@ class WriteSession:
     def _current_store(self) -> Path:
         if (self.path / LEDGER).exists():
             return read_snapshot(self.path).store
-        foreign = next((item for item in self.path.iterdir() if not _LEFTOVER.fullmatch(item.name)), None)
+        foreign = next(
+            (
+                item
+                for item in self.path.iterdir()
+                if not (_LEFTOVER.fullmatch(item.name) or _GRAPH.fullmatch(item.name))
+            ),
+            None,
+        )
         if foreign is not None:
             raise CorpusError(
                 f"{printable_path(self.path)} is not an index and not empty: it holds {printable_path(foreign.name)}.",

@@ -19,17 +19,20 @@ __all__ = [
     "ANALYSER",
     "CONTENT",
     "ID",
+    "KEY",
     "ORDER",
     "SOURCE",
     "check_passage",
     "create_store",
     "dead_passages",
     "explain_engine_errors",
+    "has_keys",
     "index_schema",
     "is_permission_denied",
     "open_searcher",
     "open_store",
     "opstamp",
+    "passage_key",
     "sync_folder",
     "to_document",
     "to_passage",
@@ -39,6 +42,7 @@ ID = "id"
 SOURCE = "source"
 ORDER = "order"
 CONTENT = "content"
+KEY = "key"
 
 ANALYSER = "en_stem"
 """Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
@@ -56,6 +60,7 @@ def index_schema() -> tantivy.Schema:
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(SOURCE, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field(ORDER, fast=True)
+    builder.add_integer_field(KEY, fast=True)
     builder.add_text_field(CONTENT, stored=True, tokenizer_name=ANALYSER, index_option="freq")
     return builder.build()
 
@@ -76,12 +81,26 @@ def check_passage(passage: Passage) -> Passage:
     return passage
 
 
-def to_document(passage: Passage, sources: Sequence[str]) -> tantivy.Document:
-    """Gives what tantivy stores and indexes for a passage."""
+def passage_key(digest: int) -> int:
+    """Gives the number by which the graph of names knows a passage, from the passage's digest."""
+    return digest >> 193
+
+
+def has_keys(store: Path) -> bool:
+    """Says whether the passages of a store have keys; a store that was made before there were any does not."""
+    return any(field["name"] == KEY for field in _read_meta(store)["schema"])
+
+
+def to_document(passage: Passage, sources: Sequence[str], digest: int | None) -> tantivy.Document:
+    """Gives what tantivy stores and indexes for a passage, with its key where the digest is given."""
     # The first eight bytes of the id as a number that sorts like the id (UTF-8 bytes sort like code points): hits of
     # equal score can then be ordered by id without fetching all of them.
     order = int.from_bytes(passage.id.encode()[:8].ljust(8, b"\0")) - (1 << 63)
-    return tantivy.Document(id=passage.id, source=list(sources), order=order, content=[passage.title, passage.text])
+    content = [passage.title, passage.text]
+    if digest is None:
+        return tantivy.Document(id=passage.id, source=list(sources), order=order, content=content)
+    key = passage_key(digest)
+    return tantivy.Document(id=passage.id, source=list(sources), order=order, key=key, content=content)
 
 
 def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:

@@ -170,6 +170,31 @@ class IndexWriter:
             session.rewrite()
         return True
 
+    def upgrade(self) -> bool:
+        """Brings an index of an older version up to what this one makes, and says whether there was anything to do.
+
+        Passages of an old store get their keys, and the graph of names is made for the passages as they are now.
+        """
+        session = self._session
+        with session.explain_write_errors():
+            session.commit()
+            rewritten = not session.has_keys
+            if rewritten:
+                session.rewrite()
+        return self.write_graph() or rewritten
+
+    def write_graph(self) -> bool:
+        """Makes the graph of names for all committed passages, unless it is there; says whether it was made.
+
+        Linked retrieval needs it; BM25 does not. It is made from what is committed and replaces the one before.
+        """
+        # Arrays are imported by those who need them only: a search by words does not wait for numpy.
+        from beliefrag.retrieval.linked.retriever import write_graph  # noqa: PLC0415
+
+        with self._session.explain_write_errors():
+            self._session.commit()
+            return write_graph(self._session.path, self._session.view())
+
     def close(self) -> None:
         """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
         self._session.close()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from beliefrag.outcome import Failed
-from beliefrag.types import Action, Belief, Comparison, Diagnostics, Usage
+from beliefrag.types import Action, Belief, Comparison, Diagnostics, Provenance, Usage
 
 __all__ = [
     "Episode",
@@ -111,6 +111,8 @@ class Search:
     added: tuple[str, ...]
     known: tuple[str, ...]
     refused: tuple[str, ...]
+    found_by: Mapping[str, Provenance] = field(default_factory=dict)
+    """How each passage was found, by id, where the retriever has more ways than one."""
 
     @property
     def was_made(self) -> bool:

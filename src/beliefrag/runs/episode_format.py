@@ -25,7 +25,7 @@ from beliefrag.runs.episode import (
     TrialAnswer,
     Verdict,
 )
-from beliefrag.types import Action, Belief, Comparison, Diagnostics, Usage
+from beliefrag.types import Action, Belief, Comparison, Diagnostics, Provenance, Usage
 
 __all__ = [
     "DAMAGED_LINE",
@@ -153,6 +153,8 @@ def _step_record(step: Step) -> dict[str, Any]:
             "query_is_the_question": search.is_question,
             "hits": [list(hit) for hit in search.hits],
         }
+        if search.found_by:
+            record["found_by"] = {each: [by.way, by.passage, by.name] for each, by in search.found_by.items()}
         return record
     if step.rewritten is not None:
         record["query"] = step.rewritten
@@ -383,6 +385,10 @@ def _read_search(record: Mapping[str, Any]) -> Search:
         added=_texts("added", record["added"]),
         known=_texts("known", record["known"]),
         refused=_texts("refused", record["refused"]),
+        found_by={
+            identifier: Provenance(*_texts("found_by", found))
+            for identifier, found in record.get("found_by", {}).items()
+        },
     )
 
 

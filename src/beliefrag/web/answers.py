@@ -168,7 +168,11 @@ def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:
         if record["observation"] is not None:
             del record["observation"]["draft"]
     elif isinstance(event, Retrieved):
-        record["hits"] = [{**_show_passage(hit.passage), "score": hit.score} for hit in event.hits]
+        record["hits"] = [
+            {**_show_passage(hit.passage), "score": hit.score}
+            | ({"found_by": str(hit.provenance)} if hit.provenance else {})
+            for hit in event.hits
+        ]
     return record
 
 

@@ -1,0 +1,30 @@
+"""Linked retrieval: passages name each other, and one step along names finds what a second search would.
+
+`tokens` cuts texts into words, `names` knows what a name is, `graph` holds who has and who mentions which name,
+`candidates` follows them, `features` and `ranker` say which passage is needed, and `retriever` puts it together.
+"""
+
+from beliefrag.retrieval.linked.graph import NameGraph
+from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
+from beliefrag.retrieval.linked.retriever import (
+    LinkedOptions,
+    LinkedRetriever,
+    Ranking,
+    graph_folder,
+    graph_in_memory,
+    open_graph,
+    write_graph,
+)
+
+__all__ = [
+    "LinkedOptions",
+    "LinkedRetriever",
+    "NameGraph",
+    "Ranker",
+    "Ranking",
+    "graph_folder",
+    "graph_in_memory",
+    "load_ranker",
+    "open_graph",
+    "write_graph",
+]

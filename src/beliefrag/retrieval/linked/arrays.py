@@ -1,0 +1,161 @@
+"""Arrays with names, kept in a folder (mapped, not loaded) or in memory."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from beliefrag.retrieval.store import sync_folder
+
+__all__ = ["ArrayFolder", "ArrayWriter", "Arrays", "MemoryArrays", "write_folder"]
+
+_HEADER = "arrays.json"
+
+
+class Arrays(Protocol):
+    """Gives arrays by name."""
+
+    def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
+        """Gives the array of a name, which must hold values of this kind."""
+        ...
+
+
+class ArrayWriter(Arrays, Protocol):
+    """Takes arrays piece by piece, and gives back what was written."""
+
+    def append(self, name: str, values: NDArray[Any]) -> None:
+        """Adds values at the end of an array."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Removes an array that was only needed on the way."""
+        ...
+
+
+class MemoryArrays:
+    """Arrays that live and die with this object."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, list[NDArray[Any]]] = {}
+
+    def append(self, name: str, values: NDArray[Any]) -> None:
+        """Adds values at the end of an array."""
+        self._pieces.setdefault(name, []).append(values)
+
+    def remove(self, name: str) -> None:
+        """Removes an array that was only needed on the way."""
+        self._pieces.pop(name, None)
+
+    def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
+        """Gives the array of a name."""
+        pieces = self._pieces.get(name, [])
+        if len(pieces) != 1:
+            pieces = self._pieces[name] = [np.concatenate([np.zeros(0, kind), *pieces]).astype(kind, copy=False)]
+        return pieces[0].astype(kind, copy=False)
+
+
+class ArrayFolder:
+    """Arrays in the files of a folder, opened to read.
+
+    Raises:
+        OSError: The folder or one of its files cannot be read.
+        ValueError: The folder is of another format or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        header = json.loads((folder / _HEADER).read_text("utf-8"))
+        self.header: dict[str, Any] = header["about"]
+        self._sizes: dict[str, int] = header["bytes"]
+
+    def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
+        """Gives the array of a name, mapped."""
+        size = self._sizes.get(name, 0)
+        if not size:
+            return np.zeros(0, kind)
+        with (self._folder / name).open("rb") as file:
+            if os.fstat(file.fileno()).st_size != size:
+                raise ValueError(f"{name} does not have the {size} bytes that it was written with")
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), kind)
+
+
+class _FolderWriter:
+    """Writes arrays into the files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, BinaryIO] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def append(self, name: str, values: NDArray[Any]) -> None:
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = (self._folder / name).open("wb")
+        file.write(np.ascontiguousarray(values).data)
+
+    def remove(self, name: str) -> None:
+        file = self._files.pop(name, None)
+        if file is not None:
+            file.close()
+            (self._folder / name).unlink()
+
+    def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
+        file = self._files.get(name)
+        if file is None:
+            return np.zeros(0, kind)
+        file.flush()
+        with (self._folder / name).open("rb") as written:
+            if not os.fstat(written.fileno()).st_size:
+                return np.zeros(0, kind)
+            return np.frombuffer(mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ), kind)
+
+    def finish(self, about: dict[str, Any]) -> None:
+        """Flushes all files to disk, and the header last."""
+        sizes = {}
+        for name, file in self._files.items():
+            file.flush()
+            os.fsync(file.fileno())
+            sizes[name] = file.tell()
+        with (self._folder / _HEADER).open("w", encoding="utf-8") as header:
+            json.dump({"about": about, "bytes": sizes}, header)
+            header.flush()
+            os.fsync(header.fileno())
+
+
+def write_folder(folder: Path, write: Callable[[ArrayWriter], dict[str, Any]]) -> None:
+    """Makes a folder of arrays, whole or not at all: it is written beside its place and renamed.
+
+    Args:
+        folder: Where the arrays will lie; what is there already is replaced.
+        write: Writes them, and returns what the header says about them.
+    """
+    with tempfile.TemporaryDirectory(prefix="new-", dir=folder.parent, ignore_cleanup_errors=True) as beside:
+        fresh = Path(beside) / "arrays"
+        fresh.mkdir()
+        with _FolderWriter(fresh) as writer:
+            writer.finish(write(writer))
+        if folder.exists():
+            with suppress(OSError):
+                folder.rename(Path(beside) / "old")
+            shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+    sync_folder(folder.parent)

@@ -1,0 +1,287 @@
+"""Linked retrieval: searches, follows names, and ranks what it found by how likely each passage is needed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.policy import ScoreScale
+from beliefrag.retrieval.bm25 import Bm25Index
+from beliefrag.retrieval.linked.arrays import ArrayFolder, MemoryArrays, write_folder
+from beliefrag.retrieval.linked.candidates import (
+    Candidates,
+    Limits,
+    Links,
+    Route,
+    Way,
+    follow_second_step,
+    gather_candidates,
+    links_among,
+    names_in_question,
+)
+from beliefrag.retrieval.linked.features import Matches, QuestionWords, candidate_features, read_question
+from beliefrag.retrieval.linked.graph import FORMAT, NameGraph, build_graph
+from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
+from beliefrag.retrieval.linked.tokens import split_passages, split_text
+from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.text import printable_path
+from beliefrag.types import Hit, Passage, Provenance
+
+if TYPE_CHECKING:
+    from beliefrag.retrieval.passage_source import PassageSource
+
+__all__ = [
+    "GRAPH_FOLDER",
+    "LinkedOptions",
+    "LinkedRetriever",
+    "Ranking",
+    "graph_folder",
+    "graph_in_memory",
+    "open_graph",
+    "write_graph",
+]
+
+GRAPH_FOLDER = "names-{}"
+"""The folder of a graph inside an index folder: it carries the fingerprint of the passages that it was made from."""
+
+SCORE_SCALE = ScoreScale(location=0.5, scale=0.2)
+"""A probability of one half is neither a good match nor a bad one; 0.9 reads as relevance 0.88, 0.1 as 0.12."""
+
+_DEEP_SEARCH = 1000
+_SECOND_STEP_FROM = 6
+_MOST_CHARACTERS = 4000
+"""Of a longer question or query only the beginning is looked at for names."""
+
+
+def graph_folder(index: Path, fingerprint: str) -> Path:
+    """Where the graph of an index lies whose passages have this fingerprint."""
+    return index / GRAPH_FOLDER.format(fingerprint)
+
+
+def write_graph(index: Path, opened: Bm25Index) -> bool:
+    """Makes the graph of an index unless it is there, removes older ones, and says whether it was made.
+
+    The caller holds the index's lock as its writer. A kill leaves the graph whole or absent, never in part.
+    """
+    folder = graph_folder(index, opened.fingerprint)
+    made = not _is_current(folder)
+    if made:
+        write_folder(folder, lambda arrays: build_graph(opened.read_rows(), arrays))
+    for old in index.glob(GRAPH_FOLDER.format("*")):
+        if old != folder:
+            # A reader that has mapped the old files keeps them until it closes.
+            shutil.rmtree(old, ignore_errors=True)
+    return made
+
+
+def _is_current(folder: Path) -> bool:
+    try:
+        return ArrayFolder(folder).header.get("format") == FORMAT
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def graph_in_memory(opened: Bm25Index) -> NameGraph:
+    """Makes the graph of an index that lives in memory."""
+    arrays = MemoryArrays()
+    build_graph(opened.read_rows(), arrays)
+    return NameGraph(arrays)
+
+
+def open_graph(index: Path, fingerprint: str) -> NameGraph:
+    """Opens the graph beside an index.
+
+    Raises:
+        CorpusError: There is none for these passages: the index is older than graphs, or its last update was cut off.
+    """
+    folder = graph_folder(index, fingerprint)
+    try:
+        arrays = ArrayFolder(folder)
+        if arrays.header.get("format") == FORMAT:
+            return NameGraph(arrays)
+        problem: Exception | None = None
+    except (OSError, ValueError, KeyError) as error:
+        problem = error
+    raise CorpusError(
+        f"The index {printable_path(index)} has no graph of names for its passages.",
+        remedy=f"Make it with `beliefrag index --upgrade --out {printable_path(index)}`.",
+    ) from problem
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All that a linked search looked at: for packing, fitting and explanations."""
+
+    question: QuestionWords
+    candidates: Candidates
+    links: Links
+    features: np.ndarray[tuple[int, int], np.dtype[np.float32]]
+    matches: Matches
+    order: list[int]
+    """Places of the best candidates in `passages`, best first."""
+    probabilities: list[float]
+
+    @property
+    def passages(self) -> list[int]:
+        """The numbers of all candidates."""
+        return list(self.candidates.found)
+
+
+@dataclass(frozen=True)
+class LinkedRetriever:
+    """Searches an index by BM25, follows names one step or two, and ranks the candidates by a fitted model.
+
+    The score of a hit is the probability that the passage is needed. What the search found stays in the list only
+    where nothing better was found along names: the list does not grow.
+    """
+
+    index: Bm25Index
+    graph: NameGraph
+    ranker: Ranker
+    steps: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+    score_scale = SCORE_SCALE
+
+    @property
+    def identity(self) -> str:
+        """Names the engine below, the ranker and the steps."""
+        return _identity(self.ranker.name, self.steps)
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the passages."""
+        return self.index.fingerprint
+
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        """Returns the k passages that are most likely needed, most likely first, each with how it was found.
+
+        Raises:
+            RetrievalError: k is negative, or the index is damaged.
+        """
+        if k < 0:
+            raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
+        ranking = self.rank(query)
+        if ranking is None or not k:
+            return []
+        best, probabilities = ranking.order[:k], ranking.probabilities[:k]
+        numbers = ranking.passages
+        ids = [self.graph.passage_id(numbers[place]) for place in best]
+        passages = self.index.get(ids)
+        hits = [
+            Hit(passage, probability, self._explain(ranking.candidates.found[numbers[place]], passage, query))
+            for place, passage, probability in zip(best, passages, probabilities, strict=True)
+        ]
+        # More were asked for than there are candidates: the search's own order fills up, below all that were ranked.
+        if k > len(hits):
+            hits += self._fill_up(query, k, {hit.passage.id for hit in hits}, hits[-1].score if hits else 0.0)
+        return hits
+
+    def rank(self, query: str) -> Ranking | None:
+        """Ranks the candidates for a query; None when nothing is found for it."""
+        found, found_scores = self.index.search_keys(query, _DEEP_SEARCH)
+        if not found:
+            return None
+        keys, scores = np.array(found, np.int64), np.array(found_scores)
+        numbers = self.graph.numbers(keys)
+        if (numbers < 0).any():
+            raise RetrievalError(
+                "The graph of names does not belong to this index.", remedy="Make it again with `beliefrag index`."
+            )
+        order = np.lexsort((keys, -scores))
+        hits: list[int] = numbers[order].tolist()
+        score = dict(zip(hits, scores[order].tolist(), strict=True))
+        text = query[:_MOST_CHARACTERS]
+        question = read_question(text, split_text(text), self.graph)
+        names = names_in_question(question.tokens, question.token_rarity, self.graph)
+        candidates = gather_candidates(hits, score, names, self.graph, self.limits)
+        first = hits[: self.limits.search]
+
+        def look() -> Ranking:
+            links = links_among(list(candidates.found), names, self.graph, self.limits)
+            features, matches = candidate_features(question, candidates, first, names, links, self.graph)
+            places, probabilities = self.ranker.rank(features)
+            return Ranking(question, candidates, links, features, matches, places.tolist(), probabilities.tolist())
+
+        ranking = look()
+        if self.steps > 1:
+            before = len(candidates.found)
+            best = [ranking.passages[place] for place in ranking.order[:_SECOND_STEP_FROM]]
+            follow_second_step(best, candidates, score, self.graph, self.limits)
+            if len(candidates.found) > before:
+                ranking = look()
+        return ranking
+
+    def _fill_up(self, query: str, k: int, known: set[str], lowest: float) -> Iterator[Hit]:
+        rest = [hit.passage for hit in self.index.search(query, k) if hit.passage.id not in known]
+        for place, passage in enumerate(rest[: k - len(known)], start=1):
+            yield Hit(passage, lowest / (1 + place), Provenance(Way.SEARCH))
+
+    def _explain(self, route: Route, passage: Passage, query: str) -> Provenance:
+        if route.way is Way.SEARCH:
+            return Provenance(route.way)
+        if route.way is Way.NAMED:
+            tokens = split_text(query[:_MOST_CHARACTERS])
+            return Provenance(route.way, name=query[tokens.starts[route.start] : tokens.ends[route.end - 1]])
+        source = self.graph.passage_id(route.source)
+        # The name of a backlink stands in the passage itself, that of a link in the passage that it leads from.
+        holder = passage if route.way is Way.BACKLINK else self.index.get([source])[0]
+        words = split_passages([(holder.title, holder.text)])
+        name = words.text[words.starts[route.start] : words.ends[route.end - 1]]
+        return Provenance(route.way, source, " ".join(name.split()))
+
+
+def _identity(ranker: str, steps: int) -> str:
+    return f"linked {ranker} steps={steps} over {Bm25Index.identity}"
+
+
+@lru_cache(maxsize=1)
+def _shipped_ranker() -> Ranker:
+    return load_ranker()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedOptions:
+    """The options of linked retrieval."""
+
+    steps: int = 1
+    """How many steps along names are taken from what the search found: 1 or 2."""
+    ranker: str = ""
+    """A file with a ranker of one's own; the shipped one by default."""
+
+    def __post_init__(self) -> None:
+        if self.steps not in {1, 2}:
+            raise ValueError("steps must be 1 or 2")
+
+    @property
+    def identity(self) -> str:
+        """Names the ranking before anything is opened."""
+        return _identity((load_ranker(Path(self.ranker)) if self.ranker else _shipped_ranker()).name, self.steps)
+
+
+@RETRIEVERS.register(
+    "linked",
+    title="Linked",
+    summary="Searches with BM25, follows names between passages, and ranks by a fitted model. Costs no token.",
+    options=LinkedOptions,
+)
+def _open_linked(options: LinkedOptions, source: PassageSource) -> LinkedRetriever:
+    ranker = load_ranker(Path(options.ranker)) if options.ranker else _shipped_ranker()
+    index, folder = source.open_index(), source.folder
+    if folder is None:
+        return LinkedRetriever(index, graph_in_memory(index), ranker, options.steps)
+    try:
+        graph = open_graph(folder, index.fingerprint)
+    except CorpusError:
+        fresh = source.upgrade_index()
+        if fresh is None:
+            raise
+        index, graph = fresh, open_graph(folder, fresh.fingerprint)
+    return LinkedRetriever(index, graph, ranker, options.steps)

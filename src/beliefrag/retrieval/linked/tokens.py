@@ -1,0 +1,249 @@
+"""Cuts texts into words by array operations, and gives every word a 64-bit hash.
+
+All characters of a block of passages stand in one array. Words, sentence ends and hashes come from a few passes of
+numpy over it; no word becomes a Python object. That is what makes the graph of names cost about as much as
+tantivy's own indexing instead of ten times as much.
+
+A word is a run of letters and digits, or one character of a script that puts no space between words. Option names such
+as `--dry-run` or `max_size` are runs of words like other names, so they need no rule of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "FACTOR",
+    "PASSAGE_END",
+    "SENTENCE_END",
+    "TextTokens",
+    "Tokens",
+    "hash_runs",
+    "hash_text",
+    "split_passages",
+    "split_text",
+]
+
+Integers = NDArray[np.int32]
+Hashes = NDArray[np.uint64]
+
+SENTENCE_END = np.uint64(1)
+"""The hash of what ends a title or a sentence."""
+PASSAGE_END = np.uint64(2)
+"""The hash of what ends a passage."""
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Joins the hashes of the words of a name: `hash(a b) = hash(a) * FACTOR + hash(b)`."""
+
+_TITLE_END, _TEXT_END = "\x1e", "\x1d"
+_MARKS = (ord(_TITLE_END), ord(_TEXT_END))
+_CONTROLS = str.maketrans({_TITLE_END: " ", _TEXT_END: " "})
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
+)
+
+# What a character is, as bits.
+_KNOWN, _WORD, _ALONE, _LOWER, _UPPER = 1, 2, 4, 8, 16
+_BEFORE_STOP, _CLOSER, _SPACE, _OPENER, _BEGINS, _STOP, _FULL_STOP = 32, 64, 128, 256, 512, 1024, 2048
+_END = 4096
+
+_MASK = (1 << 64) - 1
+_BASE = 0xD6E8FEB86659FD93
+_INVERSE = pow(_BASE, -1, 1 << 64)
+_LONGEST_SPACE = 64
+_CODES = 0x110000
+
+_class = np.zeros(_CODES, np.uint16)
+_value = np.zeros(_CODES, np.uint64)
+"""A random number for each character in lower case."""
+
+
+def _mix(number: int) -> int:
+    """Spreads a small number over 64 bits (SplitMix64)."""
+    number = (number + 0x9E3779B97F4A7C15) & _MASK
+    number = ((number ^ number >> 30) * 0xBF58476D1CE4E5B9) & _MASK
+    number = ((number ^ number >> 27) * 0x94D049BB133111EB) & _MASK
+    return number ^ number >> 31
+
+
+def _learn(codes: NDArray[Any]) -> None:
+    """Looks characters up in Unicode's tables, each once."""
+    for code in codes.tolist():
+        letter = chr(code)
+        kind = _KNOWN
+        if letter == _TEXT_END:
+            kind |= _END
+        if letter == _TITLE_END:
+            kind |= _FULL_STOP
+        is_word = letter.isalnum()
+        if is_word:
+            kind |= _WORD | _BEFORE_STOP * (not letter.isdecimal())
+            kind |= _ALONE * bool(_UNSPACED.match(letter))
+            kind |= _BEGINS * (not "a" <= letter <= "z")
+        if letter.islower():
+            kind |= _LOWER
+        if letter.isupper() or letter.istitle():
+            kind |= _UPPER
+        kind |= (
+            _CLOSER * (letter in ")]\"'”’")
+            | _OPENER * (letter in "[(\"'“‘")
+            | _SPACE * (letter.isspace() and code not in _MARKS)
+        )
+        kind |= _STOP * (letter in ".!?") | _FULL_STOP * (letter in "。！？；")
+        _value[code] = _mix(ord(letter.lower()[0]))
+        _class[code] = kind
+
+
+_learn(np.arange(256))
+
+_powers = np.ones(1, np.uint64)
+_inverse_powers = np.ones(1, np.uint64)
+
+
+def _grow_powers(size: int) -> tuple[Hashes, Hashes]:
+    global _powers, _inverse_powers
+    if len(_powers) < size:
+        base, inverse = np.full(2 * size, _BASE, np.uint64), np.full(2 * size, _INVERSE, np.uint64)
+        base[0] = inverse[0] = 1
+        inverse_powers = np.cumprod(inverse, dtype=np.uint64)
+        _powers, _inverse_powers = np.cumprod(base, dtype=np.uint64), inverse_powers
+        return _powers, inverse_powers
+    return _powers, _inverse_powers
+
+
+@dataclass(frozen=True, slots=True)
+class TextTokens:
+    """The words of one text: hashes, where each lies in the text, and which are written with a capital letter."""
+
+    hashes: Hashes
+    starts: Integers
+    ends: Integers
+    capital: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The words of some passages one after another.
+
+    Each passage is its title, then its sentences; a mark ends each of them, and another mark ends the passage.
+    """
+
+    hashes: Hashes
+    capital: NDArray[np.bool_]
+    """Whether a word is not in small letters; numbers and scripts without capitals count as capitals."""
+    letter: NDArray[np.bool_]
+    """Whether a word begins with a letter."""
+    passage_starts: Integers
+    """Where each passage begins among the words, and at last where they end."""
+    text: str
+    """What the tokens were cut from."""
+    starts: Integers
+    """Where each word begins in `text`."""
+    ends: Integers
+
+
+def split_text(text: str) -> TextTokens:
+    """Cuts a short text, such as a question, into words; sentence ends are left out."""
+    hashes, starts, ends, capital, _, _ = _split(text.translate(_CONTROLS))
+    keep = hashes > PASSAGE_END
+    return TextTokens(hashes[keep], starts[keep], ends[keep], capital[keep])
+
+
+def split_passages(passages: Sequence[tuple[str, str]]) -> Tokens:
+    """Cuts titles and texts into words and sentences."""
+    whole = "".join([f"{title}{_TITLE_END}{text}{_TEXT_END}" for title, text in passages])
+    if whole.count(_TITLE_END) + whole.count(_TEXT_END) != 2 * len(passages):
+        return split_passages([(title.translate(_CONTROLS), text.translate(_CONTROLS)) for title, text in passages])
+    hashes, starts, ends, capital, letter, passage_ends = _split(whole)
+    bounds = np.concatenate(([0], passage_ends + 1)).astype(np.int32)
+    return Tokens(hashes, capital, letter, bounds, whole, starts, ends)
+
+
+def hash_text(text: str) -> int:
+    """Gives the hash of a text that is one name: its words joined in order, 0 when it has none."""
+    return int(hash_runs(split_text(text).hashes))
+
+
+def hash_runs(words: Hashes) -> np.uint64:
+    """Joins the hashes of the words of a name."""
+    value = 0
+    for word in words.tolist():
+        value = (value * int(FACTOR) + word) & _MASK
+    return np.uint64(value)
+
+
+def _split(
+    text: str,
+) -> tuple[Hashes, Integers, Integers, NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+    """Gives hashes, starts, ends, capitals, letters, and which tokens end a passage."""
+    codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32).astype(np.int64)
+    kinds = _class.take(codes, mode="clip")
+    if not kinds.all():
+        _learn(np.unique(codes[kinds == 0]))
+        kinds = _class.take(codes, mode="clip")
+    count = len(codes)
+    word = (kinds & _WORD) != 0
+    # A word goes on where the character before belongs to it; one of a script without spaces is a word by itself.
+    joined = word[1:] & word[:-1]
+    alone = (kinds & _ALONE) != 0
+    if alone.any():
+        joined &= ~(alone[1:] | alone[:-1])
+    mark = (kinds & (_FULL_STOP | _END)) != 0
+    mark[_find_sentence_ends(kinds)] = True
+    begins, finishes = word | mark, word | mark
+    begins[1:] &= ~joined
+    finishes[:-1] &= ~joined
+    starts, ends = np.flatnonzero(begins), np.flatnonzero(finishes) + 1
+    powers, inverse = _grow_powers(count + 1)
+    summed = np.zeros(count + 1, np.uint64)
+    values = _value.take(codes, mode="clip")
+    values *= powers[:count]
+    np.cumsum(values, out=summed[1:])
+    hashes = summed.take(ends, mode="clip")
+    hashes -= summed.take(starts, mode="clip")
+    hashes *= inverse.take(starts, mode="clip")
+    hashes ^= hashes >> np.uint64(29)
+    hashes *= np.uint64(0xBF58476D1CE4E5B9)
+    hashes ^= hashes >> np.uint64(32)
+    hashes |= np.uint64(4)  # never one of the marks
+    first, last = kinds.take(starts, mode="clip"), kinds.take(ends - 1, mode="clip")
+    capital = ((first | last) & _LOWER) == 0
+    capital[np.searchsorted(starts, np.flatnonzero(kinds & _UPPER), side="right") - 1] = True
+    hashes[mark.take(starts, mode="clip")] = SENTENCE_END
+    final = np.flatnonzero(first & _END)
+    hashes[final] = PASSAGE_END
+    return hashes, starts.astype(np.int32), ends.astype(np.int32), capital, (first & _BEFORE_STOP) != 0, final
+
+
+def _find_sentence_ends(kinds: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Gives the stops that end a sentence: after a word of two letters or more, before a space and a capital letter."""
+    stops = np.flatnonzero(kinds & _STOP)
+    stops = stops[stops >= 2]
+    before, earlier = kinds[stops - 1], kinds[stops - 2]
+    small = ((earlier & _BEFORE_STOP) != 0) & ((earlier & _UPPER) == 0)
+    stops = stops[small & ((before & (_WORD | _CLOSER)) != 0)]
+    padded = np.append(kinds, np.zeros(1, np.uint16))
+    last = len(kinds)
+    place = stops + 1
+
+    def skip(kind: int, most: int) -> None:
+        moving = np.arange(len(place))
+        for _ in range(most):
+            moving = moving[(padded[np.minimum(place[moving], last)] & kind) != 0]
+            if not len(moving):
+                return
+            place[moving] += 1
+
+    skip(_CLOSER, 4)
+    after_closers = place.copy()
+    skip(_SPACE, _LONGEST_SPACE)
+    spaced = place > after_closers
+    skip(_OPENER, 4)
+    keep = spaced & ((padded[np.minimum(place, last)] & _BEGINS) != 0)
+    ends: NDArray[np.int64] = stops[keep]
+    return ends
