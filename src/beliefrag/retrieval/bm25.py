@@ -225,7 +225,7 @@ class Bm25Index:
             words = _words_query(self._schema, query)
             hits = self._searcher.search(words, k, count=False).hits if words is not None and len(self) else []
             keys = self._searcher.fast_field_values(KEY, [address for _, address in hits]) if hits else []
-            return [key or 0 for key in keys], [score for score, _ in hits]
+            return [int(key or 0) for key in keys], [score for score, _ in hits]
 
     def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
         """Gives key, id, title and text of all passages, some thousand at a time.
@@ -242,7 +242,7 @@ class Bm25Index:
                 for key, address in zip(keys, addresses, strict=True):
                     document = self._searcher.doc(address)
                     title, text = document[CONTENT]
-                    rows.append((key or 0, document[ID][0], title, text))
+                    rows.append((int(key or 0), document[ID][0], title, text))
             yield rows
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
