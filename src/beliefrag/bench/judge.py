@@ -35,7 +35,7 @@ class Judge:
 
     @property
     def identity(self) -> str:
-        """The model's."""
+        """The identity of the model that judges."""
         return self._model.identity
 
     @staticmethod
@@ -45,7 +45,7 @@ class Judge:
         return episode.finished and not labelled.gold.is_set and not judged
 
     async def judge_episode(self, episode: Episode, labelled: LabelledQuestion) -> Episode:
-        """The episode with its verdict and what that cost; of a survey, with one for every answer on trial.
+        """The episode with its verdict and what that cost, or with one for every answer on trial.
 
         An abstention is not right, and nobody needs to be asked. If the judge fails, the episode stands with the
         cause in place of a verdict, and is judged again when the run goes on.

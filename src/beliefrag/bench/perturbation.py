@@ -210,7 +210,7 @@ def _count_words(answer: str) -> int:
 
 
 def _overlap(other: str, right: Sequence[str]) -> bool:
-    """Whether one of both is in the other: then the one is no falsehood about the other."""
+    """Whether one answer contains the other: then neither is a false answer in place of the other."""
     return any(f" {other} " in f" {each} " or f" {each} " in f" {other} " for each in right)
 
 

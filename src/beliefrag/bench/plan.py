@@ -132,7 +132,7 @@ def _mean_cost(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
 
 
 def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float:
-    """How many times as long as was to be expected the episodes so far took; 1 where there are none."""
+    """The time that the episodes so far took, divided by their estimate; 1 where there are none."""
     took = sum(episode.seconds for episodes in seen.values() for episode in episodes)
     expected = sum(model_pace(model).seconds(_mean_cost(episodes).times(len(episodes))) for episodes in seen.values())
     return took / expected if took and expected else 1.0
