@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,7 @@ def test_an_import_never_replaces_what_is_there(beliefrag: Command, home: Path) 
     beliefrag("cache", "export", "replies.jsonl")
     lines = [json.loads(line) for line in Path("replies.jsonl").read_text().splitlines()]
     lines[0]["reply"]["text"] = "something else"
+    del lines[0]["seal"]
     Path("other.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert "1 differ and were left out" in beliefrag("cache", "import", "other.jsonl").out
     beliefrag("cache", "export", "after.jsonl")
@@ -180,3 +183,15 @@ def test_an_audit_against_another_model_is_refused(beliefrag: Command, home: Pat
     ran = beliefrag("cache", "audit", "run", "--data", "north", "--model", other)
     assert (ran.code, ran.out) == (1, "")
     assert "was made with the model scripted:" in ran.err
+
+
+def test_repair_says_what_is_kept_and_what_was_lost(beliefrag: Command, home: Path) -> None:
+    played(beliefrag, home, "--no-judge")
+    store = home.parent / "cache" / "replies.sqlite"
+    with closing(sqlite3.connect(store)) as db, db:
+        (count,) = db.execute("SELECT count(*) FROM replies").fetchone()
+        db.execute("UPDATE replies SET created = 1 WHERE rowid = 2")
+    said = beliefrag("cache", "repair").out
+    assert f"{count - 1} replies are whole and kept" in said
+    assert "1 replies were damaged and are removed" in said
+    assert f"{count - 1} replies are whole" in beliefrag("cache", "repair").out

@@ -144,7 +144,7 @@ def test_a_cache_of_another_version_is_refused_with_both_versions(path: Path) ->
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    with pytest.raises(SettingsError, match="has version 7, and this BeliefRAG reads version 1"):
+    with pytest.raises(SettingsError, match="has version 7, and this BeliefRAG reads version 2"):
         ReplyStore(path)
 
 
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_an_error_and_not_a_missing_reply(path: Path) -> None:
 
 def test_an_entry_that_is_no_reply_is_an_error(path: Path) -> None:
     with ReplyStore(path) as store:
-        store._db.execute("INSERT INTO replies VALUES ('abcdefghijklmnop', 'm', 0, '[1]')")
+        store._db.execute("INSERT INTO replies VALUES ('abcdefghijklmnop', 'm', 0, '[1]', NULL)")
         with pytest.raises(SettingsError, match="cached reply abcdefghijkl is damaged"):
             store.get("abcdefghijklmnop")
 

@@ -16,7 +16,7 @@ __all__ = ["app"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Recorded model replies: stats, audit, export, import, prune.", no_args_is_help=True)
+app = typer.Typer(help="Recorded model replies: stats, audit, repair, export, import, prune.", no_args_is_help=True)
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines.", show_default=False)]
 
@@ -86,6 +86,33 @@ def audit(
     purposes = sorted({purpose for part in parts for purpose in part})
     rows = [(purpose, *(f"{part[purpose]:,}" for part in parts)) for purpose in purposes]
     print_table(("purpose", "same", "other probabilities", "diverged", "not asked"), rows)
+
+
+@app.command()
+def repair(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The cache; the usual one by default.", show_default=False)
+    ] = None,
+    debug: options.Debug = False,
+) -> None:
+    """Keep the replies of a damaged cache that are whole, and say what was lost.
+
+    A reply is whole if it matches its checksum. What is lost is asked for again when it is needed. A file that is
+    damaged itself is kept beside the new one. No run may use the cache meanwhile.
+
+    Example: beliefrag cache repair
+    """
+    from beliefrag.models.reply_repair import repair_store
+
+    report = repair_store(file or _path())
+    typer.echo(f"{report.kept:,} replies are whole and kept")
+    if report.damaged:
+        keys = ", ".join(key[:12] for key in report.damaged[:5]) + (" ..." if len(report.damaged) > 5 else "")
+        typer.echo(f"{len(report.damaged):,} replies were damaged and are removed: {keys}")
+    if report.unreadable:
+        typer.echo(f"up to {report.unreadable:,} replies were on damaged pages of the file and are lost")
+    if report.set_aside:
+        typer.echo(f"the damaged file is now {report.set_aside}")
 
 
 @app.command()

@@ -2,11 +2,17 @@
 
 Write-ahead logging lets processes read while one writes, and a commit is on disk before `put` returns: neither a killed
 process nor a power cut loses a reply that was paid for. Values are JSON. Nothing here is ever executed when read.
+
+Each reply has a seal, a hash of its whole row. A reply that was edited, or in which a bit flipped, no longer matches
+its seal and is never given out. The seal finds damage; it does not stop somebody who knows how to compute it. Stores of
+version 1 have no seals: the first time that one is opened for writing, every readable reply is sealed as it is.
+
 The file must be on a local disk: SQLite's shared memory does not work over a network file system.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sqlite3
@@ -23,15 +29,25 @@ from pydantic import TypeAdapter, ValidationError
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 
-__all__ = ["ImportCounts", "ReplyStore", "StoreStats", "StoredReply", "export_lines", "import_lines"]
+__all__ = [
+    "DamagedReplyError",
+    "ImportCounts",
+    "ReplyStore",
+    "StoreStats",
+    "StoredReply",
+    "export_lines",
+    "import_lines",
+]
 
 _APPLICATION = 0x42525247
 """Marks the file as ours, so that a database of another program is never written to."""
-_VERSION = 1
+_VERSION = 2
+_UNSEALED_VERSION = 1
 _BUSY_SECONDS = 10.0
 _KEY = re.compile(r"[0-9a-f]{64}")
 _NOT_WRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _USE_OTHER_FILE = "Name another cache file, or move that one away."
+_REPAIR = "Run `beliefrag cache repair`: it keeps what is whole."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +59,20 @@ class StoredReply:
     created: float
     """When it was stored, in seconds since 1970."""
     reply: ChatReply
+    seal: str | None = None
+    """The hash of the row; None in stores and files that were made before there were seals."""
+
+
+class DamagedReplyError(SettingsError):
+    """A stored reply does not match its seal, or cannot be read.
+
+    Args:
+        key: The key of the reply.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"The cached reply {key[:12]} is damaged.", remedy=_REPAIR)
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +106,7 @@ class ReplyStore:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = self._open(read_only)
+            self._columns = select_columns(self._db)
         except OSError as error:
             raise SettingsError(
                 f"The folder of the reply cache {self.path} cannot be created: {error.strerror}.",
@@ -83,13 +114,19 @@ class ReplyStore:
             ) from error
         except sqlite3.DatabaseError as error:
             raise SettingsError(
-                f"The reply cache {self.path} cannot be opened: {error}.", remedy=_USE_OTHER_FILE
+                f"The reply cache {self.path} cannot be opened: {error}.",
+                remedy=f"{_REPAIR} Or name another cache file.",
             ) from error
 
     def get(self, key: str) -> ChatReply | None:
-        """The reply with this key, if there is one."""
-        row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _from_json(key, row[0])
+        """The reply with this key, if there is one.
+
+        Raises:
+            DamagedReplyError: The reply does not match its seal. It stays until it is removed.
+            sqlite3.Error: The file cannot be read.
+        """
+        row = self._db.execute(f"SELECT {self._columns} FROM replies WHERE key = ?", (key,)).fetchone()  # noqa: S608
+        return None if row is None else read_row(row).reply
 
     def put(self, key: str, model: str, reply: ChatReply) -> ChatReply:
         """Stores a reply and returns the reply that the store holds under this key from now on.
@@ -99,9 +136,29 @@ class ReplyStore:
         Raises:
             sqlite3.Error: It could not be stored (disk full, read-only, locked for too long).
         """
-        row = (key, model, time.time(), _to_json(reply))
-        cursor = self._db.execute("INSERT INTO replies VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
-        return reply if cursor.rowcount else self.get(key) or reply
+        return reply if self.add(StoredReply(key, model, time.time(), reply)) else self.get(key) or reply
+
+    def add(self, stored: StoredReply) -> bool:
+        """Stores a reply with the time that it has, and says whether it was new.
+
+        Raises:
+            sqlite3.Error: It could not be stored.
+        """
+        text = _to_json(stored.reply)
+        seal = _seal(stored.key.encode(), stored.model.encode(), stored.created, text.encode())
+        row = (stored.key, stored.model, stored.created, text, seal)
+        statement = (
+            "INSERT INTO replies (key, model, created, reply, seal) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        )
+        return bool(self._db.execute(statement, row).rowcount)
+
+    def remove(self, key: str) -> None:
+        """Deletes the reply with this key.
+
+        Raises:
+            sqlite3.Error: It could not be deleted.
+        """
+        self._db.execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def stats(self) -> StoreStats:
         """Counts the replies and their size."""
@@ -111,10 +168,13 @@ class ReplyStore:
         return StoreStats(entries=sum(count for _, count in rows), bytes=size, by_model=dict(rows))
 
     def __iter__(self) -> Iterator[StoredReply]:
-        """All replies, oldest first."""
-        rows = self._db.execute("SELECT key, model, created, reply FROM replies ORDER BY created, key")
-        for key, model, created, reply in rows:
-            yield StoredReply(key, model, created, _from_json(key, reply))
+        """All replies, oldest first.
+
+        Raises:
+            DamagedReplyError: One of them is damaged.
+        """
+        for row in self._db.execute(f"SELECT {self._columns} FROM replies ORDER BY created, key"):  # noqa: S608
+            yield read_row(row)
 
     def delete_older_than(self, moment: float) -> int:
         """Deletes the replies stored before a moment (seconds since 1970), and returns how many there were."""
@@ -156,7 +216,10 @@ class ReplyStore:
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         # Used by one thread at a time, but not always by the one that opened it.
-        return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        # A flipped bit can make a text that is not UTF-8; its seal tells.
+        db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        return db
 
     def _check(self, db: sqlite3.Connection, *, create: bool) -> sqlite3.Connection:
         try:
@@ -165,7 +228,10 @@ class ReplyStore:
             application, version = _read_marks(db)
             if application != _APPLICATION:
                 raise SettingsError(f"{self.path} is not a reply cache but another database.", remedy=_USE_OTHER_FILE)
-            if version != _VERSION:
+            if create and version == _UNSEALED_VERSION:
+                _seal_all(db)
+                version = _VERSION
+            if version not in (_VERSION, _UNSEALED_VERSION):
                 raise SettingsError(
                     f"The reply cache {self.path} has version {version}, and this BeliefRAG reads version {_VERSION}.",
                     remedy=_USE_OTHER_FILE,
@@ -195,7 +261,7 @@ def _create(db: sqlite3.Connection) -> None:
     try:
         if _is_empty(db):
             columns = "key TEXT PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, reply TEXT NOT NULL"
-            db.execute(f"CREATE TABLE replies ({columns})")
+            db.execute(f"CREATE TABLE replies ({columns}, seal TEXT)")
             db.execute(f"PRAGMA application_id = {_APPLICATION}")
             db.execute(f"PRAGMA user_version = {_VERSION}")
         db.execute("COMMIT")
@@ -235,7 +301,7 @@ def _to_json(reply: ChatReply) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _from_json(key: str, text: str) -> ChatReply:
+def _from_json(key: str, text: str | bytes) -> ChatReply:
     try:
         value = json.loads(text)
         tokens = value.pop("tokens", None)
@@ -244,9 +310,69 @@ def _from_json(key: str, text: str) -> ChatReply:
                 TokenProbability(token, logprob, tuple((other, weight) for other, weight in top))
                 for token, logprob, top in tokens
             )
-        return ChatReply(**value, tokens=tokens, cached=True)
-    except (ValueError, TypeError, AttributeError):
-        raise SettingsError(f"The cached reply {key[:12]} is damaged.", remedy=_USE_OTHER_FILE) from None
+        reply = ChatReply(**value, tokens=tokens, cached=True)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise DamagedReplyError(key) from None
+    if not (isinstance(reply.text, str) and isinstance(reply.tokens_in, int) and isinstance(reply.tokens_out, int)):
+        raise DamagedReplyError(key)
+    return reply
+
+
+# Texts are read as bytes, because a damaged one may not be UTF-8; a store of version 1 has no column for the seal.
+_COLUMNS = "CAST(key AS BLOB), CAST(model AS BLOB), created, CAST(reply AS BLOB), "
+StoredRow = tuple[bytes, bytes, Any, bytes, str | None]
+
+
+def select_columns(db: sqlite3.Connection) -> str:
+    """The columns of a row in the form that `read_row` takes."""
+    names = {name for _, name, *_ in db.execute("PRAGMA table_info(replies)")}
+    return _COLUMNS + ("ifnull(seal, '')" if "seal" in names else "NULL")
+
+
+def read_row(row: StoredRow) -> StoredReply:
+    """Reads a row that was selected with `select_columns`.
+
+    Raises:
+        DamagedReplyError: It does not match its seal, or cannot be read.
+    """
+    key_bytes, model, created, text, seal = row
+    # A flipped bit in the head of a row can make a column empty.
+    if not (isinstance(key_bytes, bytes) and isinstance(model, bytes) and isinstance(text, bytes)):
+        raise DamagedReplyError(str(key_bytes))
+    key = key_bytes.decode("utf-8", "replace")
+    if seal is not None and seal != _seal(key_bytes, model, created, text):
+        raise DamagedReplyError(key)
+    return StoredReply(key, model.decode("utf-8", "replace"), created, _from_json(key, text), seal)
+
+
+def _seal(key: bytes, model: bytes, created: object, text: bytes) -> str:
+    parts = (key, model, repr(created).encode(), text)
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()[:32]
+
+
+def _seal_all(db: sqlite3.Connection) -> None:
+    """Seals the replies of a store of version 1 as they are. One that cannot be read stays without a seal."""
+
+    def seal(key: bytes, model: bytes, created: object, text: bytes) -> str | None:
+        try:
+            _from_json("", text)
+        except DamagedReplyError:
+            return None
+        return _seal(key, model, created, text)
+
+    db.create_function("seal_of", 4, seal, deterministic=True)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited for the lock.
+        if _read_marks(db)[1] == _UNSEALED_VERSION:
+            db.execute("ALTER TABLE replies ADD COLUMN seal TEXT")
+            db.execute(f"UPDATE replies SET seal = seal_of({_COLUMNS.rstrip(', ')})")  # noqa: S608 (a constant)
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +409,7 @@ def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
     replies = [_read_line(adapter, line, number) for number, line in enumerate(lines, start=1) if line.strip()]
     added = known = different = 0
     for stored in replies:
-        before = store.get(stored.key)
+        before = _get_whole(store, stored.key)
         if before is not None:
             known += before.text == stored.reply.text
             different += before.text != stored.reply.text
@@ -291,6 +417,14 @@ def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
         store.put(stored.key, stored.model, replace(stored.reply, cached=False))
         added += 1
     return ImportCounts(added, known, different)
+
+
+def _get_whole(store: ReplyStore, key: str) -> ChatReply | None:
+    try:
+        return store.get(key)
+    except DamagedReplyError:
+        store.remove(key)
+        return None
 
 
 def _read_line(adapter: TypeAdapter[StoredReply], line: bytes, number: int) -> StoredReply:
@@ -306,4 +440,7 @@ def _read_line(adapter: TypeAdapter[StoredReply], line: bytes, number: int) -> S
         ) from None
     if not _KEY.fullmatch(stored.key):
         raise SettingsError(f"Line {number} has no key of a reply.", remedy="Export the cache again.")
+    row = (stored.key.encode(), stored.model.encode(), stored.created, _to_json(stored.reply).encode())
+    if stored.seal is not None and stored.seal != _seal(*row):
+        raise SettingsError(f"Line {number} was changed after it was exported.", remedy="Export the cache again.")
     return stored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import logging
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from beliefrag.errors import ModelError, ReplayMiss
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.reply_store import DamagedReplyError, ReplyStore
 
 __all__ = ["CachedModel", "reply_key"]
 
@@ -57,7 +58,7 @@ class CachedModel(ModelLayer):
 
     The file is opened at once, so that an unusable one is reported before anything is paid for. Two equal requests at
     the same time make one call. A reply that cannot be stored is still returned, because it has been paid for; the
-    first such reply puts a warning in the log.
+    first such reply puts a warning in the log. A stored reply that is damaged is removed, and the model is asked again.
 
     Args:
         model: The model that answers what the store does not hold.
@@ -121,11 +122,15 @@ class CachedModel(ModelLayer):
         await self._model.aclose()
 
     def _replay_reply(self, key: str, request: ChatRequest) -> ChatReply:
-        found = self._find(key)
+        problem = "The cache holds no reply for"
+        try:
+            found = self._find(key)
+        except DamagedReplyError:
+            found, problem = None, "The cached reply is damaged for"
         if found is None:
             self._missing.add(key)
             raise ReplayMiss(
-                f"The cache holds no reply for this {request.purpose} call (key {key[:12]}).",
+                f"{problem} this {request.purpose} call (key {key[:12]}).",
                 remedy="Run it without replay, with the same model and settings.",
             )
         return found
@@ -136,11 +141,21 @@ class CachedModel(ModelLayer):
         except sqlite3.Error as error:
             raise ModelError(
                 f"The reply cache {self._store.path} cannot be read: {error}.",
-                remedy="Move the file away, or name another one.",
+                remedy="Run `beliefrag cache repair`, or name another file.",
             ) from error
 
+    def _find_whole(self, key: str) -> ChatReply | None:
+        """The stored reply; a damaged one is removed, so that the live reply can take its place."""
+        try:
+            return self._find(key)
+        except DamagedReplyError as error:
+            _log.warning("%s It is removed, and the model is asked again.", error.message)
+            with contextlib.suppress(sqlite3.Error):
+                self._store.remove(key)
+            return None
+
     async def _find_or_call(self, key: str, request: ChatRequest) -> ChatReply:
-        found = await self._in_thread(lambda: self._find(key))
+        found = await self._in_thread(lambda: self._find_whole(key))
         if found is not None:
             return found
         reply = await self._model.chat(request)
