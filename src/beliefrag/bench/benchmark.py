@@ -106,7 +106,7 @@ class Run:
 
     def __str__(self) -> str:
         """The table of results for a terminal."""
-        return str(Report.of(self.summary()))
+        return str(Report.from_summary(self.summary()))
 
     def _repr_html_(self) -> str:
         return Report.from_summary(self.summary())._repr_html_()
