@@ -79,6 +79,10 @@ class ArrayFolder:
         self.header: dict[str, Any] = header["about"]
         self._sizes: dict[str, int] = header["bytes"]
 
+    def is_whole(self) -> bool:
+        """Says whether all files have the size that they were written with."""
+        return all((self._folder / name).stat().st_size == size for name, size in self._sizes.items())
+
     def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
         """Gives the array of a name, mapped."""
         size = self._sizes.get(name, 0)

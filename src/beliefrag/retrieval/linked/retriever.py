@@ -83,7 +83,8 @@ def write_graph(index: Path, opened: Bm25Index) -> bool:
 
 def _is_current(folder: Path) -> bool:
     try:
-        return ArrayFolder(folder).header.get("format") == FORMAT
+        arrays = ArrayFolder(folder)
+        return arrays.header.get("format") == FORMAT and arrays.is_whole()
     except (OSError, ValueError, KeyError):
         return False
 

@@ -1,0 +1,288 @@
+"""The graph of names: words, names, mentions and links of small corpora worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beliefrag.errors import CorpusError, SettingsError
+from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, upgrade_index
+from beliefrag.retrieval.bm25 import Bm25Index
+from beliefrag.retrieval.linked import LinkedRetriever, NameGraph, graph_in_memory
+from beliefrag.retrieval.linked.candidates import links_among, names_in_question
+from beliefrag.retrieval.linked.features import FEATURES, candidate_features, read_question
+from beliefrag.retrieval.linked.names import NameKind, keep_longest, names_of
+from beliefrag.retrieval.linked.tokens import hash_text, split_passages, split_text
+from beliefrag.types import Passage, Provenance
+
+QUESTION = "Where did the engineer who built the lighthouse at Cape Bruna study?"
+
+
+def open_linked(passages: list[Passage] | None = None, index: Path | None = None, options: str = "") -> LinkedRetriever:
+    retriever = open_retriever(RETRIEVERS.choose(f"linked{options}", {}), PassageSource(passages=passages, index=index))
+    assert isinstance(retriever, LinkedRetriever)
+    return retriever
+
+
+def filler(count: int = 60) -> list[Passage]:
+    return [
+        Passage(f"f{n}", f"Entry {n}", f"Plain text number {n} about item{n} and other things.") for n in range(count)
+    ]
+
+
+def results(
+    retriever: LinkedRetriever, query: str = QUESTION, k: int = 8
+) -> list[tuple[str, float, Provenance | None]]:
+    return [(hit.passage.id, hit.score, hit.provenance) for hit in retriever.search(query, k)]
+
+
+def words_of(title: str, text: str) -> list[str]:
+    tokens = split_passages([(title, text)])
+    return [tokens.text[a:b] for a, b in zip(tokens.starts.tolist(), tokens.ends.tolist(), strict=True)]
+
+
+def test_words_are_runs_of_letters_and_digits_and_sentences_end_before_capitals() -> None:
+    assert words_of("A title", "He met Dr. Who in St. Ives. It rained; 3.5 mm fell! (Really?)") == [
+        "A", "title", "\x1e", "He", "met", "Dr", "Who", "in", "St", "Ives", ".", "It", "rained", "3", "5", "mm", "fell",
+        "!", "Really", "\x1d",
+    ]  # fmt: skip
+
+
+def test_each_character_of_a_script_without_spaces_is_a_word() -> None:
+    assert words_of("", "東京は大きい。北京 city") == [
+        "\x1e", "東", "京", "は", "大", "き", "い", "。", "北", "京", "city", "\x1d",
+    ]  # fmt: skip
+
+
+def test_the_hash_of_a_word_depends_on_its_letters_alone() -> None:
+    one, other = split_text("Zebra crossing"), split_text("the old ZEBRA")
+    assert one.hashes[0] == other.hashes[2]
+    assert len({hash_text(word) for word in ("ab", "ba", "a", "b", "aa", "abab", "Ürün", "ürün")}) == 7
+    assert list(split_text("One two THREE 4th 1990").capital) == [True, False, True, False, True]
+
+
+def test_words_do_not_depend_on_how_passages_are_grouped(shelf: list[Passage]) -> None:
+    rows = [(passage.title, passage.text) for passage in shelf]
+    together = split_passages(rows)
+    alone = np.concatenate([split_passages([row]).hashes for row in rows])
+    assert (together.hashes == alone).all()
+
+
+def test_a_passage_is_named_by_title_subject_acronym_path_and_terms() -> None:
+    def named(title: str, text: str) -> set[tuple[str, NameKind]]:
+        return set(names_of(title, text))
+
+    assert named("Mercury (planet)", "Mercury is a planet.") == {
+        ("Mercury (planet)", NameKind.TITLE),
+        ("Mercury", NameKind.PLAIN_TITLE),
+    }
+    assert ("Springfield", NameKind.SHORT_TITLE) in named("Springfield, Ohio", "A city.")
+    assert ("Robert Allen Zimmerman", NameKind.SUBJECT) in named(
+        "Robert Zimmerman", "Robert Allen Zimmerman is a singer."
+    )
+    assert ("WHO", NameKind.ACRONYM) in named("World Health Organization", "The organization (WHO) has an office.")
+    assert {("handbook", NameKind.SHORT_TITLE), ("Leave", NameKind.HEADING)} <= named(
+        "handbook.md > 2.1 Leave", "Text."
+    )
+    assert ("--dry-run", NameKind.TERM) in named("tar", "--dry-run\n  Changes nothing.")
+
+
+def test_of_overlapping_names_the_longest_counts_then_the_first() -> None:
+    starts, lengths = np.array([0, 1, 2, 4, 5]), np.array([2, 3, 1, 2, 2])
+    assert keep_longest(starts, lengths, 8).tolist() == [1, 3]
+
+
+@pytest.fixture
+def graph(shelf: list[Passage]) -> NameGraph:
+    return graph_in_memory(Bm25Index.in_memory([*shelf, *filler()]))
+
+
+def number(graph: NameGraph, identifier: str) -> int:
+    return next(at for at in range(len(graph)) if graph.passage_id(at) == identifier)
+
+
+def test_mentions_lead_to_the_passages_that_have_the_names(graph: NameGraph) -> None:
+    lighthouse, quill = (number(graph, each) for each in ("d0", "d1"))
+    targets = {
+        int(graph.home_passage[graph.homes(name)][0]) for name in graph.named.name[graph.named.of_passage(lighthouse)]
+    }
+    assert quill in targets
+    assert lighthouse in graph.named.passages_with(int(graph.own_names(quill)[0]))
+
+
+def test_features_of_a_hand_worked_case(shelf: list[Passage]) -> None:
+    index = Bm25Index.in_memory([*shelf, *filler()])
+    graph = graph_in_memory(index)
+    retriever = LinkedRetriever(index, graph, open_linked(shelf).ranker)
+    ranking = retriever.rank("Ada Quill bridges")
+    assert ranking is not None
+    rows = dict(zip((graph.passage_id(at) for at in ranking.passages), ranking.features, strict=True))
+    column = {name: at for at, name in enumerate(FEATURES)}
+    quill, lighthouse = rows["d1"], rows["d0"]
+    assert quill[column["covered"]] == pytest.approx(1.0)
+    assert quill[column["title_in_question"]] == pytest.approx(1.0)
+    assert quill[column["search_rank"]] == 0.0
+    assert quill[column["named"]] > 0
+    # Two of three words: "ada" and "quill" stand in two passages, "bridges" in one.
+    n = len(graph)
+    two, one = np.log(1 + (n - 1.5) / 2.5), np.log(1 + (n - 0.5) / 1.5)
+    assert lighthouse[column["covered"]] == pytest.approx(2 * two / (2 * two + one), abs=1e-5)
+    assert lighthouse[column["out_has"]] == 1.0
+    assert quill[column["in_has"]] == 1.0
+    assert quill[column["in_rarity"]] == pytest.approx(2 * two, abs=1e-4)
+    assert quill[column["in_in_question"]] == 1.0
+    assert lighthouse[column["beyond_top"]] == 0.0
+    assert quill[column["in_gain"]] == pytest.approx(one / (2 * two + one), abs=1e-5)
+
+
+def test_a_link_brings_in_what_the_search_did_not_find_and_says_so() -> None:
+    passages = [
+        Passage("label", "Private Music", "Private Music was a record label. Zoltan Brakk released an album there."),
+        Passage("person", "Zoltan Brakk", "He was a drummer from a small village."),
+        *filler(),
+    ]
+    hits = open_linked(passages).search("Who released an album on Private Music?", 3)
+    found = {hit.passage.id: hit.provenance for hit in hits}
+    assert found["person"] == Provenance("link", "label", "Zoltan Brakk")
+    assert str(found["person"]) == "label names “Zoltan Brakk”"
+    assert [hit.passage.id for hit in hits] == ["label", "person"]
+
+
+def test_the_order_of_indexing_changes_nothing(shelf: list[Passage]) -> None:
+    everything = [*shelf, *filler()]
+    assert results(open_linked(everything)) == results(open_linked(everything[::-1]))
+
+
+def test_scores_are_probabilities_and_fall(shelf: list[Passage]) -> None:
+    found = results(open_linked([*shelf, *filler(90)]), "plain text about the lighthouse", 95)
+    scores = [score for _, score, _ in found]
+    assert len(scores) == len({each for each, _, _ in found}) > 90
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_corpus_without_titles_works() -> None:
+    passages = [Passage(f"p{n}", "", f"The river Obla{n} flows past Tern Castle number {n}.") for n in range(30)]
+    assert results(open_linked(passages), "Which river flows past Tern Castle number 7?", 1)[0][0] == "p7"
+
+
+def test_names_in_other_scripts_are_followed() -> None:
+    passages = [
+        Passage("a", "Волга-фильм", "Студию Волга-фильм основал режиссёр Иван Петренко в Саратове."),
+        Passage("b", "Иван Петренко", "Родился в деревне у моря."),
+        Passage("c", "東京塔", "東京塔は山田太郎が設計した。"),
+        Passage("d", "山田太郎", "建築家。"),
+        *filler(),
+    ]
+    retriever = open_linked(passages)
+    assert {"a", "b"} <= {each for each, _, _ in results(retriever, "Кто основал Волга-фильм?", 4)}
+    assert {"c", "d"} <= {each for each, _, _ in results(retriever, "東京塔 設計", 4)}
+
+
+def test_a_passage_that_names_everything_has_few_mentions() -> None:
+    names = [f"Alder{n} Birch{n}" for n in range(200)]
+    passages = [Passage(f"n{n}", name, "A short text.") for n, name in enumerate(names)]
+    everything = Passage("all", "Index", "See also " + ", ".join(names) + ".")
+    graph = graph_in_memory(Bm25Index.in_memory([*passages, everything]))
+    mentions = graph.named.of_passage(number(graph, "all"))
+    assert mentions.stop - mentions.start == 40
+
+
+def test_an_empty_query_and_an_empty_corpus_find_nothing(shelf: list[Passage]) -> None:
+    assert open_linked(shelf).search("?!", 5) == []
+    assert open_linked([]).search("anything", 5) == []
+
+
+def test_one_huge_file_is_indexed_and_searched(tmp_path: Path) -> None:
+    lines = [f"Station {n} reports that wind{n} blew. " for n in range(20_000)]
+    (tmp_path / "huge.txt").write_text("".join(lines))
+    index_paths(tmp_path / "huge.txt", tmp_path / "index")
+    found = open_linked(index=tmp_path / "index").search("What blew at station 12345, wind12345?", 1)
+    assert "wind12345" in found[0].passage.text
+
+
+def test_updates_and_deletes_end_where_a_fresh_build_does(tmp_path: Path, shelf: list[Passage]) -> None:
+    wrong = [Passage(each.id, each.title, each.text + " Wrong.", each.source) for each in shelf[:4]]
+    with IndexWriter(tmp_path / "grown") as writer:
+        writer.add([*wrong, *filler(90)])
+        writer.write_graph()
+        writer.add(shelf)
+        writer.delete([f"f{n}" for n in range(60, 90)])
+        writer.compact(force=True)
+        writer.write_graph()
+    with IndexWriter(tmp_path / "fresh") as writer:
+        writer.add([*filler(), *shelf])
+        writer.write_graph()
+    assert len(list((tmp_path / "grown").glob("names-*"))) == 1
+    grown, fresh = (open_linked(index=tmp_path / each) for each in ("grown", "fresh"))
+    assert results(grown) == results(fresh) == results(open_linked([*shelf, *filler()]))
+
+
+def test_an_index_without_a_graph_says_what_to_do_and_upgrades(tmp_path: Path, shelf: list[Passage]) -> None:
+    place = tmp_path / "index"
+    with IndexWriter(place) as writer:
+        writer.add(shelf)
+    with pytest.raises(CorpusError, match="--upgrade"):
+        open_linked(index=place)
+    assert upgrade_index(place)
+    assert not upgrade_index(place)
+    assert results(open_linked(index=place)) == results(open_linked(shelf))
+
+
+def test_an_index_from_before_keys_still_serves_bm25_and_can_be_upgraded(
+    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "old"
+    with monkeypatch.context() as old:
+        import tantivy
+
+        from beliefrag.retrieval import store
+
+        def old_schema() -> tantivy.Schema:
+            builder = tantivy.SchemaBuilder()
+            builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
+            builder.add_text_field("source", stored=True, tokenizer_name="raw", index_option="basic")
+            builder.add_integer_field("order", fast=True)
+            builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
+            return builder.build()
+
+        old.setattr(store, "index_schema", old_schema)
+        with IndexWriter(place) as writer:
+            writer.add(shelf[:5])
+    with IndexWriter(place) as writer:
+        writer.add(shelf[5:])
+    before = [hit.passage.id for hit in Bm25Index.open(place).search(QUESTION, 5)]
+    with pytest.raises(CorpusError, match="--upgrade"):
+        open_linked(index=place)
+    assert upgrade_index(place)
+    assert [hit.passage.id for hit in Bm25Index.open(place).search(QUESTION, 5)] == before
+    assert results(open_linked(index=place)) == results(open_linked(shelf))
+
+
+def test_a_damaged_graph_is_made_again(tmp_path: Path, shelf: list[Passage]) -> None:
+    place = tmp_path / "index"
+    with IndexWriter(place) as writer:
+        writer.add(shelf)
+        writer.write_graph()
+    words = next(place.glob("names-*")) / "words"
+    words.write_bytes(words.read_bytes()[:-4])
+    with pytest.raises(CorpusError, match="--upgrade"):
+        open_linked(index=place)
+    assert upgrade_index(place)
+    assert results(open_linked(index=place)) == results(open_linked(shelf))
+
+
+def test_steps_are_checked() -> None:
+    with pytest.raises(SettingsError, match="steps"):
+        RETRIEVERS.choose("linked:steps=3", {})
+
+
+def test_questions_without_capitals_find_names_too(graph: NameGraph) -> None:
+    text = "where was ada quill"
+    question = read_question(text, split_text(text), graph)
+    names = names_in_question(question.tokens, question.token_rarity, graph)
+    assert [(each.start, each.end) for each in names] == [(2, 4)]
+    assert len(links_among([], names, graph, open_linked([]).limits).source) == 0
+    assert callable(candidate_features)

@@ -1,0 +1,101 @@
+"""Kills processes that make the graph of names, and lets readers open an index while another process changes it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from beliefrag.errors import CorpusError
+from beliefrag.retrieval import RETRIEVERS, Bm25Index, IndexWriter, PassageSource, open_retriever, upgrade_index
+from beliefrag.types import Passage
+
+# One process forks a child for each moment: starting twenty interpreters would take most of the time.
+CHILDREN = """
+import os, random, signal, sys
+from beliefrag.retrieval import upgrade_index
+from beliefrag.retrieval.linked import arrays
+
+chance = random.Random(11)
+for place in sys.argv[1:]:
+    nth = chance.randrange(1, 75)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        continue
+    calls = 0
+    def count(function):
+        def counted(*given):
+            global calls
+            calls += 1
+            if calls == nth:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*given)
+        return counted
+    for name in ("append", "remove", "finish"):
+        setattr(arrays._FolderWriter, name, count(getattr(arrays._FolderWriter, name)))
+    arrays.sync_folder = count(arrays.sync_folder)
+    upgrade_index(place)
+    os._exit(0)
+"""
+
+
+def find(place: Path) -> list[tuple[str, float]]:
+    retriever = open_retriever(RETRIEVERS.choose("linked", {}), PassageSource(index=place))
+    return [(hit.passage.id, hit.score) for hit in retriever.search("What lights the lighthouse of Cape Bruna?", 5)]
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_graph_or_none(tmp_path: Path, shelf: list[Passage]) -> None:
+    with IndexWriter(tmp_path / "whole") as writer:
+        writer.add(shelf)
+    places = [tmp_path / f"killed-{n}" for n in range(20)]
+    for place in places:
+        shutil.copytree(tmp_path / "whole", place)
+    upgrade_index(tmp_path / "whole")
+    expected = find(tmp_path / "whole")
+    subprocess.run([sys.executable, "-c", CHILDREN, *map(str, places)], check=True)
+    without = 0
+    for place in places:
+        assert len(Bm25Index.open(place)) == len(shelf)
+        try:
+            assert find(place) == expected
+        except CorpusError as error:
+            without += 1
+            assert "--upgrade" in str(error.remedy)
+        upgrade_index(place)
+        assert find(place) == expected
+        assert not list(place.glob("new-*"))
+    assert without > 5
+
+
+def test_a_reader_keeps_its_view_while_another_process_changes_the_index(tmp_path: Path, shelf: list[Passage]) -> None:
+    place = tmp_path / "index"
+    with IndexWriter(place) as writer:
+        writer.add(shelf)
+        writer.write_graph()
+    retriever = open_retriever(RETRIEVERS.choose("linked", {}), PassageSource(index=place))
+    before = retriever.search("Cape Bruna", 5)
+    change = (
+        "import sys; from beliefrag.retrieval import IndexWriter; from beliefrag.types import Passage\n"
+        "with IndexWriter(sys.argv[1]) as writer:\n"
+        "    writer.add([Passage('new', 'Cape Bruna ferry', 'The ferry of Cape Bruna sails daily.')])\n"
+        "    writer.write_graph()\n"
+    )
+    subprocess.run([sys.executable, "-c", change, str(place)], check=True)
+    assert retriever.search("Cape Bruna", 5) == before
+    again = open_retriever(RETRIEVERS.choose("linked", {}), PassageSource(index=place))
+    assert "new" in {hit.passage.id for hit in again.search("Cape Bruna", 5)}
+
+
+def test_a_writer_that_changed_passages_without_the_graph_is_noticed(tmp_path: Path, shelf: list[Passage]) -> None:
+    place = tmp_path / "index"
+    with IndexWriter(place) as writer:
+        writer.add(shelf[:5])
+        writer.write_graph()
+    with IndexWriter(place) as writer:
+        writer.add(shelf)
+    with pytest.raises(CorpusError, match="graph of names"):
+        find(place)
