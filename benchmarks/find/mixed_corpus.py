@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from beliefrag.bench import load_dataset
@@ -61,5 +62,9 @@ def is_for_fitting(dataset: str, question: LabelledQuestion) -> bool:
 
 def contains_answer(question: LabelledQuestion, texts: Sequence[str]) -> bool:
     """Whether one of the texts holds a gold answer, word for word after normalisation."""
-    golds = [f" {gold} " for gold in map(normalise, question.gold.answers) if gold]
-    return any(gold in f" {normalise(text)} " for text in texts for gold in golds)
+    golds = [f" {gold} " for gold in map(_normalise, question.gold.answers) if gold]
+    return any(gold in f" {_normalise(text)} " for text in texts for gold in golds)
+
+
+# The same passages are looked at for many questions and systems.
+_normalise = lru_cache(maxsize=200_000)(normalise)

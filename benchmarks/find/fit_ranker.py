@@ -1,0 +1,70 @@
+"""Fits the ranker that ships, on the questions of the mixed corpus that are for fitting.
+
+python -m benchmarks.find.fit_ranker --out src/beliefrag/retrieval/linked/ranker.npz
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
+from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval.linked.retriever import LinkedRetriever, graph_in_memory
+from benchmarks.find.mixed_corpus import MULTI_HOP, SETS, contains_answer, is_for_fitting, load_mixed_corpus
+
+WEIGHTS = {"hotpotqa": 1.0, "2wikimultihopqa": 1.2, "musique": 2.0, "nq": 1.0, "triviaqa": 0.7, "popqa": 0.7}
+"""How much a question of each set counts: MuSiQue has the fewest questions and the hardest."""
+
+
+def main() -> None:
+    """Runs it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--most", type=int, default=1000, help="questions of each set")
+    parser.add_argument("--leave-out", default="", help="a set that no question is taken from")
+    chosen = parser.parse_args()
+    mixed = load_mixed_corpus()
+    index = Bm25Index.in_memory(mixed.passages.values())
+    retriever = LinkedRetriever(index, graph_in_memory(index), unfitted_ranker())
+    examples: list[RankerExample] = []
+    counts: dict[str, int] = {}
+    for name in SETS:
+        questions = [each for each in mixed.questions[name] if is_for_fitting(name, each)][: chosen.most]
+        if name == chosen.leave_out:
+            continue
+        began = time.perf_counter()
+        for each in questions:
+            known: dict[str, bool] = {}
+
+            def holds_answer(one: str, labelled=each, known=known) -> bool:  # type: ignore[no-untyped-def]
+                if one not in known:
+                    passage = mixed.passages[one]
+                    known[one] = contains_answer(labelled, [f"{passage.title}. {passage.text}"])
+                return known[one]
+
+            needed = set(each.gold.supporting or ())
+            if name not in MULTI_HOP:
+                # A supporting passage of these sets was found by machine: it counts where it holds the answer.
+                needed = {one for one in needed if holds_answer(one)}
+            example = collect_example(
+                retriever,
+                each.question.text,
+                needed,
+                may_help=(lambda _: False) if name in MULTI_HOP else holds_answer,
+                weight=WEIGHTS[name],
+            )
+            if example is not None:
+                examples.append(example)
+        counts[name] = len(questions)
+        print(f"{name}: {len(questions)} questions, {time.perf_counter() - began:.0f} s", flush=True)
+    about = {
+        "fitted_on": {name: f"{count} questions" for name, count in counts.items()},
+        "parts": "train questions of HotpotQA and MuSiQue, xfit questions of the others",
+    }
+    fit_ranker(examples, name="wiki", about=about).save(chosen.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Fits the ranker of linked retrieval on one's own questions and documents, and says whether it became better.
+
+The needed passages of a question are those that it names as supporting, by id or by a quote; without any, those that
+hold one of its answers word for word. An answer that stands in many passages says nothing about which is needed: such a
+question is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from beliefrag.bench.metrics import normalise
+from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
+from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
+from beliefrag.retrieval.linked.retriever import LinkedRetriever, graph_in_memory
+from beliefrag.runs.partitions import held_out
+from beliefrag.runs.statistics import Estimate, mean_estimate
+from beliefrag.types import Passage
+
+__all__ = ["OwnRanker", "fit_own_ranker", "needed_passages"]
+
+MOST_WITH_ANSWER = 5
+"""Passages that may hold an answer before it counts as too common to say which one is needed."""
+FIRST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRanker:
+    """A ranker for one's own documents, beside what is there without it."""
+
+    ranker: Ranker
+    questions: int
+    """Questions that it was fitted on."""
+    left_out: int
+    """Questions without a passage that is known to be needed."""
+    found: Mapping[str, Estimate]
+    """The share of held-out questions whose needed passages are among the first five: `bm25`, `shipped` and `own`.
+
+    Empty where no question was held out.
+    """
+
+
+def fit_own_ranker(dataset: Dataset) -> OwnRanker:
+    """Fits a ranker on the questions of a dataset that are not held out, and checks it on those that are.
+
+    Raises:
+        CalibrationError: Too few questions have a needed passage among their candidates.
+    """
+    needed = needed_passages(dataset.questions, dataset.passages)
+    known = [each for each in dataset.questions if needed[each.id]]
+    reserved = set(held_out(each.id for each in known))
+    index = Bm25Index.in_memory(dataset.passages)
+    retriever = LinkedRetriever(index, graph_in_memory(index), unfitted_ranker())
+    examples: list[RankerExample] = []
+    for each in known:
+        if each.id not in reserved:
+            example = collect_example(retriever, each.question.text, needed[each.id])
+            examples += [example] if example is not None else []
+    ranker = fit_ranker(
+        examples, name=dataset.name, about={"fitted_on": f"{len(examples)} questions of {dataset.name}"}
+    )
+    systems = {
+        "bm25": index,
+        "shipped": LinkedRetriever(index, retriever.graph, load_ranker()),
+        "own": LinkedRetriever(index, retriever.graph, ranker),
+    }
+    checked = [each for each in known if each.id in reserved]
+    found = {
+        name: mean_estimate(
+            {
+                each.id: float(needed[each.id] <= {hit.passage.id for hit in system.search(each.question.text, FIRST)})
+                for each in checked
+            }
+        )
+        for name, system in systems.items()
+        if checked
+    }
+    return OwnRanker(ranker, len(examples), len(dataset.questions) - len(known), found)
+
+
+def needed_passages(questions: Iterable[LabelledQuestion], passages: Iterable[Passage]) -> dict[str, frozenset[str]]:
+    """The ids of the passages that each question needs; none where that is not known."""
+    texts = {passage.id: f" {normalise(f'{passage.title} {passage.text}')} " for passage in passages}
+    return {each.id: _needed(each, texts) for each in questions}
+
+
+def _needed(question: LabelledQuestion, texts: Mapping[str, str]) -> frozenset[str]:
+    named = question.gold.supporting or ()
+    if named:
+        return frozenset(one for one in named if one in texts)
+    answers = [f" {answer} " for answer in map(normalise, question.gold.answers) if answer]
+    holding = frozenset(one for one, text in texts.items() if any(answer in text for answer in answers))
+    return holding if len(holding) <= MOST_WITH_ANSWER else frozenset()

@@ -1,0 +1,144 @@
+"""Fits the ranker of linked retrieval from labelled questions. Only fitting needs scikit-learn.
+
+A question gives one row for each passage that linked retrieval looks at. A row is right where the passage is needed:
+where it is named as supporting, or else where it holds an answer word for word. Passages that hold the answer beside
+the supporting ones count neither way, because nobody knows whether they would have done as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beliefrag.errors import CalibrationError
+from beliefrag.retrieval.linked.features import FEATURES
+from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
+from beliefrag.retrieval.linked.retriever import LinkedRetriever
+
+__all__ = ["LEAST_QUESTIONS", "RankerExample", "collect_example", "fit_ranker", "unfitted_ranker"]
+
+LEAST_QUESTIONS = 30
+"""With fewer questions the shipped ranker is better than one that is fitted on them."""
+
+_KEPT = 40
+_TREES = 120
+_LEAVES = 15
+_RATE = 0.1
+_SHRINKAGE = 20.0
+_PENALTY = 0.3
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class RankerExample:
+    """The candidates of one question."""
+
+    features: Floats
+    needed: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+    """How much each candidate counts; 0 where nobody knows whether it is needed."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a needed passage is among the candidates: else there is nothing to learn from them."""
+        return bool(self.needed.any())
+
+
+def collect_example(
+    retriever: LinkedRetriever,
+    question: str,
+    needed: Collection[str],
+    *,
+    may_help: Callable[[str], bool] = lambda _: False,
+    weight: float = 1.0,
+) -> RankerExample | None:
+    """Gathers the candidates of a question with their labels; None when the search finds nothing.
+
+    Args:
+        retriever: Linked retrieval over the passages. Its ranker does not matter here.
+        question: What is asked.
+        needed: The ids of the passages that are needed.
+        may_help: Says of another passage, by its id, whether it holds the answer too.
+        weight: How much the question counts.
+    """
+    ranking = retriever.rank(question)
+    if ranking is None:
+        return None
+    ids = [retriever.graph.passage_id(number) for number in ranking.passages]
+    is_needed = np.array([one in needed for one in ids])
+    unknown = np.array([not wanted and may_help(one) for one, wanted in zip(ids, is_needed, strict=True)])
+    return RankerExample(ranking.features, is_needed, np.where(unknown, 0.0, weight))
+
+
+def fit_ranker(
+    examples: Sequence[RankerExample], *, name: str, about: Mapping[str, Any], trees: int = _TREES
+) -> Ranker:
+    """Fits a linear first cut and boosted trees to the candidates of many questions.
+
+    Args:
+        examples: One for each question.
+        name: Names the ranker in the identities of retrievers.
+        about: On what it was fitted, for whoever reads the file.
+        trees: How many trees.
+
+    Raises:
+        CalibrationError: There are too few questions whose needed passages are among the candidates.
+    """
+    # Imported here: answering needs none of it.
+    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    usable = [each for each in examples if each.is_usable]
+    if len(usable) < LEAST_QUESTIONS:
+        raise CalibrationError(
+            f"{len(usable)} of {len(examples)} questions have a needed passage among their candidates, and a ranker "
+            f"needs {LEAST_QUESTIONS}.",
+            remedy="Give more questions, or answers that stand in the documents word for word.",
+        )
+    rows, needed, weights = _stack(usable)
+    mean, spread = rows.mean(0), rows.std(0) + 1e-6
+    linear = LogisticRegression(C=_PENALTY, max_iter=400)
+    linear.fit((rows - mean) / spread, needed, sample_weight=weights)
+    coefficients = (linear.coef_[0] / spread).astype(np.float32)
+    intercept = float(linear.intercept_[0] - (linear.coef_[0] * mean / spread).sum())
+    kept_rows, kept_needed, kept_weights = _stack([_first_cut(each, coefficients, intercept) for each in usable])
+    boosted = HistGradientBoostingClassifier(
+        max_iter=trees,
+        max_leaf_nodes=_LEAVES,
+        learning_rate=_RATE,
+        l2_regularization=_SHRINKAGE,
+        random_state=0,
+        early_stopping=False,
+    )
+    boosted.fit(kept_rows, kept_needed, sample_weight=kept_weights)
+    told = {**about, "name": name, "questions": len(usable), "rows": len(rows), "trees": trees, "kept": _KEPT}
+    return Ranker(name, coefficients, intercept, _KEPT, BoostedTrees.from_fitted(boosted), told)
+
+
+def unfitted_ranker() -> Ranker:
+    """A ranker that finds all candidates alike: what linked retrieval runs with while examples are gathered."""
+    leaf = np.zeros((1, 1), np.int16)
+    nothing = np.zeros((1, 1), np.float32)
+    trees = BoostedTrees(leaf, nothing, leaf, leaf, nothing, 0.0, 0)
+    return Ranker("unfitted", np.zeros(len(FEATURES), np.float32), 0.0, _KEPT, trees, {})
+
+
+def _first_cut(example: RankerExample, coefficients: Floats, intercept: float) -> RankerExample:
+    """The candidates that reach the trees, with the value of the linear cut as a further column: see `Ranker.rank`."""
+    linear = (example.features @ coefficients + np.float32(intercept)).astype(np.float32)
+    kept = np.sort(np.argsort(-linear, kind="stable")[:_KEPT])
+    rows = np.concatenate((example.features[kept], linear[kept, None]), axis=1)
+    return RankerExample(rows, example.needed[kept], example.weights[kept])
+
+
+def _stack(examples: Sequence[RankerExample]) -> tuple[Floats, NDArray[np.bool_], NDArray[np.float64]]:
+    return (
+        np.concatenate([each.features for each in examples]),
+        np.concatenate([each.needed for each in examples]),
+        np.concatenate([each.weights for each in examples]),
+    )
