@@ -7,15 +7,36 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.linked.retriever import LinkedRetriever, graph_in_memory
-from benchmarks.find.mixed_corpus import MULTI_HOP, SETS, contains_answer, is_for_fitting, load_mixed_corpus
+from benchmarks.find.mixed_corpus import (
+    MULTI_HOP,
+    SETS,
+    MixedCorpus,
+    contains_answer,
+    is_for_fitting,
+    load_mixed_corpus,
+)
 
 WEIGHTS = {"hotpotqa": 1.0, "2wikimultihopqa": 1.2, "musique": 2.0, "nq": 1.0, "triviaqa": 0.7, "popqa": 0.7}
 """How much a question of each set counts: MuSiQue has the fewest questions and the hardest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerLookup:
+    """Says of a passage, by its id, whether it holds an answer of the question."""
+
+    mixed: MixedCorpus
+    question: LabelledQuestion
+
+    def __call__(self, passage_id: str) -> bool:
+        passage = self.mixed.passages[passage_id]
+        return contains_answer(self.question, [f"{passage.title}. {passage.text}"])
 
 
 def main() -> None:
@@ -36,18 +57,11 @@ def main() -> None:
             continue
         began = time.perf_counter()
         for each in questions:
-            known: dict[str, bool] = {}
-
-            def holds_answer(one: str, labelled=each, known=known) -> bool:  # type: ignore[no-untyped-def]
-                if one not in known:
-                    passage = mixed.passages[one]
-                    known[one] = contains_answer(labelled, [f"{passage.title}. {passage.text}"])
-                return known[one]
-
+            holds_answer = _AnswerLookup(mixed, each)
             needed = set(each.gold.supporting or ())
             if name not in MULTI_HOP:
                 # A supporting passage of these sets was found by machine: it counts where it holds the answer.
-                needed = {one for one in needed if holds_answer(one)}
+                needed = set(filter(holds_answer, needed))
             example = collect_example(
                 retriever,
                 each.question.text,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from beliefrag.bench.metrics import normalise
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
-from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval import Bm25Index, Retriever
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
 from beliefrag.retrieval.linked.retriever import LinkedRetriever, graph_in_memory
 from beliefrag.runs.partitions import held_out
@@ -62,7 +62,7 @@ def fit_own_ranker(dataset: Dataset) -> OwnRanker:
     ranker = fit_ranker(
         examples, name=dataset.name, about={"fitted_on": f"{len(examples)} questions of {dataset.name}"}
     )
-    systems = {
+    systems: dict[str, Retriever] = {
         "bm25": index,
         "shipped": LinkedRetriever(index, retriever.graph, load_ranker()),
         "own": LinkedRetriever(index, retriever.graph, ranker),
