@@ -136,10 +136,11 @@ class VocabularyBuilder:
     def _add_words(self, hashes: Hashes, places: NDArray[np.int64], tokens: Tokens) -> None:
         text, starts, ends = tokens.text, tokens.starts[places].tolist(), tokens.ends[places].tolist()
         words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
-        order = sorted(range(len(words)), key=lambda place: words[place].isascii())
-        ascii_from = next((at for at, place in enumerate(order) if words[place].isascii()), len(order))
+        plain_words = np.array([word.isascii() for word in words], bool)
+        ascii_from = len(words) - int(plain_words.sum())
+        order = np.argsort(plain_words, kind="stable")
         hashes, places = hashes[order], places[order]
-        words = [words[place] for place in order]
+        words = [words[place] for place in order.tolist()]
         (other, other_prefixes), (plain, plain_prefixes) = (
             hash_stems(words[:ascii_from]),
             hash_stems(words[ascii_from:]),
