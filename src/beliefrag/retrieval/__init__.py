@@ -10,7 +10,7 @@ from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.files import Skipped
 from beliefrag.retrieval.indexing import EmptyCorpus, IndexProgress, IndexReport, OnProgress, index_paths, upgrade_index
 from beliefrag.retrieval.injection import InjectedRetriever
-from beliefrag.retrieval.ledger import IndexUnusable
+from beliefrag.retrieval.ledger import IndexIncomplete, IndexUnusable
 from beliefrag.retrieval.passage_source import PassageSource, docs_index, docs_index_path
 from beliefrag.retrieval.protocol import (
     IGNORE_SCORES,
@@ -29,6 +29,7 @@ __all__ = [
     "Bm25Index",
     "EmptyCorpus",
     "IndexBusy",
+    "IndexIncomplete",
     "IndexProgress",
     "IndexReport",
     "IndexUnusable",

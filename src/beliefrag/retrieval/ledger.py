@@ -26,6 +26,7 @@ __all__ = [
     "IN_FORCE",
     "LEDGER",
     "REBUILD",
+    "IndexIncomplete",
     "IndexUnusable",
     "IndexedFile",
     "Ledger",
@@ -49,6 +50,10 @@ _SPARE_RECORDS = 1000
 
 class IndexUnusable(CorpusError):
     """An index is damaged or of another version; building it again helps."""
+
+
+class IndexIncomplete(CorpusError):
+    """The graph of names of an index is not there (yet); making it helps, and so may waiting for who makes it."""
 
 
 @dataclass(frozen=True, slots=True)

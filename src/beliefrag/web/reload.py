@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from beliefrag.engine.assembly import Assembly, reopen_passages
 from beliefrag.errors import BeliefRAGError, CorpusError
-from beliefrag.retrieval.ledger import Snapshot, read_snapshot
+from beliefrag.retrieval.ledger import IndexIncomplete, Snapshot, read_snapshot
 from beliefrag.retrieval.passage_source import PassageSource
 from beliefrag.web.problems import AsciiJson, HttpProblem, document_problems, problem_of_failure
 from beliefrag.web.request_log import mask_credentials
@@ -95,6 +95,9 @@ class IndexReloader:
                 continue
             try:
                 await self.reload()
+            except IndexIncomplete:
+                # Its writer makes the graph of names last, so the same version can be opened a little later.
+                continue
             except Exception as error:
                 # Each version is tried once; the server goes on with what it has.
                 failed = version

@@ -29,6 +29,7 @@ _SUBJECT_END = re.compile(r"\s*(?:[(（]|\s(?:is|was|are|were|refers)\s)")
 _ACRONYM = re.compile(r"\(\s*\"?([A-Z][A-Z0-9&.-]{1,9})\"?\s*[;,)]")
 _WORD = re.compile(r"[^\W_]+")
 _PATH = " > "
+_QUOTES = "\"'“”‘’«»"
 _SECTION_NUMBER = re.compile(r"^(?:(?:[A-Z]\.)?\d+(?:\.\d+)*\.?|Chapter \d+\.?|Appendix [A-Z]\.?)\s+(?=\S)")
 _TERM = re.compile(
     r"^[ \t]*(?:[-*+] +)?[`*]{0,2}(-{1,2}[\w][\w-]*|[A-Za-z_][\w.]*[_.][\w.]+)(?=[\s=,:\[(<`*]|$)", re.MULTILINE
@@ -78,7 +79,7 @@ def names_of(title: str, text: str) -> Iterator[tuple[str, NameKind]]:
         acronym = _ACRONYM.search(text, 0, 200)
         if acronym and _stands_for(acronym[1], title or subject):
             yield acronym[1], NameKind.ACRONYM
-    if "-" in text or "_" in text or "." in text:
+    if "\n" in text or "--" in text or "_" in text:
         for found, _ in zip(_TERM.finditer(text), range(_MOST_TERMS), strict=False):
             yield found[1], NameKind.TERM
 
@@ -95,11 +96,16 @@ def _names_in_path(title: str) -> Iterator[tuple[str, NameKind]]:
 
 def _is_name(text: str) -> bool:
     """Whether a subject looks like a name: few words, and the first and the last begin with a capital letter."""
-    words = _WORD.findall(text)
-    return 2 <= len(words) <= 8 and not (words[0][0].islower() or words[-1][0].islower())
+    words = text.split()
+    if not 2 <= len(words) <= 8:
+        return False
+    last = words[-1].lstrip(_QUOTES)
+    return not (text.lstrip(_QUOTES)[:1].islower() or last[:1].islower())
 
 
 def _share_word(one: str, other: str) -> bool:
+    if other in one:
+        return True
     return not set(_WORD.findall(one.lower())).isdisjoint(_WORD.findall(other.lower()))
 
 

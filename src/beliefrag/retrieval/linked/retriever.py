@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.errors import RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
+from beliefrag.retrieval.ledger import IndexIncomplete
 from beliefrag.retrieval.linked.arrays import ArrayFolder, MemoryArrays, write_folder
 from beliefrag.retrieval.linked.candidates import (
     Candidates,
@@ -100,7 +101,7 @@ def open_graph(index: Path, fingerprint: str) -> NameGraph:
     """Opens the graph beside an index.
 
     Raises:
-        CorpusError: There is none for these passages: the index is older than graphs, or its last update was cut off.
+        IndexIncomplete: There is none for these passages: the index is older than graphs, or its last update was cut off.
     """
     folder = graph_folder(index, fingerprint)
     try:
@@ -110,7 +111,7 @@ def open_graph(index: Path, fingerprint: str) -> NameGraph:
         problem: Exception | None = None
     except (OSError, ValueError, KeyError) as error:
         problem = error
-    raise CorpusError(
+    raise IndexIncomplete(
         f"The index {printable_path(index)} has no graph of names for its passages.",
         remedy=f"Make it with `beliefrag index --upgrade --out {printable_path(index)}`.",
     ) from problem
@@ -280,7 +281,7 @@ def _open_linked(options: LinkedOptions, source: PassageSource) -> LinkedRetriev
         return LinkedRetriever(index, graph_in_memory(index), ranker, options.steps)
     try:
         graph = open_graph(folder, index.fingerprint)
-    except CorpusError:
+    except IndexIncomplete:
         fresh = source.upgrade_index()
         if fresh is None:
             raise

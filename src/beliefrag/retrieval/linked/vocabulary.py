@@ -42,7 +42,15 @@ def _stem(word: str) -> str:
 def _hash_each(words: list[str]) -> Hashes:
     tokens = split_passages([("", "\n".join(words))])
     hashes = tokens.hashes[tokens.hashes > PASSAGE_END]
-    return hashes if len(hashes) == len(words) else np.array([hash_text(word) for word in words], np.uint64)
+    if len(hashes) == len(words):
+        return hashes
+    # Some word holds a character that is no word by itself, so each is looked at alone.
+    tokens = split_passages([("", word) for word in words])
+    ends = np.flatnonzero(tokens.hashes == PASSAGE_END)
+    hashes = tokens.hashes[ends - 1]
+    for place in np.flatnonzero(np.diff(ends, prepend=-1) != 3).tolist():
+        hashes[place] = hash_text(words[place])
+    return hashes
 
 
 class HashNumbers:
