@@ -101,7 +101,7 @@ def open_graph(index: Path, fingerprint: str) -> NameGraph:
     """Opens the graph beside an index.
 
     Raises:
-        IndexIncomplete: There is none for these passages: the index is older than graphs, or its last update was cut off.
+        IndexIncomplete: There is none for these passages: the index is older, or its last update was cut off.
     """
     folder = graph_folder(index, fingerprint)
     try:
