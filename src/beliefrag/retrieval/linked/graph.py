@@ -7,7 +7,7 @@ that no passage is about join the passages that mention them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -264,8 +264,33 @@ def _find_shared_names(corpus: _Corpus, known: NDArray[np.uint64]) -> tuple[NDAr
     Returns:
         The names, rising, and the beginnings of all of them.
     """
-    found, homes = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-    beginnings = [np.zeros((0, _LONGEST_SHARED), np.uint64)]
+    found, homes = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
+    for steps, passages_here in _capital_runs(corpus):
+        found.append(steps[:, -1])
+        homes.append(passages_here)
+    runs, passages = np.concatenate(found), np.concatenate(homes)
+    del found, homes
+    order = np.lexsort((passages, runs))
+    runs, passages = runs[order], passages[order]
+    once = np.ones(len(runs), bool)
+    once[1:] = (runs[1:] != runs[:-1]) | (passages[1:] != passages[:-1])
+    names, counts = np.unique(runs[once], return_counts=True)
+    names = names[(counts >= 2) & (counts <= _MOST_SHARING)]
+    names = names[~np.isin(names, known)]
+    # The beginnings of all runs would take much memory, so the runs are looked at again for those of the names.
+    beginnings = [np.zeros(0, np.uint64)]
+    for steps, _ in _capital_runs(corpus):
+        places = np.minimum(np.searchsorted(names, steps[:, -1]), max(len(names) - 1, 0))
+        if len(names):
+            beginnings.append(np.unique(steps[names[places] == steps[:, -1]]))
+    return names, np.unique(np.concatenate(beginnings))
+
+
+def _capital_runs(corpus: _Corpus) -> Iterator[tuple[NDArray[np.uint64], Integers]]:
+    """Gives the runs of words with capital letters, block by block: hashes of their beginnings, and their passages.
+
+    The last column is the hash of the whole run.
+    """
     for low, _, words, all_capital, bounds in corpus.blocks():
         capital = all_capital & corpus.letters[words]
         rare = corpus.word_rarity[words] >= _RARE_WORD
@@ -283,20 +308,7 @@ def _find_shared_names(corpus: _Corpus, known: NDArray[np.uint64]) -> tuple[NDAr
             here = lengths > step
             run[here] = run[here] * FACTOR + hashes[starts[here] + step]
             steps[:, step] = run
-        found.append(run)
-        beginnings.append(steps)
-        homes.append(np.searchsorted(bounds, starts, side="right") - 1 + low)
-    runs, passages = np.concatenate(found), np.concatenate(homes)
-    order = np.lexsort((passages, runs))
-    runs, passages = runs[order], passages[order]
-    once = np.ones(len(runs), bool)
-    once[1:] = (runs[1:] != runs[:-1]) | (passages[1:] != passages[:-1])
-    names, counts = np.unique(runs[once], return_counts=True)
-    names = names[(counts >= 2) & (counts <= _MOST_SHARING)]
-    names = names[~np.isin(names, known)]
-    every = np.concatenate(beginnings)
-    used = np.isin(every[:, -1], names)
-    return names, np.unique(every[used])
+        yield steps, (np.searchsorted(bounds, starts, side="right") - 1 + low).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
