@@ -6,8 +6,8 @@ The passages are those of HotpotQA. More than there are (`--passages 1000000`) a
 all words with a capital letter get an ending of their own, so that each copy is about other people and places and
 vocabulary and names grow as in a real corpus; words in small letters stay as they are. Questions are those of the dev
 split. Each build runs in a process of its own, which reports its peak memory. Processor time is given beside the clock.
-The ratio to compare with the aim is that of processor time: passages are made while tantivy's threads work on, so the clock
-favours the bare side.
+The ratio to compare with the aim is that of processor time: passages are made while threads of tantivy work on, so the
+clock favours the bare side.
 """
 
 from __future__ import annotations
