@@ -29,11 +29,17 @@ from benchmarks.find.measures import (
 )
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS, MixedCorpus, is_for_fitting, load_mixed_corpus
 
+MARK = "<!-- What follows was written by benchmarks/find/tables.py. -->"
 WORDS = (80, 120, 160, 240, 320, 480, 640)
 FIRST = 5
 HITS = 10
 """Passages that evidence is made of, whole or packed."""
 CURVE_QUESTIONS = 200
+PARTS = {
+    "choosing": "Questions that settings were chosen on (xsel)",
+    "held out": "Questions that nothing was fitted or chosen on (xhold)",
+    "not fitted on": "All questions that nothing was fitted on",
+}
 TITLES = {
     "bm25": "BM25",
     "logistic_lexical": "linked, logistic, lexical",
@@ -73,7 +79,9 @@ def main() -> None:
         },
     }
     chosen.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    chosen.page.write_text(write_page(record), encoding="utf-8")
+    # What stands before the mark is written by hand, and stays.
+    before = chosen.page.read_text("utf-8").partition(MARK)[0] if chosen.page.exists() else ""
+    chosen.page.write_text(f"{before}{MARK}\n{write_page(record)}", encoding="utf-8")
 
 
 def questions_of(
@@ -143,11 +151,11 @@ def curve(dataset: str, rankings: Mapping[str, Ranking], linked: str, mixed: Mix
 
 def write_page(record: Mapping[str, Any]) -> str:
     """The tables as a page."""
-    lines = ["<!-- made by benchmarks/find/tables.py -->", ""]
+    lines = [""]
     parts = record["parts"]
     for part, measured in parts.items():
         counts = ", ".join(f"{NAMES[name]} {measured[name]['bm25']['found']['questions']}" for name in SETS)
-        lines += [f"## Questions {part}", "", f"Questions: {counts}.", ""]
+        lines += [f"## {PARTS[part]}", "", f"Questions: {counts}.", ""]
         lines += ["| | " + " | ".join(NAMES[name] for name in SETS) + " |", "|---|" + "---|" * len(SETS)]
         for column in sorted(measured["nq"], key=_column_order):
             cells = " | ".join(_cell(measured[name][column]["found"]) for name in SETS)
