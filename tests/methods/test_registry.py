@@ -36,6 +36,7 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
         says("rewriter", "else", repeat=True),
         says("router", "C", repeat=True),
         says("trigger", "yes", repeat=True),
+        says("grader", {"grades": [0.4, 0.4]}, repeat=True),
         says("reasoner", "It was built by Ada.", repeat=True),
         says("draft", "Ada", logprobs={"Ada": 0.3}, repeat=True),
         says("dialogue", "<search>Ada</search>", repeat=True),
@@ -95,8 +96,8 @@ def test_the_docs_tell_of_every_method_under_its_name_and_title() -> None:
 def test_the_docs_name_the_defaults_that_are_in_force() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
     assert f"fetches {AdaptiveK().cut.depth} candidates" in page
-    assert f"at least {Crag().correct} is *correct*" in page
-    assert f"{Crag().incorrect} is *incorrect*" in page
+    assert f"grade is at least {Crag().correct}" in page
+    assert f"*incorrect* if all are below {Crag().incorrect}" in page
     assert f"probability below {Flare().confident}" in page
     assert f"words below {Flare().masked}" in page
     assert f"is at least {UncertaintyGate().sure}" in page
