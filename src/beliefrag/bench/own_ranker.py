@@ -1,7 +1,7 @@
 """Fits the ranker of linked retrieval on one's own questions and documents, and says whether it became better.
 
-The needed passages of a question are those that it names as supporting, by id or by a quote; without any, those that
-hold one of its answers word for word. An answer that stands in many passages says nothing about which is needed: such a
+The needed passages of a question are those that its dataset names as supporting; without any, those that hold one of
+its answers word for word. An answer that stands in many passages says nothing about which is needed: such a
 question is left out.
 """
 
