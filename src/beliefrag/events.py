@@ -164,7 +164,7 @@ class Finished(Event):
 
 
 def as_record(event: Event) -> dict[str, Any]:
-    """The event as plain data, its kind first."""
+    """Gives the event as plain data, its kind first."""
     record: dict[str, Any] = {"event": event.kind, **_plain(event)}
     if isinstance(event, Finished):
         record["outcome"] = {"outcome": event.outcome.name} | record["outcome"]

@@ -48,7 +48,7 @@ class HubFile:
 
 
 def hub_host() -> str:
-    """The host of the hub or of its mirror, for people.
+    """Gives the host of the hub or of its mirror, for people.
 
     Raises:
         SettingsError: `HF_ENDPOINT` is not a web address.
@@ -140,7 +140,7 @@ def download_file(file: HubFile, folder: Path) -> Path:
 
 
 def list_files(repository: str, revision: str, kind: Literal["model", "dataset"]) -> list[str]:
-    """The names of all files of a repository.
+    """Gives the names of all files of a repository.
 
     Raises:
         DownloadError: The hub does not give the list.
@@ -204,7 +204,7 @@ def _address() -> str:
 
 
 def _token() -> str | Literal[False]:
-    """The token in `HF_TOKEN`; False tells the library to send none."""
+    """Gives the token in `HF_TOKEN`; False tells the library to send none."""
     token = os.environ.get("HF_TOKEN", "").strip()
     if not (token.isascii() and token.isprintable()):
         raise SettingsError("HF_TOKEN has characters that no token has.", remedy="Copy it again.")

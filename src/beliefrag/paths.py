@@ -11,7 +11,7 @@ __all__ = ["cache_dir"]
 
 
 def cache_dir() -> Path:
-    """The folder for everything that may be deleted without loss, so that one setting moves all of it.
+    """Gives the folder for everything that may be deleted without loss, so that one setting moves all of it.
 
     `BELIEFRAG_CACHE_DIR` if set, otherwise `beliefrag` in `XDG_CACHE_HOME` or in `~/.cache`. The folder is not made
     here: nothing is written before something is to be kept.

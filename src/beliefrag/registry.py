@@ -83,7 +83,7 @@ class TypicalCost:
         )
 
     def times(self, n: float) -> TypicalCost:
-        """The cost of n of them."""
+        """Gives the cost of n of them."""
         return TypicalCost(self.calls * n, self.tokens_in * n, self.tokens_out * n)
 
 
@@ -111,7 +111,7 @@ class Extension(Generic[T, I]):
     """What one use typically costs; None where nobody knows."""
 
     def make_options(self, values: Mapping[str, Any]) -> Any:
-        """The options object with these values; texts are read as the type of their option.
+        """Gives the options object with these values; texts are read as the type of their option.
 
         Raises:
             SettingsError: There is no such option, or a value cannot be used.
@@ -132,7 +132,7 @@ class Extension(Generic[T, I]):
             ) from None
 
     def _split_lists(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values, with a text such as `a+b` split into its parts where the option is a list.
+        """Gives the values, with a text such as `a+b` split into its parts where the option is a list.
 
         An option whose type says by itself how a text is read (`Annotated`) gets the text.
         """
@@ -143,7 +143,7 @@ class Extension(Generic[T, I]):
         }
 
     def describe_options(self) -> tuple[str, ...]:
-        """Each option as `name: type = default`."""
+        """Gives each option as `name: type = default`."""
         return tuple(
             f"{each.name}: {each.type.__name__ if isinstance(each.type, type) else each.type} = {_default(each)!r}"
             for each in fields(self.options)
@@ -171,7 +171,7 @@ class ExtensionChoice(Generic[T, I]):
         return self.extension.build(self.options, inputs)
 
     def changed_options(self) -> dict[str, Any]:
-        """The options that differ from their defaults."""
+        """Gives the options that differ from their defaults."""
         return {
             each.name: getattr(self.options, each.name)
             for each in fields(self.extension.options)
@@ -214,7 +214,7 @@ class Registry(Generic[T, I]):
         thresholds_from: str = "",
         cost: TypicalCost | None = None,
     ) -> Callable[[_Target], _Target]:
-        """A decorator that registers a frozen dataclass, or a function of options and inputs.
+        """Gives a decorator that registers a frozen dataclass, or a function of options and inputs.
 
         Args:
             name: How it is chosen: on the command line, in settings and in code.
@@ -264,7 +264,7 @@ class Registry(Generic[T, I]):
         return add
 
     def __getitem__(self, name: str) -> Extension[T, I]:
-        """The extension of that name.
+        """Gives the extension of that name.
 
         Raises:
             SettingsError: There is none, two packages offer it, or the package that offers it cannot be used.
@@ -277,14 +277,14 @@ class Registry(Generic[T, I]):
         return name in self._modules or name in self._extensions or name in self._offers
 
     def __iter__(self) -> Iterator[str]:
-        """The names: ours in the order of the tables, then those of other packages. Imports nothing."""
+        """Gives the names: ours in the order of the tables, then those of other packages. Imports nothing."""
         yield from dict.fromkeys([*self._modules, *sorted(self._offers), *self._extensions])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def usable(self) -> Iterator[Extension[T, I]]:
-        """Every extension that can be imported. What cannot be is told once, in one line, and left out."""
+        """Gives every extension that can be imported. One that cannot is logged once, in one line, and left out."""
         for name in self:
             try:
                 yield self[name]
@@ -292,7 +292,7 @@ class Registry(Generic[T, I]):
                 self._report(str(error))
 
     def title(self, name: str) -> str:
-        """How tables write it: its title, or the bare name of one that is not installed here, as in an old run."""
+        """Gives the title as tables write it, or the bare name of an extension that is not installed here."""
         try:
             return self[name].title
         except BeliefRAGError:
@@ -383,7 +383,7 @@ class Registry(Generic[T, I]):
 
 
 def explain_mistake(error: Exception) -> tuple[str, str]:
-    """What to say about an error that nobody raised on purpose: the message, and what to do next.
+    """Says what to tell about an error that nobody raised on purpose: the message, and what to do next.
 
     Where code of another package's extension was running, that package is named, because its author can mend it.
     """
@@ -397,7 +397,7 @@ def explain_mistake(error: Exception) -> tuple[str, str]:
 
 
 def _itself(target: object) -> Callable[[Any, Any], Any]:
-    """The build function of a class that is its own options: the options are the thing."""
+    """Builds an extension whose class is its own options: it gives the options back."""
 
     def build(options: Any, inputs: Any) -> Any:
         return options

@@ -61,12 +61,12 @@ class Result:
         return self.outcome.usage
 
     def __str__(self) -> str:
-        """The answer, how likely it is right, and why it ended so."""
+        """Gives the answer, how likely it is right, and why it ended so."""
         sure = "" if self.answerability is None else f", answerability {self.answerability:.2f}"
         return f"{self.answer or '(no answer)'} ({self.outcome.name}{sure}: {self.reason})"
 
     def record(self) -> dict[str, Any]:
-        """The result as plain data: what `beliefrag ask --json` prints."""
+        """Gives the result as plain data: what `beliefrag ask --json` prints."""
         outcome = self.outcome
         record: dict[str, Any] = {
             "question": self.question.text,
@@ -91,7 +91,7 @@ class Result:
 
 
 def step_records(stream: Sequence[Event]) -> list[dict[str, Any]]:
-    """One record per action: what was decided on which numbers, and what it changed."""
+    """Gives one record per action: what was decided on which numbers, and what it changed."""
     steps: list[dict[str, Any]] = []
     for event in stream:
         if isinstance(event, events.Decided):

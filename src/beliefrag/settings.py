@@ -123,7 +123,7 @@ class LoadedSettings:
 
 
 def user_config_path() -> Path:
-    """The user's own file; it need not exist."""
+    """Gives the user's own file; it need not exist."""
     home = os.environ.get("XDG_CONFIG_HOME")
     return (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"
 

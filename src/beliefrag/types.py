@@ -138,7 +138,7 @@ class Diagnostics:
     cost: float
 
     def vector(self) -> tuple[float, ...]:
-        """The values in the order R, S, C, U, G, N, K."""
+        """Gives the values in the order R, S, C, U, G, N, K."""
         return tuple(getattr(self, f.name) for f in fields(self))
 
 
@@ -204,7 +204,7 @@ class Cut(Protocol):
         ...
 
     def keep(self, scores: Sequence[float]) -> int:
-        """How many of the candidates to keep, given their scores, best first."""
+        """Says how many of the candidates to keep, given their scores, best first."""
         ...
 
 

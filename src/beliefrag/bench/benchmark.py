@@ -93,19 +93,19 @@ class Run:
         return cls(Path(folder), RunRecord.read(Path(folder)))
 
     def episodes(self) -> Iterator[Episode]:
-        """The whole episodes, one after the other, read from the file."""
+        """Gives the whole episodes, one after the other, read from the file."""
         return read_episodes(self.folder)
 
     def summaries(self) -> tuple[EpisodeSummary, ...]:
-        """The numbers of all episodes."""
+        """Gives the numbers of all episodes."""
         return tuple(read_summaries(self.folder).values())
 
     def summary(self) -> Summary:
-        """The numbers by dataset and method, with intervals."""
+        """Gives the numbers by dataset and method, with intervals."""
         return summarise(self.folder)
 
     def __str__(self) -> str:
-        """The table of results for a terminal."""
+        """Gives the table of results for a terminal."""
         return str(Report.from_summary(self.summary()))
 
     def _repr_html_(self) -> str:
@@ -128,7 +128,7 @@ class PreparedRun:
         await self.setup.aclose()
 
     def describe(self) -> Iterator[str]:
-        """What the run has and what is ahead with its cost, in sentences."""
+        """Says what the run has and what is ahead with its cost, in sentences."""
         yield from _describe_questions(self)
         plan, record = self.plan, self.record
         if plan.done or plan.to_judge or plan.failed_before:
@@ -168,7 +168,7 @@ class Preview:
 
 
 def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
-    """The dataset of one's own questions with answers (CSV, TSV or JSON Lines) on one's own documents.
+    """Gives the dataset of one's own questions with answers (CSV, TSV or JSON Lines) on one's own documents.
 
     Raises:
         DataError: The questions cannot be used.
@@ -182,7 +182,7 @@ def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path])
 def preview(
     spec: RunSpec, *, out: str | Path, settings: Settings | None = None, concurrency: int | None = None
 ) -> Preview:
-    """What a run would do and about what it would cost. No model is asked, and nothing is written.
+    """Gives what a run would do and about what it would cost. No model is asked, and nothing is written.
 
     Args:
         spec: What to run.
@@ -267,7 +267,7 @@ def carry_out(
 async def carry_out_async(
     prepared: PreparedRun, *, progress: OnRunProgress | None = None, control: RunControl | None = None
 ) -> Run:
-    """The same as `carry_out`, for callers that have an event loop of their own."""
+    """Does the same as `carry_out`, for callers that have an event loop of their own."""
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
     report_progress: OnRunProgress = progress or (lambda _: None)
     try:
@@ -338,7 +338,7 @@ def format_usage(usage: Usage) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A time in words, to the digit that an estimate deserves."""
+    """Gives a time in words, to the digit that an estimate deserves."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -355,7 +355,7 @@ def _run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _read_earlier(out: Path) -> RunRecord | None:
-    """The record of the run in a folder; None where a new run may begin there."""
+    """Gives the record of the run in a folder; None where a new run may begin there."""
     if (out / RUN_FILE).exists():
         return RunRecord.read(out)
     if out.exists() and not out.is_dir():

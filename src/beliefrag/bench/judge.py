@@ -40,12 +40,12 @@ class Judge:
 
     @staticmethod
     def is_due(episode: Episode, labelled: LabelledQuestion) -> bool:
-        """Whether an episode can be judged and has not been. An answer that is a set of rows has no verdict."""
+        """Says whether an episode can be judged and has not been. An answer that is a set of rows has no verdict."""
         judged = episode.verdict is not None and episode.verdict.correct is not None
         return episode.finished and not labelled.gold.is_set and not judged
 
     async def judge_episode(self, episode: Episode, labelled: LabelledQuestion) -> Episode:
-        """The episode with its verdict and what that cost, or with one for every answer on trial.
+        """Gives the episode with its verdict and what that cost, or with a verdict for every answer on trial.
 
         An abstention is not right, and nobody needs to be asked. If the judge fails, the episode stands with the
         cause in place of a verdict, and is judged again when the run goes on.
@@ -75,7 +75,7 @@ class Judge:
     async def _judge_trials(
         self, meter: Meter, steps: tuple[Step, ...], labelled: LabelledQuestion, known: Mapping[str, float]
     ) -> tuple[Step, ...]:
-        """The steps with a verdict for each answer on trial; one that is known is not asked for again."""
+        """Gives the steps with a verdict for each answer on trial; one that is known is not asked for again."""
         verdicts = dict(known)
         for answer in dict.fromkeys(step.attempt.answer for step in steps if step.attempt):
             if answer not in verdicts:
@@ -101,7 +101,7 @@ def _with_verdict(step: Step, verdicts: Mapping[str, float]) -> Step:
 
 
 def read_verdict(reply: ChatReply, repairs: Repairs) -> bool:
-    """Whether the judge said yes.
+    """Says whether the judge said yes.
 
     Raises:
         ReplyError: It said neither yes nor no.

@@ -61,7 +61,7 @@ class Scores:
 
 
 def score_outcome(outcome: Answered | Stopped | Abstained, gold: Gold, retained: Collection[str]) -> Scores:
-    """The scores of one episode that has ended.
+    """Gives the scores of one episode that has ended.
 
     Args:
         outcome: How it ended.
@@ -90,7 +90,7 @@ def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
 
 
 def accepted_answers(gold: Gold) -> tuple[str, ...]:
-    """The answers that exact match and F1 compare with.
+    """Gives the answers that exact match and F1 compare with.
 
     Where an answer has several parts, naming one part is not an exact match: the parts are put together, one spelling
     each, in their order. (Only a few RGB questions have more than one part; at most 64 combinations are made.)
@@ -101,13 +101,13 @@ def accepted_answers(gold: Gold) -> tuple[str, ...]:
 
 
 def exact_match(prediction: str, golds: Sequence[str]) -> bool:
-    """Whether the prediction equals a gold answer after normalisation."""
+    """Says whether the prediction equals a gold answer after normalisation."""
     own = normalise(prediction)
     return any(own == normalise(gold) for gold in _some(golds))
 
 
 def token_f1(prediction: str, golds: Sequence[str], *, closed_rule: bool = True) -> float:
-    """The best F1 over gold answers between the words of both, counting repeated words.
+    """Gives the best F1 over gold answers between the words of both, counting repeated words.
 
     Args:
         prediction: What the system said.
@@ -120,7 +120,7 @@ def token_f1(prediction: str, golds: Sequence[str], *, closed_rule: bool = True)
 
 
 def covers(prediction: str, gold: Gold) -> bool:
-    """Whether the prediction contains a gold answer as a run of whole words, both normalised.
+    """Says whether the prediction contains a gold answer as a run of whole words, both normalised.
 
     Whole words, because plain substrings find "no" in "nothing" and "12" in "2012". Where an answer has several
     parts, every part must be there.
@@ -131,13 +131,13 @@ def covers(prediction: str, gold: Gold) -> bool:
 
 
 def evidence_recall(retained: Collection[str], supporting: Sequence[str] | None) -> float | None:
-    """The share of supporting passages among the retained ones; None where none are annotated."""
+    """Gives the share of supporting passages among the retained ones; None where none are annotated."""
     wanted = set(supporting or ())
     return len(wanted & set(retained)) / len(wanted) if wanted else None
 
 
 def answer_row_recall(prediction: str, rows: Sequence[str]) -> float:
-    """The share of distinct gold rows that the prediction contains, for answers that are sets.
+    """Gives the share of distinct gold rows that the prediction contains, for answers that are sets.
 
     The columns of a row, separated by " | ", may stand anywhere in the prediction.
     """
@@ -201,17 +201,17 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> str:
-    """The text as the SQuAD evaluation compares it."""
+    """Gives the text as the SQuAD evaluation compares it."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def tokens(text: str) -> list[str]:
-    """The words of the normalised text, repeated ones as often as they occur."""
+    """Gives the words of the normalised text, repeated ones as often as they occur."""
     return normalise(text).split()
 
 
 def score_episode(result: Result, labelled: LabelledQuestion, key: EpisodeKey) -> Episode:
-    """The episode, not yet judged. A failed one has no metrics."""
+    """Makes the record of an episode from its events, not yet judged. A failed one has no metrics."""
     outcome = result.outcome
     steps = tuple(_steps(result, labelled))
     calls = [event for event in result.events if isinstance(event, events.CallFinished)]
@@ -248,7 +248,7 @@ def score_episode(result: Result, labelled: LabelledQuestion, key: EpisodeKey) -
 
 
 def _steps(result: Result, labelled: LabelledQuestion) -> Iterator[Step]:
-    """One step for each decision, with what the events after it say that it changed."""
+    """Gives one step for each decision, with what the events after it say that it changed."""
     step: Step | None = None
     for event in result.events:
         if isinstance(event, events.Decided):

@@ -82,7 +82,7 @@ def fit_own_ranker(dataset: Dataset) -> OwnRanker:
 
 
 def needed_passages(questions: Iterable[LabelledQuestion], passages: Iterable[Passage]) -> dict[str, frozenset[str]]:
-    """The ids of the passages that each question needs; none where that is not known."""
+    """Gives the ids of the passages that each question needs; none where that is not known."""
     texts = {passage.id: f" {normalise(f'{passage.title} {passage.text}')} " for passage in passages}
     return {each.id: _needed(each, texts) for each in questions}
 

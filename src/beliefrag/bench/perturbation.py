@@ -41,7 +41,7 @@ __all__ = [
 
 
 def passages_to_search(dataset: Dataset) -> tuple[Passage, ...]:
-    """What there is to search. False passages that a dataset brings come by injection alone, where that is wanted."""
+    """Gives the passages to search. False passages that a dataset brings are searched only where they are injected."""
     false = false_passage_ids(dataset.questions)
     return tuple(passage for passage in dataset.passages if passage.id not in false)
 
@@ -60,11 +60,11 @@ class Injector:
         self._false = FalseAnswers(dataset.questions, dataset.passages, injection.seed)
 
     def falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
-        """What passages claim in place of the truth; None where nothing false is injected or can be."""
+        """Gives what passages claim in place of the truth; None where nothing false is injected or can be."""
         return self._false.find_falsehood(labelled) if self._injection.counterfactual else None
 
     def wrap(self, retriever: Retriever, labelled: LabelledQuestion) -> InjectedRetriever:
-        """The retriever for one episode on that question."""
+        """Gives the retriever for one episode on that question."""
         falsehood = self.falsehood(labelled)
         return InjectedRetriever(
             retriever,
@@ -79,7 +79,7 @@ class Injector:
         )
 
     def add_injected(self, episode: Episode, retriever: InjectedRetriever, labelled: LabelledQuestion) -> Episode:
-        """The episode with what was injected into it and, where it ended, whether it was misled."""
+        """Gives the episode with what was injected into it and, where it ended, whether it was misled."""
         falsehood = self.falsehood(labelled)
         metrics = dict(episode.metrics)
         if metrics and falsehood is not None:
@@ -90,7 +90,7 @@ class Injector:
 
 
 def score_misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:
-    """Whether an answer follows a false claim, and whether it has the truth all the same; an abstention does neither.
+    """Says whether an answer follows a false claim, and whether it also has the truth; an abstention does neither.
 
     An answer that names both has the truth: it does not follow.
     """
@@ -155,7 +155,7 @@ class FalseAnswers:
         self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
 
     def find_falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
-        """The question's falsehood; None where there is none to be had."""
+        """Finds a false claim for the question; None where there is none."""
         gold = labelled.gold
         if gold.is_set:
             return None
@@ -184,12 +184,12 @@ class FalseAnswers:
 
 
 def false_passage_ids(questions: Iterable[LabelledQuestion]) -> frozenset[str]:
-    """The ids of the false passages that a dataset brings itself."""
+    """Gives the ids of the false passages that a dataset brings itself."""
     return frozenset(each for question in questions for each in wrong_ids(question.gold))
 
 
 def answer_kind(answer: str) -> str | None:
-    """What kind of thing an answer looks like; None where nothing of its kind could be put in its place."""
+    """Gives what kind of thing an answer looks like; None where nothing of its kind could be put in its place."""
     words = normalise(answer).split()
     if not words or " ".join(words) in _CLOSED:
         return None
@@ -210,7 +210,7 @@ def _count_words(answer: str) -> int:
 
 
 def _overlap(other: str, right: Sequence[str]) -> bool:
-    """Whether one answer contains the other: then neither is a false answer in place of the other."""
+    """Says whether one answer contains the other: then neither is a false answer in place of the other."""
     return any(f" {other} " in f" {each} " or f" {each} " in f" {other} " for each in right)
 
 

@@ -59,7 +59,7 @@ class Plan:
 
 
 def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at_once: int) -> Plan:
-    """What is left to do.
+    """Gives what is left to do.
 
     All methods of a question come one after the other, so that a run that was stopped early still has the same
     questions for all methods, and an embedded model finds passages that it has just read. What failed comes last, and
@@ -132,7 +132,7 @@ def _mean_cost(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
 
 
 def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float:
-    """The time that the episodes so far took, divided by their estimate; 1 where there are none."""
+    """Gives the time that the episodes so far took, divided by their estimate; 1 where there are none."""
     took = sum(episode.seconds for episodes in seen.values() for episode in episodes)
     expected = sum(model_pace(model).seconds(_mean_cost(episodes).times(len(episodes))) for episodes in seen.values())
     return took / expected if took and expected else 1.0
@@ -151,7 +151,7 @@ class Pace:
     seconds_per_token_out: float = 0.0
 
     def seconds(self, figure: TypicalCost) -> float:
-        """How long so much takes, one call after another."""
+        """Says how long so many tokens take, one call after another."""
         tokens = figure.tokens_in * self.seconds_per_token_in + figure.tokens_out * self.seconds_per_token_out
         return figure.calls * self.seconds_per_call + tokens
 
@@ -166,6 +166,6 @@ _SCRIPT = Pace()
 
 
 def model_pace(identity: str) -> Pace:
-    """How fast a model is, by what kind it is."""
+    """Says how fast a model is, by what kind it is."""
     kind = identity.partition(":")[0]
     return {"local": _EMBEDDED, "scripted": _SCRIPT}.get(kind, _ENDPOINT)

@@ -91,11 +91,11 @@ class Dataset:
                 )
 
     def splits(self) -> dict[str, int]:
-        """How many questions each split has."""
+        """Says how many questions each split has."""
         return dict(sorted(Counter(question.split for question in self.questions).items()))
 
     def of_split(self, *splits: str) -> Dataset:
-        """The same benchmark with the questions of these splits only, on the whole corpus.
+        """Gives the same benchmark with the questions of these splits only, on the whole corpus.
 
         Raises:
             DataError: A split has no question, which is more often a typing error than a wish.
@@ -109,13 +109,13 @@ class Dataset:
 
 
 def wrong_ids(gold: Gold) -> Sequence[str]:
-    """The ids of the false passages that a dataset brings for a question."""
+    """Gives the ids of the false passages that a dataset brings for a question."""
     found = gold.labels.get("positive_wrong_ids")
     return [str(each) for each in found] if isinstance(found, list | tuple) else ()
 
 
 def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
-    """A hash of questions with what is right and what is false about them, whatever their order in the file."""
+    """Gives a hash of questions with what is right and what is false about them, whatever their order in the file."""
     rows = [
         [
             *(q.id, q.question.text, q.gold.answers, q.gold.supporting, q.gold.answer_groups, q.gold.is_set),

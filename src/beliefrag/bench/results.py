@@ -35,7 +35,7 @@ class Report:
 
     @classmethod
     def from_summary(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
-        """The report on these numbers."""
+        """Gives the report on these numbers."""
         return cls(
             summary,
             results_table(summary),
@@ -46,7 +46,7 @@ class Report:
         )
 
     def to_pandas(self) -> Any:
-        """The results as a pandas DataFrame.
+        """Gives the results as a pandas DataFrame.
 
         Raises:
             SettingsError: pandas is not installed.
@@ -54,7 +54,7 @@ class Report:
         return self.results.to_pandas()
 
     def __str__(self) -> str:
-        """The table of results for a terminal, and what must be known about it."""
+        """Gives the table of results for a terminal, and what must be known about it."""
         return self.results.to_text() + "\n".join(self._remarks())
 
     def _repr_html_(self) -> str:
@@ -89,7 +89,7 @@ class MethodComparison:
         return Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
 
     def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame.
+        """Gives the table as a pandas DataFrame.
 
         Raises:
             SettingsError: pandas is not installed.
@@ -97,7 +97,7 @@ class MethodComparison:
         return self.table.to_pandas()
 
     def __str__(self) -> str:
-        """The table for a terminal, and what must be known about it."""
+        """Gives the table for a terminal, and what must be known about it."""
         return self.table.to_text() + "\n".join(self.warnings)
 
     def _repr_html_(self) -> str:
@@ -105,7 +105,7 @@ class MethodComparison:
 
 
 def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
-    """The numbers of a run, with intervals. No model is asked.
+    """Gives the numbers of a run, with intervals. No model is asked.
 
     Args:
         folder: The run's.

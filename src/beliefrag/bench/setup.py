@@ -80,7 +80,7 @@ class DatasetSetup:
     """Where something is injected into the hits."""
 
     def harness_for(self, labelled: LabelledQuestion) -> Harness:
-        """The harness of one episode on a question: its own where something is injected, otherwise the shared one."""
+        """Gives the harness of one episode on a question: the shared one, or its own where something is injected."""
         if self.injector is None:
             return self.harness
         return replace(self.harness, retriever=self.injector.wrap(self.harness.retriever, labelled))
@@ -114,7 +114,7 @@ class Setup:
 
 
 def choose_methods(names: str) -> tuple[str, ...]:
-    """The methods that a list with commas stands for, in the order of the tables; `all` in it stands for every one.
+    """Gives the methods of a list with commas, in the order of the tables; `all` in it stands for every method.
 
     A method can have options, as `NAME:key=value`; further ones of the same method follow after commas.
 
@@ -273,7 +273,7 @@ def _build_method(
 
 
 def _method_options(spec: RunSpec, settings: Settings) -> dict[str, str]:
-    """The options of each method that differ from their defaults, by the name of the method."""
+    """Gives the options of each method that differ from their defaults, by the name of the method."""
     choices = [METHODS.choose(text, settings.methods) for text in spec.methods if text not in STATE_COLLECTORS]
     return {
         choice.name: ",".join(f"{name}={value}" for name, value in options.items())

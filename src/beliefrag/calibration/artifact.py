@@ -1,4 +1,4 @@
-"""The artifact: fitted numbers as readable JSON with their origin, read from a file and written to one (SPEC 4)."""
+"""The artifact: fitted numbers as readable JSON with their origin, read from a file and written to one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Artifact(Strict):
     quality: Mapping[str, float] = Field(default_factory=dict)
     note: str = ""
     score_scale: ScoreScale | None = None
-    """Of the corpus it was fitted on; None where it is not known or there were several."""
+    """The score scale of the corpus it was fitted on; None where it is not known or there were several corpora."""
     answerability: AnswerabilityFit
     retrieval_value: ValueFit | None = None
     """None: the paper's schedule by round stands in."""
@@ -85,7 +85,7 @@ class Artifact(Strict):
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
     def find_seen(self, question_ids: Iterable[str]) -> tuple[str, ...]:
-        """Which of these questions it was fitted or chosen on, as far as it has them on record.
+        """Finds which of these questions it was fitted or chosen on, as far as it has them on record.
 
         Numbers on such questions flatter it.
         """
@@ -95,7 +95,7 @@ class Artifact(Strict):
         return tuple(question_id for question_id in question_ids if question_id in known)
 
     def calibration(self, score_scale: ScoreScale | None) -> Calibration:
-        """The fitted functions, on a corpus with that score scale."""
+        """Gives the fitted functions, on a corpus with that score scale."""
         value = self.retrieval_value
         return Calibration(
             score_scale=score_scale,

@@ -43,7 +43,7 @@ class ArtifactCheck:
     left_out: int
     """How many questions were left out, because it was fitted or chosen on them."""
     base_rate: float
-    """What somebody would always say who has no calibration: the share among the fitted states, where that is known.
+    """What one would always say without a calibration: the share among the fitted states, where that is known.
 
     It is a soft mark where these states are of other datasets; their own share is in each quality beside it.
     """
@@ -56,7 +56,7 @@ class ArtifactCheck:
 
 
 def check_artifact(artifact: Artifact, collection: StateCollection, label: Label) -> ArtifactCheck:
-    """Its quality on the states with evidence and a label, over all and for each dataset.
+    """Measures its quality on the states with evidence and a label, over all datasets and for each of them.
 
     Raises:
         CalibrationError: No such state is left, or all came out alike.
@@ -80,7 +80,7 @@ def check_artifact(artifact: Artifact, collection: StateCollection, label: Label
 
 
 def select_unseen_states(collection: StateCollection, label: Label, *artifacts: Artifact) -> tuple[Examples, int]:
-    """The states that none of the calibrations has seen, and how many questions were left out for that.
+    """Selects the states that none of the calibrations has seen, and counts the questions that are left out for that.
 
     Raises:
         CalibrationError: No such state is left, or all came out alike.
@@ -134,7 +134,7 @@ class ArtifactComparison:
 def compare_artifacts(
     first: Artifact, second: Artifact, collection: StateCollection, label: Label
 ) -> ArtifactComparison:
-    """Both on the states with evidence and a label.
+    """Measures both artifacts on the states with evidence and a label.
 
     Raises:
         CalibrationError: No such state is left, or all came out alike.

@@ -1,4 +1,4 @@
-"""The parts of an artifact's file: fitted numbers, what the fit saw, and how good it is on held-out questions (SPEC 4).
+"""The parts of an artifact's file: fitted numbers, what the fit saw, and how good it is on held-out questions.
 
 In all numbers a question counts once: its states share its weight. Intervals are 95 % bootstraps over questions.
 """
@@ -54,14 +54,14 @@ Kind = Literal["logistic", "platt", "isotonic", "raw"]
 
 
 class LogisticFit(Strict):
-    """Intercept and one weight per diagnostic. What an artifact holds that names no kind."""
+    """Intercept and one weight per diagnostic. An artifact that names no kind of fit holds this kind."""
 
     kind: Literal["logistic"] = "logistic"
     intercept: float
     weights: Diagnostics
 
     def function(self) -> Answerability:
-        """The probability that these numbers stand for."""
+        """Gives the probability that these numbers stand for."""
         return LogisticAnswerability(self.intercept, self.weights)
 
 
@@ -73,7 +73,7 @@ class PlattFit(Strict):
     slope: float
 
     def function(self) -> Answerability:
-        """The probability that these numbers stand for."""
+        """Gives the probability that these numbers stand for."""
         return PlattAnswerability(self.intercept, self.slope)
 
 
@@ -95,7 +95,7 @@ class IsotonicFit(Strict):
         return self
 
     def function(self) -> Answerability:
-        """The probability that these points stand for."""
+        """Gives the probability that these points stand for."""
         return IsotonicAnswerability(self.scores, self.probabilities)
 
 
@@ -105,7 +105,7 @@ class RawFit(Strict):
     kind: Literal["raw"] = "raw"
 
     def function(self) -> Answerability:
-        """The raw score."""
+        """Gives the raw score."""
         return RawAnswerability()
 
 
@@ -132,7 +132,7 @@ class ValueFit(Strict):
     sufficiency: float
 
     def function(self) -> FittedValue:
-        """The probability that these numbers stand for."""
+        """Gives the probability that these numbers stand for."""
         return FittedValue(self.intercept, self.rounds, self.novelty, self.sufficiency)
 
 
@@ -162,10 +162,10 @@ class Quality(Strict):
     states: int
     questions: int
     share: float
-    """Of the outcome that is predicted, by weight."""
+    """The share of positive outcomes, by weight."""
     brier: Bounded
     brier_base_rate: float
-    """Of always saying the share of the fitted questions."""
+    """The Brier score of always saying the share of the fitted questions."""
     brier_gain: Bounded
     """Base rate minus fit: above 0 the fit is better than no fit."""
     auc: Bounded | None
@@ -175,33 +175,33 @@ class Quality(Strict):
 
 
 class QualityOnOtherStates(Quality):
-    """The same on states of any run, held against the share of these very states, too.
+    """The quality on states of any run, also compared with always saying the share of these very states.
 
     The share of the fitted questions is a soft mark where other datasets are easier or harder. Always saying the share
     of these states is the best that one number can do here; nobody could know it beforehand.
     """
 
     brier_share: float
-    """Of always saying `share`."""
+    """The Brier score of always saying `share`."""
     brier_gain_over_share: Bounded
-    """That minus the fit's: above 0 the fit tells these states apart."""
+    """The Brier score of always saying `share` minus that of the fit: above 0 the fit tells these states apart."""
 
 
 class PartCount(Strict):
-    """How much one part of the questions has to say."""
+    """How many states and questions one part of the questions has, by outcome."""
 
     states: int
     positive: int
     """States with the outcome that is predicted."""
     questions: int
     questions_positive: int
-    """With at least one such state."""
+    """Questions with at least one such state."""
     questions_negative: int
-    """With at least one other state."""
+    """Questions with at least one other state."""
 
 
 class AnswerabilityReport(Strict):
-    """About the fit of answerability."""
+    """What is reported about the fit of answerability."""
 
     counts: Mapping[str, PartCount]
     without_evidence: int
@@ -212,14 +212,14 @@ class AnswerabilityReport(Strict):
     selection: Mapping[str, float]
     """Brier score of each kind on the questions for choosing; empty if there were none."""
     coefficients: Mapping[str, Mapping[str, Bounded]]
-    """By kind; also of a kind that was not chosen."""
+    """Coefficients by kind; also of a kind that was not chosen."""
     alone: Mapping[str, float]
     """AUC of each diagnostic by itself on the fitted questions: 0.5 is no signal."""
     held_out: Quality | None
 
 
 class ValueReport(Strict):
-    """About the fit of the retrieval value, on searches that were made from a state that was not answerable."""
+    """What is reported about the fit of the retrieval value, on searches from states that were not answerable."""
 
     counts: Mapping[str, PartCount]
     base_rate: float
@@ -243,7 +243,7 @@ class FitReport(Strict):
     judge: str | None
     """Who judged, where the label is the judge's."""
     methods: tuple[str, ...]
-    """Whose states these are."""
+    """The methods that visited these states."""
     datasets: Mapping[str, CorpusReport]
     budget: Mapping[str, int]
     versions: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What a fit learns from: states with the outcome that is to be predicted, in an order that no file decides."""
+"""What a fit learns from: states with the outcome that is to be predicted, in an order that no file changes."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ class Examples:
         return np.concatenate([statistic(weights) for weights in self.resampled_weights()])
 
     def select_part(self, part: Partition) -> Examples:
-        """Those whose questions are in one part of the study."""
+        """Gives the examples whose questions are in one part of the study."""
         return Examples(example for example in self.each if partition(example.question_id) is part)
 
 
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
-    """The states at which an answer was tried, positive where it was right.
+    """Gives the states at which an answer was tried, as examples that are positive where the answer was right.
 
     States with nothing retained are left out: their diagnostics are constants of the method and tell nothing.
     """
@@ -121,7 +121,7 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
 
 
 def label_searches(trajectories: Sequence[Trajectory], label: Label) -> Examples:
-    """The states that were not answerable and from which a search was really made, positive where the next one was.
+    """Gives the unanswerable states from which a search was made, positive where the state after it was answerable.
 
     A search at the end of a correction is left out: nobody asked what it was worth.
     """

@@ -1,4 +1,4 @@
-"""From recorded states to an artifact: fitted on xfit, chosen on xsel, with its quality from xhold (SPEC 4, 9)."""
+"""From recorded states to an artifact: fitted on xfit, chosen on xsel, with its quality from xhold."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def warn_of_constant_columns(names: Iterable[str], where: str) -> Iterator[str]:
-    """What does not vary, and so could not be weighed."""
+    """Warns of columns that do not vary: a fit gives them the weight 0."""
     return (f"{name} does not vary in {where}, and has weight 0" for name in names)
 
 
@@ -68,7 +68,7 @@ def warn_of_few_questions(counts: Mapping[str, PartCount]) -> Iterator[str]:
 def warn_of_unproven_fit(
     kind: str, selection: Mapping[str, float], questions: int, found: Quality | None
 ) -> Iterator[str]:
-    """What the choice on so many questions, and the held-out ones, leave open."""
+    """Warns where there are too few questions to choose the kind of fit, or to know its quality."""
     if not selection:
         yield f"no question to choose on (xsel is empty): the {kind} kind was taken unseen"
     elif questions < LEAST_TO_CHOOSE:
@@ -80,7 +80,7 @@ def warn_of_unproven_fit(
 
 
 def describe_too_few_searches(count: PartCount) -> str:
-    """Why there is no retrieval value."""
+    """Says why there is no retrieval value."""
     return (
         f"too few searches for a retrieval value: {count.questions_positive} fitted questions have one that helped and "
         f"{count.questions_negative} one that did not, {LEAST_QUESTIONS} of each are needed; "
@@ -89,7 +89,7 @@ def describe_too_few_searches(count: PartCount) -> str:
 
 
 def warn_of_several_scales(scales: Iterable[ScoreScale | None]) -> Iterator[str]:
-    """Why the artifact has no score scale of its own."""
+    """Says why the artifact has no score scale of its own."""
     known = set(scales)
     if None in known:
         yield "a run does not say where its corpus's scores lie: it is from an older version"
@@ -108,7 +108,7 @@ _FALLBACK: Kind = "logistic"
 
 
 def includes_held_out(question_ids: Iterable[str]) -> bool:
-    """Whether any of these questions is one that is held out."""
+    """Says whether any of these questions is one that is held out."""
     return bool(held_out(question_ids))
 
 
@@ -125,7 +125,7 @@ def fit_artifact(
     Args:
         collection: The states.
         label: What says whether an answer was right.
-        name: Of the artifact; by default the model's.
+        name: The artifact's name; by default the model's.
         everything: Fit the chosen kind once more, on all questions. The quality that is reported stays that of the fit
             without the held-out ones, and the artifact is contaminated.
         elsewhere: States that tell the quality in place of xhold, as far as their questions are not among those that
@@ -232,7 +232,7 @@ def _fit_value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tu
 
 
 def _keep_consulted(pairs: Examples, answerability: Answerability) -> Examples:
-    """The searches from states at which the policy asks what a search is worth: those that it does not answer at."""
+    """Keeps the searches from states at which the policy does not answer: there it asks what a search is worth."""
     return Examples(
         pair
         for pair in pairs.each
@@ -271,6 +271,6 @@ def _summarise_quality(found: Quality | None) -> dict[str, float]:
 
 
 def _name_after(model: str) -> str:
-    """The model's name without provider, address and hash."""
+    """Gives the model's name without provider, address and hash."""
     plain = backbone(model).split(":")[1].rpartition("/")[2]
     return re.sub(r"[^\w.-]+", "-", plain) or "calibration"

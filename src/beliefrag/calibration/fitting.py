@@ -1,4 +1,4 @@
-"""FittedKinds answerability in its four kinds and the retrieval value to recorded states (SPEC 4)."""
+"""Fits answerability, in its four kinds, and the retrieval value to recorded states."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Logistic:
 
 
 def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float = _WEAK_PRIOR) -> Logistic:
-    """The fit. Both outcomes must be there.
+    """Fits a logistic regression. There must be examples of both outcomes.
 
     Args:
         columns: One row for each example.
@@ -112,7 +112,7 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_rid
 
 
 def choose_prior(columns: Floats, examples: Examples) -> float:
-    """How weakly to draw the weights towards 0: what predicts questions best that the fit has not seen.
+    """Chooses how weakly to draw the weights towards 0: the strength that predicts unseen questions best.
 
     A single column needs no such choice: its slope is left as it is. Questions are dealt to folds in turn, so that the
     same examples always give the same choice; of equal ones the strongest is taken.
@@ -196,7 +196,7 @@ def fit_all_kinds(examples: Examples) -> FittedKinds:
 
 
 def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, float]]:
-    """The kind with the lowest Brier score on these states, and the scores of all.
+    """Chooses the kind with the lowest Brier score on these states, and gives the scores of all.
 
     On fewer than `LEAST_TO_CHOOSE` questions it is the paper's kind, the logistic one, whatever they say.
     """
@@ -211,7 +211,7 @@ def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, 
 
 
 def estimate_coefficients(examples: Examples) -> dict[str, dict[str, Estimate]]:
-    """The coefficients of the two kinds that have any, with their intervals."""
+    """Estimates the coefficients of the two kinds that have any, with their intervals."""
     return {
         "logistic": estimate_logistic(_diagnostics(examples), examples, DIAGNOSTICS),
         "platt": estimate_logistic(_log_odds(examples), examples, ("slope",)),
@@ -219,7 +219,7 @@ def estimate_coefficients(examples: Examples) -> dict[str, dict[str, Estimate]]:
 
 
 def measure_each_diagnostic(examples: Examples) -> dict[str, float]:
-    """The AUC of each diagnostic by itself: far from 0.5, in either direction, it carries signal."""
+    """Measures the AUC of each diagnostic by itself: far from 0.5, in either direction, it carries signal."""
     columns = _diagnostics(examples)
     return {
         name: round(float(auc(columns[:, place], examples.outcomes, examples.weights)), 4)
@@ -246,13 +246,13 @@ _NAMES = ("rounds", "novelty", "sufficiency")
 
 
 def has_enough_searches(pairs: Examples) -> bool:
-    """Whether there are searches enough, of both outcomes, to fit on."""
+    """Says whether there are enough searches of both outcomes to fit on."""
     count = pairs.count
     return min(count.questions_positive, count.questions_negative) >= LEAST_QUESTIONS
 
 
 def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
-    """The fit, and the names of what does not vary in these searches."""
+    """Fits the retrieval value, and names what does not vary in these searches."""
     columns = _columns(pairs)
     fitted = fit_logistic(columns, pairs.outcomes, pairs.weights, choose_prior(columns, pairs))
     rounds, novelty, sufficiency = fitted.weights
@@ -261,7 +261,7 @@ def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
 
 
 def report_value_fit(fit: ValueFit, pairs: Examples) -> ValueReport:
-    """How the fit to the first part came about, and how good it is on the held-out one."""
+    """Reports how the fit to the first part came about, and how good it is on the held-out part."""
     own, held_out = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
     return ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},

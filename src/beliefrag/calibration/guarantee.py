@@ -24,15 +24,15 @@ class Guarantee(Strict):
     max_error: float = Field(gt=0, lt=1)
     """Of the answers given, at most this share is wrong."""
     confidence: float = Field(gt=0, lt=1)
-    """How surely, over the draw of the questions that it was chosen on."""
+    """The probability with which that holds, over the draw of the questions that it was chosen on."""
     threshold: float | None = Field(ge=0, le=1)
     """Answers are given from this answerability on; None: no threshold could be shown to meet the target."""
     questions: int
-    """What it was chosen on: questions that were neither fitted nor selected on."""
+    """How many questions it was chosen on; nothing was fitted or selected on them."""
     answered: int
-    """Those at or above the threshold."""
+    """How many of them were answered: those at or above the threshold."""
     wrong: int
-    """Those of them that were wrong."""
+    """How many of the answers were wrong."""
     label: str
     """What said whether an answer is wrong."""
     datasets: Mapping[str, str]
@@ -50,12 +50,12 @@ class Guarantee(Strict):
         return self.answered / self.questions if self.questions else 0.0
 
     def has_target(self, max_error: float, confidence: float) -> bool:
-        """Whether it speaks of that target."""
+        """Says whether this is the guarantee for that target."""
         # A target is a number that a person types: 0.1 and 0.10 are one.
         return abs(self.max_error - max_error) < 1e-9 and abs(self.confidence - confidence) < 1e-9
 
     def differences(self, thresholds: Thresholds, budget: Budget, prompts: Mapping[str, str]) -> Iterator[str]:
-        """What is not as it was when the threshold was chosen, each in a few words."""
+        """Lists what is not as it was when the threshold was chosen, each in a few words."""
         for group, then, now in (
             ("thresholds", asdict(self.thresholds), asdict(thresholds)),
             ("budget", asdict(self.budget), asdict(budget)),
@@ -66,7 +66,7 @@ class Guarantee(Strict):
         )
 
     def words(self, corpus: str | None) -> str:
-        """What it says where passages with that fingerprint are searched; None where that is not known."""
+        """Says what is guaranteed where passages with that fingerprint are searched; None where that is not known."""
         if corpus in self.datasets.values():
             return str(self)
         return f"{self}; these documents are others, so it holds as far as questions about them are like those"
@@ -80,5 +80,5 @@ class Guarantee(Strict):
 
 
 def describe_target(max_error: float, confidence: float) -> str:
-    """A target as a person says it."""
+    """Gives a target as a person says it."""
     return f"at most {100 * max_error:g} % wrong answers with {100 * confidence:g} % confidence"

@@ -56,7 +56,7 @@ def read_risk_sample(
     thresholds: Thresholds = Thresholds(),
     seen: Collection[str] = (),
 ) -> RunRiskSample:
-    """How each held-out question of a run ends under the policy, and whether its answer is right.
+    """Says how each held-out question of a run ends under the policy, and whether its answer is right.
 
     Left out are questions of the other partitions, questions that the fit has on record as seen, and questions without
     a finished episode. The last are no bias: a question that fails gives no answer when it is asked, either, so the
@@ -142,7 +142,7 @@ _EPISODE_PROMPTS = ("system", "query_writer", "rewriter", "answer")
 
 
 def load_artifact_for_run(name_or_path: str, run: RunRecord) -> Artifact:
-    """The artifact, if the run was recorded with what it was fitted for.
+    """Loads the artifact, if the run was recorded with what it was fitted for.
 
     Raises:
         CalibrationError: There is no such artifact, or the run was recorded with something else.
@@ -167,7 +167,7 @@ def make_guarantees(
     label: Label,
     thresholds: Thresholds,
 ) -> tuple[Guarantee, ...]:
-    """One guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
+    """Makes one guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
     names = {*_EPISODE_PROMPTS, *build_verifier(run.verifier).prompts}
     guarantees = []
     for max_error in targets:
@@ -193,7 +193,7 @@ def make_guarantees(
 
 
 def add_guarantees(artifact: Artifact, guarantees: Sequence[Guarantee]) -> Artifact:
-    """The artifact with these guarantees, each in the place of an earlier one for the same target."""
+    """Gives the artifact with these guarantees, each in the place of an earlier one for the same target."""
     kept = [
         old
         for old in artifact.guarantees

@@ -14,7 +14,7 @@ __all__ = ["CachedReplay", "ReplayedEnding", "UnrecordedStep", "has_corrections"
 
 
 _REASON_MATTERS = frozenset({Action.VERIFY, Action.REWRITE})
-"""Their reason is told to the rewriter, so another reason could have brought another query."""
+"""Actions whose reason is told to the rewriter, so that another reason could have brought another query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def replay_policy(
 
 
 def has_corrections(thresholds: Thresholds) -> bool:
-    """Whether anything can start a correction."""
+    """Says whether anything can start a correction."""
     return thresholds.correct_conflict or thresholds.correct_unreliable or thresholds.correct_flagged
 
 
@@ -136,7 +136,7 @@ class CachedReplay:
     """Replays one question for many thresholds, and replays only once where the ending cannot differ.
 
     Args:
-        recordings: Of the question.
+        recordings: The recordings of the question.
         calibration: What to decide with.
     """
 

@@ -41,13 +41,13 @@ BINS = 10
 
 
 def brier(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """The mean squared distance of the probabilities from what came true: lower is better."""
+    """Gives the mean squared distance of the probabilities from what came true: lower is better."""
     mean: Floats = np.asarray(weights @ (p - y) ** 2 / weights.sum(axis=-1))
     return mean
 
 
 def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """The chance that a case that came true has the higher probability than one that did not; ties count half.
+    """Gives the chance that a case that came true has a higher probability than one that did not; ties count half.
 
     It has no value where all cases of a row came out alike: that row is not a number, and the caller leaves it out.
     """
@@ -63,14 +63,14 @@ def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
 
 
 def expected_calibration_error(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """How far probabilities lie from what came true, on average over the bins: 0 is perfect."""
+    """Says how far probabilities lie from what came true, on average over the bins: 0 is perfect."""
     members = _bin_places(p)[:, None] == np.arange(BINS)
     gaps: Floats = np.asarray(np.abs((weights * (p - y)) @ members).sum(axis=-1) / weights.sum(axis=-1))
     return gaps
 
 
 def reliability_curve(p: Floats, y: Floats, weights: Floats) -> tuple[Bin, ...]:
-    """The bins that have anything in them, lowest first."""
+    """Gives the bins that have anything in them, lowest first."""
     places, total = _bin_places(p), float(weights.sum())
     curve = []
     for place in np.unique(places):
@@ -94,12 +94,12 @@ def _bin_places(p: Floats) -> NDArray[np.int64]:
 
 
 def predict_answerability(examples: Examples, fit: Answerability) -> Floats:
-    """What a fit says of each state."""
+    """Gives the answerability that a fit predicts for each state."""
     return np.array([fit.probability(state.diagnostics, state.belief.sufficiency) for state in examples.states])
 
 
 def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
-    """What a fit says that searching from each state is worth."""
+    """Gives the value of searching from each state, as a fit predicts it."""
     return np.array(
         [
             fit.probability(
@@ -111,7 +111,7 @@ def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
 
 
 def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
-    """All that is reported of probabilities on held-out examples.
+    """Measures everything that is reported of probabilities on held-out examples.
 
     Args:
         p: A probability for each example.
@@ -135,7 +135,7 @@ def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
 
 
 def measure_checked_quality(p: Floats, examples: Examples, base_rate: float) -> QualityOnOtherStates:
-    """The same, and the gain over the share of these very examples."""
+    """Measures the same, and the gain over always saying the share of positive outcomes of these examples."""
     share = examples.rate
     return QualityOnOtherStates(
         **dict(measure_quality(p, examples, base_rate)),
@@ -145,7 +145,7 @@ def measure_checked_quality(p: Floats, examples: Examples, base_rate: float) -> 
 
 
 def estimate_auc(p: Floats, examples: Examples) -> Estimate | None:
-    """The AUC with its interval; None where all examples came out alike."""
+    """Estimates the AUC with its interval; None where all examples came out alike."""
     value = float(auc(p, examples.outcomes, examples.weights))
     if not np.isfinite(value):
         return None
@@ -153,7 +153,7 @@ def estimate_auc(p: Floats, examples: Examples) -> Estimate | None:
 
 
 def average_by_question(examples: Examples, values: Floats) -> dict[str, float]:
-    """The mean of each question's examples."""
+    """Gives the mean of each question's examples."""
     grouped: dict[str, list[float]] = defaultdict(list)
     for question, value in zip(examples.questions, values, strict=True):
         grouped[question].append(float(value))
@@ -176,6 +176,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _round_estimate(estimate: Estimate) -> Estimate:
-    """The three numbers as they are written down; the file says elsewhere how many questions there are."""
+    """Gives the three numbers as they are written down; the file says elsewhere how many questions there are."""
     low, high = (None if bound is None else round(bound, 6) for bound in (estimate.low, estimate.high))
     return Estimate(round(estimate.value, 6), low, high)

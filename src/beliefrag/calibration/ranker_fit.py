@@ -121,7 +121,7 @@ def fit_ranker(
 
 
 def unfitted_ranker() -> Ranker:
-    """A ranker that finds all candidates alike: what linked retrieval runs with while examples are gathered."""
+    """Gives a ranker that finds all candidates alike: what linked retrieval runs with while examples are gathered."""
     leaf = np.zeros((1, 1), np.int16)
     nothing = np.zeros((1, 1), np.float32)
     trees = BoostedTrees(leaf, nothing, leaf, leaf, nothing, 0.0, 0)
@@ -129,7 +129,7 @@ def unfitted_ranker() -> Ranker:
 
 
 def _first_cut(example: RankerExample, coefficients: Floats, intercept: float) -> RankerExample:
-    """The candidates that reach the trees, with the value of the linear cut as a further column: see `Ranker.rank`."""
+    """Gives the candidates that reach the trees, with the value of the linear cut as last column: see `Ranker.rank`."""
     linear = (example.features @ coefficients + np.float32(intercept)).astype(np.float32)
     kept = np.sort(np.argsort(-linear, kind="stable")[:_KEPT])
     rows = np.concatenate((example.features[kept], linear[kept, None]), axis=1)

@@ -1,6 +1,6 @@
 """Selects the artifact and the guarantee for a run.
 
-An artifact holds only for the model, verifier form, prompts and retriever that it was fitted with (SPEC 4). For
+An artifact holds only for the model, verifier form, prompts and retriever that it was fitted with. For
 anything else it is used only if somebody asks for that.
 """
 
@@ -51,21 +51,21 @@ class RunConditions:
     prompts: Mapping[str, str]
     """Hash of each prompt, as far as it is known."""
     retriever: str | None
-    """Its identity; None for one that does not say what it is."""
+    """The retriever's identity; None for one that does not say what it is."""
 
 
 def conditions_of_run(run: RunRecord) -> RunConditions:
-    """What the episodes of a recorded run asked and searched with."""
+    """Gives what the episodes of a recorded run asked and searched with."""
     return RunConditions(run.model, run.verifier, run.prompts, run.searched_with)
 
 
 def is_fitted_for(artifact: Artifact, model: str) -> bool:
-    """Whether it was fitted for that model, wherever the model is served."""
+    """Says whether it was fitted for that model, wherever the model is served."""
     return backbone(artifact.backbone) == backbone(model)
 
 
 def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
-    """Why the artifact is not for this run; nothing where it is."""
+    """Says why the artifact is not for this run; gives an empty list where it is."""
     found = []
     if not is_fitted_for(artifact, here.model):
         found.append(f"fitted for {artifact.backbone}, not {here.model}")
@@ -73,7 +73,7 @@ def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
 
 
 def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
-    """Why its probabilities may be off in this run: mismatches that somebody took knowingly, and what is not known."""
+    """Says why its probabilities may be off in this run: mismatches that somebody accepted, and what is not known."""
     found = []
     if not is_fitted_for(artifact, here.model):
         found.append(f"borrowed, fitted for {artifact.backbone}")
@@ -101,7 +101,7 @@ def _other_ways(artifact: Artifact, here: RunConditions) -> list[str]:
 
 
 def backbone(identity: str) -> str:
-    """The model without its address: the same model on another server is the same backbone."""
+    """Gives the model without its address: the same model on another server is the same backbone."""
     provider, _, rest = identity.partition(":")
     if provider != "openai":
         return identity
@@ -110,7 +110,7 @@ def backbone(identity: str) -> str:
 
 
 def shipped_artifacts() -> dict[str, Artifact]:
-    """The artifacts that come with the package, by name."""
+    """Gives the artifacts that come with the package, by name."""
     folder = resources.files(__package__) / "artifacts"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
     found = [Artifact.model_validate_json(file.read_text(encoding="utf-8")) for file in files]
@@ -118,7 +118,7 @@ def shipped_artifacts() -> dict[str, Artifact]:
 
 
 def load_artifact(name_or_path: str) -> Artifact:
-    """A shipped artifact by its name, or any by its file.
+    """Loads a shipped artifact by its name, or any artifact from its file.
 
     Raises:
         CalibrationError: There is none, or the file is not one.
@@ -173,7 +173,7 @@ def require_own_file(path: Path, artifact: str) -> None:
 
 
 def select_artifact(here: RunConditions, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:
-    """The artifact to use in a run.
+    """Selects the artifact to use in a run.
 
     Args:
         here: What the run asks and searches with.
@@ -216,12 +216,12 @@ def select_guarantee(
     prompts: Mapping[str, str],
     calibration_warnings: Sequence[str],
 ) -> Guarantee:
-    """The artifact's guarantee for that target, if it holds for this policy.
+    """Selects the artifact's guarantee for that target, if it holds for this policy.
 
     Args:
         artifact: The calibration in use.
         max_error: The largest share of wrong answers among those given.
-        confidence: How surely.
+        confidence: The probability with which this limit must hold.
         thresholds: Those of the policy in use.
         budget: What an episode may spend.
         prompts: Hash of each prompt in use.
@@ -269,5 +269,5 @@ def select_guarantee(
 
 
 def apply_guarantee(thresholds: Thresholds, guarantee: Guarantee | None) -> Thresholds:
-    """The thresholds with the guarantee's own among them; unchanged without one."""
+    """Gives the thresholds with the guarantee's own among them; unchanged without one."""
     return replace(thresholds, least_answerability=guarantee.threshold) if guarantee else thresholds

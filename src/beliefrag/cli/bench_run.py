@@ -61,7 +61,7 @@ def print_preview(prepared: PreparedRun) -> None:
 
 
 def is_confirmed(calls: int, *, replay: bool) -> bool:
-    """Whether so many calls may be made: a person at a terminal is asked before many of them."""
+    """Says whether so many calls may be made: a person at a terminal is asked before many of them."""
     if replay or calls < _MANY_CALLS or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     return typer.confirm("Run it?", default=True, err=True)

@@ -277,7 +277,7 @@ def risk(
 
 
 def _own_file(calibration: str) -> Path:
-    """The calibration's own file. One that comes with the package has none that could be written."""
+    """Gives the calibration's own file. A calibration that comes with the package has no file that could be written."""
     from beliefrag.calibration import shipped_artifacts
     from beliefrag.errors import SettingsError
 

@@ -86,7 +86,7 @@ def _problem(name: str, error: BeliefRAGError) -> Finding:
 
 
 def check_settings(typed: Mapping[str, Any], config: Path | None) -> tuple[Settings, Finding]:
-    """The settings in force, or the defaults where they cannot be used, and which of it is the case."""
+    """Reads the settings in force, or takes the defaults where they cannot be used, and says which it did."""
     try:
         loaded = load_settings(typed, config=config)
     except SettingsError as error:
@@ -124,7 +124,7 @@ def _check_package(name: str, module: str) -> Finding:
 
 
 def check_cache() -> Iterator[Finding]:
-    """The cache folder: can it be written to, is there room, and what is recorded in it."""
+    """Checks the cache folder: whether it can be written to, whether there is room, and what is recorded in it."""
     try:
         folder = cache_dir()
     except BeliefRAGError as error:
@@ -213,7 +213,7 @@ def check_model(settings: Settings) -> Iterator[Finding]:
 
 
 def _find_retriever(settings: Settings) -> str | Finding | None:
-    """The identity of the retriever that the settings choose, as far as it is known before anything is opened."""
+    """Gives the identity of the retriever that the settings choose, as far as it is known before anything is opened."""
     try:
         return known_identity(RETRIEVERS.choose(settings.retriever, settings.retrievers))
     except BeliefRAGError as error:
@@ -304,7 +304,7 @@ def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
 
 
 def check_documents(docs: Sequence[Path], index: Path | None) -> Iterator[Finding]:
-    """Whether the documents can be found, and the index be opened. Nothing is read or indexed."""
+    """Checks whether the documents can be found and the index can be opened. Nothing is read or indexed."""
     if docs:
         yield _check_files(docs)
     if index is not None:

@@ -77,7 +77,7 @@ def extensions(debug: options.Debug = False) -> None:
 
 
 def hide_secrets(url: str | None) -> str | None:
-    """An address without user, password and query: any of them may be a key."""
+    """Gives an address without user, password and query: any of them may be a key."""
     if url is None:
         return None
     try:

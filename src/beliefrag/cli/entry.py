@@ -67,7 +67,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 
 
 def _explain_error(error: Exception) -> tuple[str, int]:
-    """One line that explains an error, and the exit code for it."""
+    """Gives one line that explains an error, and the exit code for it."""
     match error:
         case typer.TyperException():
             message = error.format_message().rstrip(".")

@@ -21,7 +21,7 @@ __all__ = ["LineDisplay", "choose_display", "print_answer", "print_failure", "pr
 def choose_display(
     assembly: Assembly, settings: Settings, *, as_json: bool = False, quiet: bool = False
 ) -> Display | None:
-    """A live display on a terminal, plain lines elsewhere, nothing with --quiet.
+    """Gives a live display on a terminal, plain lines elsewhere, and nothing with --quiet.
 
     With --json, standard output is left to the JSON; a person at a terminal still sees what is being waited for.
     """

@@ -46,17 +46,17 @@ class Row:
 
 
 def describe_wait(purpose: str) -> str:
-    """What a model call is for, as something that is going on."""
+    """Says what a model call is for, as something that is going on."""
     return _WAITING.get(purpose, f"asking the model ({purpose.replace('_', ' ')})")
 
 
 def format_percent(probability: float | None) -> str:
-    """A probability as a person reads it."""
+    """Gives a probability as a person reads it."""
     return "unknown" if probability is None else f"{probability:.0%}"
 
 
 def belief_items(belief: Belief) -> Iterator[tuple[str, float]]:
-    """The six beliefs by name, in the paper's order."""
+    """Gives the six beliefs by name, in the paper's order."""
     for field in fields(belief):
         yield field.name, getattr(belief, field.name)
 
@@ -64,7 +64,7 @@ def belief_items(belief: Belief) -> Iterator[tuple[str, float]]:
 def describe_calibration(
     artifact: Artifact | None, calibration_warnings: Sequence[str], promise: str = "", *, method: str = ""
 ) -> str:
-    """Which calibration the percentages come from, why they may be off, and what the answers keep to."""
+    """Says which calibration the percentages come from, why they may be off, and what the answers keep to."""
     if artifact is None:
         return f"none: the method {method} does not say how likely its answer is right"
     if calibration_warnings:
@@ -73,7 +73,7 @@ def describe_calibration(
 
 
 def describe_effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]:
-    """What an action changed.
+    """Says what an action changed.
 
     Args:
         event: The event that reports it; other events give nothing.
@@ -106,7 +106,7 @@ def _join_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
 
 
 def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
-    """How it ended: answer, outcome, confidence, reason, sources, cost."""
+    """Says how the episode ended: answer, outcome, confidence, reason, sources, cost."""
     answer = outcome.answer if isinstance(outcome, Answered | Stopped) else "none"
     rows = [
         Row("answer", (answer,)),
@@ -129,7 +129,7 @@ def _describe_sources(passages: Iterable[Passage]) -> Iterator[str]:
 
 
 def _relative_path(source: str) -> str:
-    """A path as seen from the folder that the person stands in."""
+    """Gives a path as seen from the folder that the person stands in."""
     try:
         return source.removeprefix(f"{Path.cwd()}/")
     except FileNotFoundError:  # that folder is gone

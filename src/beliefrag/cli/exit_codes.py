@@ -18,7 +18,7 @@ TERMINATED = 143
 
 
 def exit_code(outcome: Outcome) -> int:
-    """The exit code that tells a script how a question ended."""
+    """Gives the exit code that tells a script how a question ended."""
     if isinstance(outcome, Failed):
         return USAGE if outcome.cause == SettingsError.__name__ else FAILED
     return ABSTAINED if isinstance(outcome, Abstained) else OK

@@ -36,7 +36,7 @@ class QuestionOptions:
     docs: options.Docs = None
 
     def read(self, further: list[Path] | None) -> tuple[tuple[Path, ...], tuple[Dataset, ...]]:
-        """The folders of benchmarks, and the dataset made of own questions: one or the other.
+        """Reads the folders of benchmarks, or makes the dataset of own questions: one or the other.
 
         Raises:
             SettingsError: Neither was given, or both, or questions without documents.

@@ -145,7 +145,7 @@ Debug = Annotated[
 
 
 def join_docs(docs: list[Path] | None, further: list[Path] | None) -> list[Path] | None:
-    """The paths after --docs. A shell turns `--docs notes/*.md` into one option and further arguments."""
+    """Gives the paths after --docs. A shell turns `--docs notes/*.md` into one option and further arguments."""
     if further and not docs:
         raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="--docs")
     return [*docs, *(further or ())] if docs else None
@@ -172,7 +172,7 @@ class SettingsGroup:
     """Options whose names are those of settings. An option that was not typed is None."""
 
     def as_settings(self) -> dict[str, Any]:
-        """The options that were typed, by the names of the settings."""
+        """Gives the options that were typed, by the names of the settings."""
         return {field.name: getattr(self, field.name) for field in fields(cast("Any", self))}
 
 
@@ -278,7 +278,7 @@ class PromptOptions(SettingsGroup):
     ] = False
 
     def as_settings(self) -> dict[str, Any]:
-        """The options that were typed, by the names of the settings."""
+        """Gives the options that were typed, by the names of the settings."""
         return {"verifier": self.verifier, "prompts": self.prompts, "cache": False if self.no_cache else None}
 
 
@@ -342,7 +342,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_settings(*groups: SettingsGroup, config: Path | None, **others: Any) -> Settings:
-    """The settings in force, of which the options that were typed come first.
+    """Reads the settings in force, of which the options that were typed come first.
 
     Raises:
         SettingsError: A setting has a wrong value.

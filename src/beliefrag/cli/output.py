@@ -42,12 +42,12 @@ _NOT_ASCII_TEXT = re.compile(r"[^ -~]")
 
 
 def safe_line(text: str) -> str:
-    """The text on one line, with nothing in it that a terminal would obey."""
+    """Gives the text on one line, with nothing in it that a terminal would obey."""
     return " ".join(_mark_controls(text).split())
 
 
 def safe_lines(text: str) -> str:
-    """The same, keeping the lines of the text and their indentation."""
+    """Gives the text with nothing in it that a terminal would obey, keeping its lines and their indentation."""
     return "\n".join(_mark_controls(line.expandtabs(4)).rstrip() for line in text.splitlines())
 
 
@@ -62,12 +62,12 @@ def _safe_character(character: str) -> str:
 
 
 def is_screen(stream: TextIO) -> bool:
-    """Whether a person watches this stream on a terminal that can redraw. Variables that force colours do not count."""
+    """Says whether a person watches this stream on a terminal that can redraw; forced colours do not count."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
 def open_console(stream: TextIO | None = None) -> Console:
-    """A console that takes text as text: no markup, no emoji codes, no guessing what to colour."""
+    """Gives a console that takes text as text: no markup, no emoji codes, no guessing what to colour."""
     from rich.console import Console
 
     stream = stream or sys.stdout
@@ -130,7 +130,7 @@ def show_warnings() -> None:
 
 
 def enable_debug(wanted: bool) -> bool:
-    """The callback of --debug: shows everything that the package logs, with tracebacks."""
+    """Shows everything that the package logs, with tracebacks: the callback of --debug."""
     if wanted:
         _log.setLevel(logging.DEBUG)
     return wanted

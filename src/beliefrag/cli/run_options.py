@@ -129,7 +129,7 @@ class JudgeOptions:
 
 
 def make_run_spec(sample: SampleOptions, run: RunOptions, judge: JudgeOptions, *, judged: bool) -> RunSpec:
-    """The specification of a run as the options say, without datasets and methods."""
+    """Gives the specification of a run as the options say, without datasets and methods."""
     from beliefrag.bench.setup import RunSpec
 
     return RunSpec(

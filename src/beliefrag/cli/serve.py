@@ -106,7 +106,7 @@ class LimitOptions:
     ] = None
 
     def make_limits(self, settings: Settings, *, grace: float, request_bytes: int) -> ServerLimits:
-        """The limits of a server, of which those on a question are at most those of the settings."""
+        """Gives the limits of a server, of which those on a question are at most those of the settings."""
         from beliefrag.web.limits import ServerLimits
 
         asked = {"tokens": self.max_tokens, "rounds": self.max_rounds}

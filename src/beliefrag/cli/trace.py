@@ -118,5 +118,5 @@ class Trace:
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """A record on one line, in ASCII: exact for programs, and nothing in it can act on a terminal."""
+    """Gives a record on one line, in ASCII: exact for programs, and nothing in it can act on a terminal."""
     return json.dumps(record, separators=(",", ":")) + "\n"

@@ -47,7 +47,7 @@ def ensure_weights(model: str, *, agreed: bool) -> None:
 
 
 def format_size(size: int) -> str:
-    """A size in bytes as a person says it: 1.12 GB, 98 MB."""
+    """Gives a size in bytes as a person says it: 1.12 GB, 98 MB."""
     return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 

@@ -40,12 +40,12 @@ class DemoQuestion:
     """For people: the bridge, what is missing, or which of two passages is right."""
 
     def to_question(self) -> Question:
-        """The question without its answers: all that a controller or a prompt may see (SPEC 9)."""
+        """Gives the question without its answers: all that a controller or a prompt may see (SPEC 9)."""
         return Question(self.question, self.id)
 
 
 def load_passages() -> list[Passage]:
-    """The corpus, in file order, ready to be indexed.
+    """Gives the corpus, in file order, ready to be indexed.
 
     Raises:
         CorpusError: The installed file is missing or damaged.
@@ -54,7 +54,7 @@ def load_passages() -> list[Passage]:
 
 
 def load_questions() -> list[DemoQuestion]:
-    """The questions, in file order; the first one is what `make demo` asks.
+    """Gives the questions, in file order; the first one is what `make demo` asks.
 
     Raises:
         CorpusError: The installed file is missing or damaged.

@@ -61,7 +61,7 @@ __all__ = [
 def open_model(
     settings: Settings, *, replay: bool = False, preview: bool = False, identity: str | None = None
 ) -> ChatModel:
-    """The model that the settings name, with cache, retries and limit around it.
+    """Opens the model that the settings name, with cache, retries and limit around it.
 
     Args:
         settings: Which model, and how it is asked.
@@ -118,7 +118,7 @@ class Engine:
         return apply_guarantee(self.settings.thresholds, self.guarantee)
 
     def build_harness(self, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
-        """What the episodes over one retriever share."""
+        """Gives the parts that the episodes over one retriever share."""
         return Harness(
             self.model,
             retriever,
@@ -130,7 +130,7 @@ class Engine:
         )
 
     def build_method(self, text: str, scale: ScoreScale | None, *, with_promise: bool = True) -> Method:
-        """A method or state collector, over a retriever whose scores lie on that scale.
+        """Builds a method or state collector, over a retriever whose scores lie on that scale.
 
         Args:
             text: `NAME` or `NAME:key=value,...`; the settings hold further options.
@@ -150,7 +150,7 @@ class Engine:
         return build_method(METHODS.choose(text, self.settings.methods), inputs)
 
     def with_policy(self, settings: Settings, *, further_warnings: Sequence[str] = ()) -> Engine:
-        """The same model, prompts and calibration under another budget, other thresholds or another guarantee.
+        """Gives the same model, prompts and calibration under another budget, other thresholds or another guarantee.
 
         Args:
             settings: With the policy; a model, verifier form or calibration in them is passed over.
@@ -287,7 +287,7 @@ def reopen_passages(
     docs: str | Path | Iterable[str | Path] | None = None,
     index: str | Path | None = None,
 ) -> Assembly:
-    """The same model, method and policy over the passages as they are now, opened again.
+    """Gives the same model, method and policy over the passages as they are now, opened again.
 
     Args:
         assembly: What was opened.
@@ -310,7 +310,7 @@ def reopen_passages(
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
-    """The same model and documents under another budget, other thresholds or another guarantee.
+    """Gives the same model and documents under another budget, other thresholds or another guarantee.
 
     Whoever answers many questions opens everything once and lets single questions differ in what they may spend and in
     when to answer.
@@ -340,7 +340,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
 def guarantee_from_settings(
     settings: Settings, artifact: Artifact, *, prompts: Mapping[str, str], calibration_warnings: Sequence[str]
 ) -> Guarantee | None:
-    """The guarantee that the settings ask for; None where they ask for none.
+    """Gives the guarantee that the settings ask for; None where they ask for none.
 
     Args:
         settings: With the policy that it must hold for.
@@ -372,7 +372,7 @@ def _no_promise(max_error: float, methods: str) -> SettingsError:
 
 
 def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
-    """What shaped the episodes and stands in no other field of a trace."""
+    """Collects what shaped the episodes and stands in no other field of a trace."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
     if options:

@@ -119,7 +119,7 @@ class BeliefRAG:
             producer.cancel()
 
     def search(self, query: str, k: int = 5) -> list[Hit]:
-        """The passages that one search finds, best first, with no model asked: what an answer could be built on.
+        """Gives the passages that one search finds, best first. No model is asked.
 
         With `identity` and `score_scale` it makes this object a retriever itself.
 

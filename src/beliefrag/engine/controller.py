@@ -19,7 +19,7 @@ __all__ = ["Controller", "Measurement", "Method", "View", "hide_question_id"]
 
 
 def hide_question_id(question: Question) -> Question:
-    """The question as a controller sees it: a benchmark's id can tell the number of hops or the split.
+    """Gives the question as a controller sees it: a benchmark's id can tell the number of hops or the split.
 
     The id that it gets instead is the same everywhere, so that a method can seed its draws by it.
     """
@@ -90,5 +90,5 @@ class Method(Protocol):
         ...
 
     def begin(self) -> Controller:
-        """A fresh controller for one question."""
+        """Gives a fresh controller for one question."""
         ...

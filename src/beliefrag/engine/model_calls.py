@@ -104,11 +104,11 @@ class ModelCalls:
         return calls
 
     def show_evidence(self, question: Question, passages: Sequence[Passage]) -> str:
-        """The evidence block of a prompt: the passages, or the best of their sentences where packing is on."""
+        """Gives the evidence block of a prompt: the passages, or the best of their sentences where packing is on."""
         return evidence_block(self._pack(question, passages))
 
     def _pack(self, question: Question, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """The passages with the text that prompts show; those of which nothing fits are left out."""
+        """Gives the passages with the text that prompts show; those of which nothing fits are left out."""
         if self._packing is None:
             return passages
         scores = [self._packing.score_of(passage.id) for passage in passages]
@@ -122,7 +122,7 @@ class ModelCalls:
     async def verify(
         self, question: Question, passages: Sequence[Passage], draft: str | None = None
     ) -> Observation | None:
-        """The verifier's observation of these passages; None where the token budget did not reach to the end of it.
+        """Asks the verifier about these passages; None where the token budget did not reach to the end of it.
 
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
@@ -140,7 +140,7 @@ class ModelCalls:
             return None
 
     async def write_query(self, question: Question, passages: Sequence[Passage], queries: Sequence[str]) -> str | None:
-        """A query for what is still missing; None when nothing is.
+        """Writes a query for what is still missing; None when nothing is.
 
         Raises:
             TokensSpent: The token budget is spent.
@@ -156,7 +156,7 @@ class ModelCalls:
     async def correct_query(
         self, question: Question, passages: Sequence[Passage], queries: Sequence[str], reason: str
     ) -> str | None:
-        """A different query, written in view of the evidence and of what is wrong with it; None if nothing is missing.
+        """Writes a different query in view of the evidence and of what is wrong with it; None if nothing is missing.
 
         It does the work of `rewrite` and `write_query` in one call. A query that was searched for already is asked for
         again once; if the model has nothing better to offer, the last query stays.
@@ -182,7 +182,7 @@ class ModelCalls:
         return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
-        """A different query, given why the current one fails.
+        """Writes a different query, given why the current one fails.
 
         A model that gives the same one twice, or none, has nothing better to offer: the query stays, and the trace
         counts it.
@@ -201,7 +201,7 @@ class ModelCalls:
             return query
 
     async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
-        """The final short answer: the one call that the token budget does not bound."""
+        """Asks for the final short answer: the one call that the token budget does not bound."""
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
         return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=True)
 
@@ -279,7 +279,7 @@ class ModelCalls:
                 self._recorder.finished(request, reply, dict(repairs))
 
     async def _send(self, request: ChatRequest, *, is_final: bool) -> tuple[ChatReply, bool]:
-        """The reply, and whether it was paid for now.
+        """Sends a request; gives the reply, and whether it was paid for now.
 
         What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
         passage is judged once, and an answer that the verifier drafted from the same evidence is the answer.

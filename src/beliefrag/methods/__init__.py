@@ -34,7 +34,7 @@ class MethodInputs:
     """What the program gives to a method that it builds."""
 
     calibration: Calibration | None = None
-    """What was fitted for the model; there is one for every method that says that it needs it."""
+    """What was fitted for the model. Every method that is registered as needing a calibration gets one."""
     thresholds: Thresholds = Thresholds()
     """Where the branches of BeliefRAG switch."""
     promise: str = ""
@@ -121,12 +121,12 @@ def build_method(
 
 
 def needs_calibration(name: str) -> bool:
-    """Whether the method of that name rests on a fit for the model. A method that is not installed here does not."""
+    """Says whether the method of that name needs a fit for the model. A method that is not installed here does not."""
     return name in METHODS and METHODS[name].needs_calibration
 
 
 def typical_cost(name: str, verifier: str) -> TypicalCost | None:
-    """What a mean episode of a method costs before a run has measured it; None where nobody knows.
+    """Gives what a mean episode of a method costs before a run has measured it; None where nobody knows.
 
     The figures are for top-k 5 and passages of about a hundred words. Questions, corpora and models differ, so they can
     be off by a factor of two.

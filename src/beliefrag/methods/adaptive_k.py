@@ -37,7 +37,7 @@ class LargestDrop:
             )
 
     def keep(self, scores: Sequence[float]) -> int:
-        """How many to keep."""
+        """Says how many to keep."""
         drops = [upper - lower for upper, lower in pairwise(scores)]
         drops = drops[: len(drops) - int(len(drops) * self.tail)]
         if not drops or max(drops) <= 0.0:
@@ -79,7 +79,7 @@ class AdaptiveK:
         return LargestDrop(self.depth, self.buffer, self.tail)
 
     def begin(self) -> Controller:
-        """This object itself: it keeps no state between steps."""
+        """Gives this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:

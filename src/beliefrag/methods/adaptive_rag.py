@@ -43,7 +43,7 @@ class AdaptiveRag:
     name: ClassVar[str] = "adaptive_rag"
 
     def begin(self) -> Controller:
-        """A controller that has not chosen its route yet."""
+        """Gives a controller that has not chosen its route yet."""
         return _Controller()
 
 

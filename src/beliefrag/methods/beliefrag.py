@@ -38,7 +38,7 @@ class BeliefRAGMethod:
     """The guarantee that the least answerability keeps to, in words, for the reason of an answer held back."""
 
     def begin(self) -> Controller:
-        """A controller that starts from the prior belief."""
+        """Gives a controller that starts from the prior belief."""
         return _Controller(self.calibration, self.thresholds, self.promise)
 
 
@@ -51,7 +51,7 @@ class BeliefRAGMethod:
     cost=CostWithVerifier(2.5, 1_310, 36, looks=2.25, measured={"probability": TypicalCost(16, 8_050, 54)}),
 )
 def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
-    """The method with what was fitted for the model and the thresholds in force.
+    """Gives the method with what was fitted for the model and the thresholds in force.
 
     The measured cost is the mean of 32 episodes with the embedded 1.5B model on HotpotQA, 2WikiMultiHopQA and MuSiQue;
     the looks, the rewriter's and the query writer's calls are those of the same run.
@@ -95,15 +95,15 @@ class _Controller:
         )
 
     def _attempt(self, view: View) -> Attempt | None:
-        """The verifier's draft, if the answer prompt would see the same passages: then it is the answer."""
+        """Gives the verifier's draft, if the answer prompt would see the same passages: then it is the answer."""
         draft = self._observation.draft
         return Attempt(draft) if draft is not None and self._drafted_from == view.answer_window else None
 
     async def _observe(self, view: View, calls: ModelCalls) -> bool:
-        """Asks the verifier, and says whether the observation speaks of the evidence that there is.
+        """Asks the verifier, and says whether the observation is about the present evidence.
 
         What it saw last it is not shown again, nor what is left of that once the passages are gone that it flagged:
-        those were judged already (SPEC 2). An observation that the token budget does not reach for is not made.
+        those were judged already. An observation that the token budget does not reach for is not made.
         """
         ids = tuple(passage.id for passage in view.passages)
         kept = tuple(each for each in self._seen if each not in self._observation.unhelpful)

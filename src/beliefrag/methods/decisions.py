@@ -9,7 +9,7 @@ __all__ = ["answer", "can_search", "search", "stop"]
 
 
 def can_search(view: View) -> bool:
-    """Whether another search is within every limit."""
+    """Says whether another search is within every limit."""
     return Action.RETRIEVE in view.legal
 
 

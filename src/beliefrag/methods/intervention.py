@@ -1,4 +1,4 @@
-"""Interventions on answerability: BeliefRAG as it is, with one number exchanged before it decides (SPEC 10.1).
+"""Interventions on answerability: BeliefRAG as it is, with one number exchanged before it decides.
 
 What the live score does for the controller shows when it is taken away and everything else is left alone. An
 intervention sees the measurement that BeliefRAG made and puts another answerability in it; evidence, observation,
@@ -30,7 +30,7 @@ class Intervention(Protocol):
         ...
 
     def value(self, live: float, first: float, view: View) -> float:
-        """The answerability in place of the live one.
+        """Gives the answerability in place of the live one.
 
         Args:
             live: What was measured here.
@@ -42,7 +42,7 @@ class Intervention(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FrozenAnswerability:
-    """The answerability of the episode's first state with evidence, throughout.
+    """Decides with the answerability of the episode's first state with evidence, throughout.
 
     Before there is evidence answerability is a constant of the calibration, the same for every question: frozen there,
     it would say nothing about the question.
@@ -51,13 +51,13 @@ class FrozenAnswerability:
     identity: str = "frozen"
 
     def value(self, live: float, first: float, view: View) -> float:
-        """The first value."""
+        """Gives the first value."""
         return first
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedState:
-    """The answerability of a state of another episode that may stand in."""
+    """The answerability of a state of another episode, which may take the place of the live one."""
 
     question_id: str
     answerability: float
@@ -71,7 +71,7 @@ class PermutedAnswerability:
 
     Args:
         states: The states of the live episodes of one dataset, by searches made.
-        seed: Of the draws.
+        seed: The seed of the draws.
     """
 
     states: Mapping[int, tuple[MatchedState, ...]]
@@ -91,7 +91,7 @@ class PermutedAnswerability:
         return sorted(self.states)
 
     def value(self, live: float, first: float, view: View) -> float:
-        """A matched state's value; the live one where no other question gives any."""
+        """Gives a matched state's value; the live one where no other question gives any."""
         others = self._matching_answerabilities(view.question.id, view.spent.rounds)
         if not others:
             return live
@@ -114,15 +114,15 @@ class MethodWithIntervention:
     method: Method
     intervention: Intervention
     questions: Sequence[Question] = ()
-    """Those that it may be asked, under their own ids: interventions know other episodes by them."""
+    """The questions that it may be asked, with their own ids: interventions recognise other episodes by them."""
 
     @property
     def name(self) -> str:
-        """The method's own: tables compare it with itself."""
+        """The method's own name: tables compare the method with itself."""
         return self.method.name
 
     def begin(self) -> Controller:
-        """A controller of the method, with the intervention between measuring and deciding."""
+        """Gives a controller of the method, with the intervention between measuring and deciding."""
         named = {hide_question_id(question).id: question for question in self.questions}
         return _Controller(self.method.begin(), self.intervention, named)
 

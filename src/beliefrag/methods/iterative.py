@@ -39,7 +39,7 @@ class Iterative:
             raise ValueError(f"rounds is at least 1, not {self.rounds}")
 
     def begin(self) -> Controller:
-        """A controller that remembers its next query."""
+        """Gives a controller that remembers its next query."""
         return _Controller(self.rounds)
 
 

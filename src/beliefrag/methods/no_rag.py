@@ -31,7 +31,7 @@ class NoRag:
     name: ClassVar[str] = "no_rag"
 
     def begin(self) -> Controller:
-        """This object itself: it keeps no state between steps."""
+        """Gives this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:

@@ -27,7 +27,7 @@ _LEAD = re.compile(r"\A(?:so|thus|therefore|hence)?,?\s*(?:the\s+)?(?:final\s+)?
 
 
 def fields(view: View, calls: ModelCalls, written: Sequence[str]) -> dict[str, str]:
-    """What the prompt for the next sentence is filled with."""
+    """Gives what the prompt for the next sentence is filled with."""
     return {
         "question": escape(view.question.text),
         "evidence": calls.show_evidence(view.question, view.answer_window),
@@ -36,7 +36,7 @@ def fields(view: View, calls: ModelCalls, written: Sequence[str]) -> dict[str, s
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a reply; a model that is asked for one often goes on.
+    """Gives the first sentence of a reply; a model that is asked for one often goes on.
 
     Raises:
         ReplyError: The reply has no words.
@@ -48,7 +48,7 @@ def first_sentence(text: str) -> str:
 
 
 def concludes(sentence: str) -> bool:
-    """Whether the sentence gives the answer, so that no other follows it.
+    """Says whether the sentence gives the answer, so that no other follows it.
 
     As in IRCoT's own exit, "answer is" may stand anywhere in it: models often add the answer to the last fact.
     """
@@ -56,12 +56,12 @@ def concludes(sentence: str) -> bool:
 
 
 def strip_lead(sentence: str) -> str:
-    """The sentence without the words that announce the answer: those are no use to a search."""
+    """Gives the sentence without the words that announce the answer: those are no use to a search."""
     return _LEAD.sub("", sentence)
 
 
 def repeats(sentence: str, written: Sequence[str]) -> bool:
-    """Whether the sentence says what an earlier one said: then the reasoning has ended."""
+    """Says whether the sentence says what an earlier one said: then the reasoning has ended."""
     return sentence.casefold().split() in [earlier.casefold().split() for earlier in written]
 
 
@@ -74,7 +74,7 @@ class Word:
 
 
 def reply_probability(reply: ChatReply, method: str) -> float:
-    """The probability of the whole reply: the product over its tokens.
+    """Gives the probability of the whole reply: the product over its tokens.
 
     Raises:
         ModelError: The model reports no token probabilities.
@@ -83,7 +83,7 @@ def reply_probability(reply: ChatReply, method: str) -> float:
 
 
 def words(reply: ChatReply, method: str) -> tuple[Word, ...]:
-    """The reply's words in their order.
+    """Gives the reply's words in their order.
 
     Raises:
         ModelError: The model reports no token probabilities.

@@ -45,7 +45,7 @@ class RlSearch:
     name: ClassVar[str] = "rl_search"
 
     def begin(self) -> Controller:
-        """A controller that remembers the dialogue."""
+        """Gives a controller that remembers the dialogue."""
         return _Controller()
 
 
@@ -56,7 +56,7 @@ class _Step:
     thought: str
 
     def as_message(self) -> Message:
-        """What the model said, as the rest of the dialogue remembers it: its step, and nothing it made up after it."""
+        """Gives what the dialogue remembers of a reply: the model's step, and nothing that it made up after it."""
         thought = f"<think>{escape(self.thought)[:_LONGEST_THOUGHT]}</think> " if self.thought else ""
         return Message("assistant", f"{thought}<{self.kind}>{escape(self.text)}</{self.kind}>")
 
@@ -102,7 +102,7 @@ class _Controller:
 
 
 def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
-    """The first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
+    """Gives the first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
     said, thought = _split_thoughts(reply.text)
     found = _STEP.search(said)
     if found is None:
@@ -115,7 +115,7 @@ def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
 
 
 def _split_thoughts(text: str) -> tuple[str, str]:
-    """What a reply says outside its closed thoughts, and the thoughts. A thought that is not closed stays."""
+    """Gives what a reply says outside its closed thoughts, and the thoughts. A thought that is not closed stays."""
     pieces: list[str] = []
     found: list[str] = []
     opening: re.Match[str] | None = None

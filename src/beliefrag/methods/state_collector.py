@@ -1,4 +1,4 @@
-"""The state collector visits the states that a calibration is fitted on (SPEC 4). It is no method to compare.
+"""The state collector visits the states that a calibration is fitted on. It is no method to compare.
 
 It measures and corrects as BeliefRAG does, but never takes the answer gate: it searches until the budget ends, and at
 each state asks, off the budget, what the answer would be. So it visits states of all rounds, before and after
@@ -30,7 +30,7 @@ class StateCollector:
     name: str = "survey"
 
     def begin(self) -> Controller:
-        """A controller for one question."""
+        """Gives a controller for one question."""
         explorer = BeliefRAGMethod(Calibration(self.score_scale, _NEVER, _ALWAYS), self.thresholds)
         return _Collector(explorer.begin())
 
@@ -55,9 +55,10 @@ class _Collector:
 
 
 def collect_states(name: str, score_scale: ScoreScale | None, thresholds: Thresholds) -> Method:
-    """The state collector of that name: `survey` corrects its evidence as BeliefRAG does, `survey_uncorrected` never.
+    """Gives the state collector of that name.
 
-    The two together show what corrections do.
+    `survey` corrects its evidence as BeliefRAG does, and `survey_uncorrected` never does: together they show what
+    corrections change.
     """
     if name == "survey_uncorrected":
         thresholds = replace(thresholds, correct_conflict=False, correct_unreliable=False, correct_flagged=False)

@@ -24,7 +24,7 @@ class Static:
     name: ClassVar[str] = "static"
 
     def begin(self) -> Controller:
-        """This object itself: it keeps no state between steps."""
+        """Gives this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:

@@ -1,4 +1,4 @@
-"""An HTTP client that reads a body up to a limit: a server, or who poses as one, cannot fill the memory."""
+"""An HTTP client that reads a body up to a limit, so that no server can fill the memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BODY_LIMIT: ContextVar[int] = ContextVar("body_limit", default=_MARGIN)
 
 
 def largest_body(request: ChatRequest, max_tokens: int) -> int:
-    """How many bytes an honest reply to a request has at most."""
+    """Says how many bytes an honest reply to a request has at most."""
     probabilities = (request.top_logprobs + 1) * _PER_PROBABILITY if request.top_logprobs else 0
     return _MARGIN + max_tokens * (_PER_TOKEN + probabilities)
 

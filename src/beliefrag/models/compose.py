@@ -21,7 +21,7 @@ def compose(
     retry: RetryPolicy | None = None,
     limit: int = 16,
 ) -> ChatModel:
-    """The model that all episodes of a run share: the cache around the retries around the limit.
+    """Gives the model that all episodes of a run share: the cache around the retries around the limit.
 
     From the outside to the inside, with the reason for each place:
 

@@ -60,7 +60,7 @@ class Meter(ModelLayer):
         self._by_purpose: dict[str, Usage] = {}
 
     def new_meter(self) -> Meter:
-        """A meter on the same model that has counted nothing yet."""
+        """Gives a meter on the same model that has counted nothing yet."""
         return Meter(self._model)
 
     @property
@@ -91,7 +91,7 @@ class Meter(ModelLayer):
         return reply
 
     def count_search(self) -> None:
-        """Counts one search. Searches are counted apart from tokens (SPEC 7)."""
+        """Counts one search. Searches are counted apart from tokens."""
         self._searches += 1
 
     async def aclose(self) -> None:
@@ -130,13 +130,13 @@ class Price:
         return not (self.tokens_in or self.tokens_out or self.call)
 
     def dollars_for(self, usage: Usage) -> float:
-        """What this usage costs, in US dollars."""
+        """Gives what this usage costs, in US dollars."""
         tokens = usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out
         return tokens / 1e6 + usage.calls * self.call
 
 
 def price_of(identity: str) -> Price | None:
-    """The price of a model by its identity; None where it is not known.
+    """Gives the price of a model by its identity; None where it is not known.
 
     A model that runs in this process and a scripted one cost nothing. A private server has no price to look up.
     """
@@ -147,7 +147,7 @@ def price_of(identity: str) -> Price | None:
 
 
 def model_name(identity: str) -> str:
-    """The model's name without its server, as a person typed it."""
+    """Gives the model's name without its server, as a person typed it."""
     return _split_identity(identity)[0]
 
 

@@ -36,7 +36,7 @@ class EngineStatistics:
     """Prompt tokens that were in memory from an earlier call."""
 
     def plus(self, generation: Generation) -> EngineStatistics:
-        """The statistics with one more call."""
+        """Gives the statistics with one more call."""
         read = generation.tokens_in - generation.tokens_reused
         return EngineStatistics(self.calls + 1, self.tokens_read + read, self.tokens_reused + generation.tokens_reused)
 

@@ -44,7 +44,7 @@ class EmptyReplyError(ReplyError):
 
 
 def status_error(status: int, *, server: str, detail: str = "", retry_after: float | None = None) -> TransportError:
-    """The error for an HTTP status.
+    """Gives the error for an HTTP status.
 
     Args:
         status: The HTTP status, 400 or above.
@@ -94,7 +94,7 @@ def _explain(status: int, detail: str) -> tuple[str, str]:
 
 
 def connection_error(error: BaseException, *, server: str, reached: bool) -> TransportError:
-    """The error for a connection that could not be opened or broke.
+    """Gives the error for a connection that could not be opened or broke.
 
     Args:
         error: What the client raised, with its causes.
@@ -142,7 +142,7 @@ def one_line(text: str, *, secrets: Iterable[str] = ()) -> str:
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """How many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
+    """Says how many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
     milliseconds, asked = headers.get("retry-after-ms"), headers.get("retry-after", "")
     try:
         wait = float(milliseconds) / 1000 if milliseconds else float(asked)

@@ -50,13 +50,13 @@ class _Dialect:
     """The longest reply where the request names none."""
 
     def max_tokens_of(self, request: ChatRequest) -> int:
-        """How many tokens the reply to a request may have."""
+        """Says how many tokens the reply to a request may have."""
         return self.reply_limit if request.max_tokens is None else request.max_tokens
 
     def without_rejected(
         self, status: int, complaint: str, sent: Mapping[str, Any], request: ChatRequest
     ) -> _Dialect | None:
-        """The next dialect to try; None when the server rejects something that cannot be left out."""
+        """Gives the next dialect to try; None when the server rejects something that cannot be left out."""
         if status not in (400, 422):
             return None
         if any(word in complaint for word in _LIMIT_WORDS):

@@ -167,7 +167,7 @@ def _stopped_thinking_error(server: str, wasted: int) -> StoppedThinkingError:
 
 
 def _split_thinking(choice: _Choice) -> tuple[str, bool]:
-    """The text without the thinking, and whether there was any."""
+    """Gives the text without the thinking, and whether there was any."""
     content = choice.message.content
     if isinstance(content, list):
         thought = any(part.type != "text" for part in content)
@@ -199,7 +199,7 @@ def _count_usage(completion: _Completion, request: ChatRequest, choice: _Choice)
 def _read_probabilities(
     choice: _Choice, said: str, request: ChatRequest, *, aligned: bool
 ) -> tuple[TokenProbability, ...] | None:
-    """The tokens of the text; None where the server gave none or they cannot be separated from the thinking."""
+    """Gives the tokens of the text; None where the server gave none or they cannot be separated from the thinking."""
     try:
         tokens = _Logprobs.model_validate(choice.logprobs).content
     except ValidationError:

@@ -124,7 +124,7 @@ class ModelLayer:
 
 
 def cut_at_stop(text: str, stop: Iterable[str]) -> str:
-    """The text before its first stop text, or all of it where there is none.
+    """Gives the text before its first stop text, or all of it where there is none.
 
     Every reply may go through here: a server that ignores `stop`, or leaves the stop text in the reply, then gives the
     same text as one that obeys.
@@ -133,7 +133,7 @@ def cut_at_stop(text: str, stop: Iterable[str]) -> str:
 
 
 def count_pieces(pieces: Sequence[str] | Sequence[bytes], length: int) -> int:
-    """How many of the first pieces are needed to spell a text of this length.
+    """Says how many of the first pieces are needed to spell a text of this length.
 
     Servers also report probabilities for the tokens of the stop text. A token that begins before the stop text and ends
     in it is counted.
@@ -152,7 +152,7 @@ logarithms, because probabilities are what is read: nobody reads the sixth digit
 
 
 def have_same_probabilities(one: ChatReply, other: ChatReply) -> bool:
-    """Whether all tokens of two replies, and the alternatives to each, have the same probabilities.
+    """Says whether all tokens of two replies, and the alternatives to each, have the same probabilities.
 
     Two replies without probabilities are the same; one with and one without are not.
     """
@@ -170,7 +170,7 @@ def _is_same_token(one: TokenProbability, other: TokenProbability) -> bool:
 
 
 def _agrees_with(listed: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]]) -> bool:
-    """Whether each alternative of the first list is as likely in the second one, as far as the second one tells."""
+    """Says whether each alternative of the first list that the second one has is as likely there."""
     known = dict(reversed(other))
     # A list ends at some rank. What is not in it is at most as likely as its last entry.
     last = min(known.values(), default=-math.inf)

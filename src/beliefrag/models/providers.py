@@ -123,7 +123,7 @@ class ScriptedProvider:
 def choose_provider(
     model: str, options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> tuple[ExtensionChoice[ModelProvider, None], str]:
-    """The provider that a model's text names, and the rest of the text.
+    """Gives the provider that a model's text names, and the rest of the text.
 
     Args:
         model: As in the settings: `PROVIDER:NAME`, or the name of a model behind a server.
@@ -174,5 +174,5 @@ def open_provider(
 
 
 def default_verifier(model: str) -> str:
-    """The verifier form that suits a model."""
+    """Gives the verifier form that suits a model."""
     return choose_provider(model)[0].build(None).default_verifier

@@ -119,7 +119,7 @@ class ReplyStore:
             ) from error
 
     def get(self, key: str) -> ChatReply | None:
-        """The reply with this key, if there is one.
+        """Gives the reply with this key, if there is one.
 
         Raises:
             DamagedReplyError: The reply does not match its seal. It stays until it is removed.
@@ -168,7 +168,7 @@ class ReplyStore:
         return StoreStats(entries=sum(count for _, count in rows), bytes=size, by_model=dict(rows))
 
     def __iter__(self) -> Iterator[StoredReply]:
-        """All replies, oldest first.
+        """Gives all replies, oldest first.
 
         Raises:
             DamagedReplyError: One of them is damaged.
@@ -324,7 +324,7 @@ StoredRow = tuple[bytes, bytes, Any, bytes, str | None]
 
 
 def select_columns(db: sqlite3.Connection) -> str:
-    """The columns of a row in the form that `read_row` takes."""
+    """Gives the columns of a row in the form that `read_row` takes."""
     names = {name for _, name, *_ in db.execute("PRAGMA table_info(replies)")}
     return _COLUMNS + ("ifnull(seal, '')" if "seal" in names else "NULL")
 
@@ -387,7 +387,7 @@ class ImportCounts:
 
 
 def export_lines(store: ReplyStore, *, model: str | None = None) -> Iterator[bytes]:
-    """All replies, oldest first, as one line of JSON each.
+    """Gives all replies, oldest first, as one line of JSON each.
 
     Args:
         store: The store to read.

@@ -131,7 +131,7 @@ class Scripted:
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """The reply of the first line that matches and is not used up."""
+        """Gives the reply of the first line that matches and is not used up."""
         line = self._find_line(request)
         if line.error is not None:
             error = line.error

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def reply_key(identity: str, request: ChatRequest) -> str:
-    """The key of a reply: a hash of the model's identity and of the whole request except its purpose.
+    """Gives the key of a reply: a hash of the model's identity and of the whole request except its purpose.
 
     The order of a schema's fields counts, because a model fills them in that order. Stop texts are part of the key only
     for a request that has some: replies that were stored before stop texts existed keep their keys.
@@ -145,7 +145,7 @@ class CachedModel(ModelLayer):
             ) from error
 
     def _find_whole(self, key: str) -> ChatReply | None:
-        """The stored reply; a damaged one is removed, so that the live reply can take its place."""
+        """Gives the stored reply; a damaged one is removed, so that the live reply can take its place."""
         try:
             return self._find(key)
         except DamagedReplyError as error:

@@ -96,7 +96,7 @@ class _CallHistory:
         self._first_failure: float | None = None
 
     def next_wait(self, error: Exception) -> bool | float:
-        """Whether to call again, or after how many seconds."""
+        """Says whether to call again, or after how many seconds."""
         if isinstance(error, EmptyReplyError):
             self.wasted_tokens += error.wasted_tokens
             self._empty += 1
@@ -114,7 +114,7 @@ class _CallHistory:
         return wait if wait <= left else False
 
     def accept(self, reply: ChatReply) -> ChatReply:
-        """The reply with the counts of the calls before it. An empty one is a failure however it is reported."""
+        """Gives the reply with the counts of the calls before it. An empty one is a failure however it is reported."""
         if not reply.text.strip():
             raise EmptyReplyError(
                 "The model gave an empty message.",

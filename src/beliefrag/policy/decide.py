@@ -30,14 +30,14 @@ class Spent:
 
 
 def correction_fits(budget: Budget, spent: Spent) -> bool:
-    """Whether a whole correction and a terminal action can still be afforded."""
+    """Says whether a whole correction and a terminal action can still be afforded."""
     return _can_search(budget, spent) and budget.actions - spent.actions >= _CORRECTION_CHAIN + 1
 
 
 def legal_actions(
     budget: Budget, spent: Spent, *, has_evidence: bool, has_query: bool, nothing_missing: bool = False
 ) -> tuple[Action, ...]:
-    """The actions that the harness will carry out now, in the order of `Action`.
+    """Gives the actions that the harness will carry out now, in the order of `Action`.
 
     Args:
         budget: The limits.

@@ -36,7 +36,7 @@ class ScoreScale:
 
 
 def sigmoid(value: float) -> float:
-    """The logistic function, without overflow at either end."""
+    """Gives the logistic function, without overflow at either end."""
     if value >= 0:
         return 1.0 / (1.0 + math.exp(-value))
     power = math.exp(value)

@@ -78,7 +78,7 @@ class Prompts:
         return cls(templates)
 
     def fill(self, prompt: str, **values: str) -> str:
-        """The template with its fields replaced, in one pass: text that was filled in is never looked at again."""
+        """Replaces the fields of the template in one pass: text that was filled in is never looked at again."""
         return _FIELD.sub(lambda match: values[match.group(1)], self.templates[prompt])
 
     def hashes(self) -> dict[str, str]:
@@ -111,7 +111,7 @@ def _read_replacements(folder: Path) -> dict[str, str]:
 
 
 def evidence_block(passages: Sequence[Passage]) -> str:
-    """The passages, numbered from 1 in their order, each on one delimited line.
+    """Gives the passages, numbered from 1 in their order, each on one delimited line.
 
     Numbers stand for ids: they are short, a small model copies them without slips, and an id that came from a file
     name never reaches a prompt.

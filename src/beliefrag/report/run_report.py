@@ -349,7 +349,7 @@ def _published_tables(summary: Summary) -> Iterator[Table]:
 
 
 def _datasets_of_mean(summary: Summary, measure: str) -> tuple[str, ...]:
-    """The datasets that the mean of a measure is over; empty where there is no mean, or it is over all of them."""
+    """Gives the datasets that the mean of a measure is over; empty where there is no mean, or all count in it."""
     means = [cell.rests_on[measure] for cell in summary.cells if cell.dataset == MEAN and measure in cell.rests_on]
     over = tuple(dataset for dataset in summary.run.datasets if any(dataset in names for names in means))
     return over if len(over) < len(summary.run.datasets) else ()

@@ -144,7 +144,7 @@ class Bm25Index:
 
     @cached_property
     def score_scale(self) -> ScoreScale:
-        """Where the scores of this corpus lie (mu_s and tau_s of SPEC 2), measured on the corpus itself.
+        """Where the scores of this corpus lie (location mu_s and scale tau_s), measured on the corpus itself.
 
         Raw scores grow with the corpus and the query, so the same number is a good match in one corpus and a poor one
         in another. A user has no questions for their own documents, but has the passages: ten words of one sentence
@@ -155,7 +155,7 @@ class Bm25Index:
         return self.measure_score_scale(_make_question(passage) for passage in self.first(_SAMPLE_PASSAGES))
 
     def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
-        """Where the first scores of searches with these questions lie."""
+        """Gives where the first scores of searches with these questions lie."""
         scores = [hit.score for question in questions for hit in self.search(question, _SAMPLE_HITS)]
         if len(scores) < 2:
             return ScoreScale(location=1.0, scale=1.0)
@@ -249,7 +249,7 @@ class Bm25Index:
         return to_passage(self._searcher.doc(address))[0]
 
     def _best(self, words: tantivy.Query, k: int) -> list[_Scored]:
-        """The k best, with ties across the cut settled by id rather than by where a passage happens to lie."""
+        """Gives the k best. Of equal scores at the cut, the id decides, not where a passage happens to lie."""
         most = len(self)
         limit = min(k, most - 1) + 1
         hits: list[_Scored] = self._searcher.search(words, limit, count=False).hits

@@ -38,7 +38,7 @@ class CorpusState:
 
     @classmethod
     def from_sum(cls, passages: int, total: int) -> CorpusState:
-        """The state with this many passages and this sum of digests, which may have any size and sign."""
+        """Gives the state with this many passages and this sum of digests, which may have any size and sign."""
         return cls(passages, total % _MODULUS)
 
     @property

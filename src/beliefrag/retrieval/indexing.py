@@ -74,7 +74,7 @@ Paths = str | Path | Iterable[str | Path]
 
 
 def list_paths(paths: Paths) -> list[Path]:
-    """The paths as a list, also where a single one was given."""
+    """Gives the paths as a list, also where a single one was given."""
     return [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
 
 
@@ -262,7 +262,7 @@ def _file_stamp(file: CorpusFile) -> tuple[int, int, int]:
 
 
 def _settled_stamp(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
-    """The stamp, unless it is so young that a further change could leave it the same: then one that fits nothing."""
+    """Gives the stamp; for a file that changed just now, one that fits nothing, so that it is read again."""
     return stamp if time.time_ns() - max(stamp[1:]) > _SETTLED_NS else (-1, -1, -1)
 
 
@@ -301,7 +301,7 @@ class _FileReading:
             raise Unreadable("holds no text")
 
     def complaints(self) -> list[str]:
-        """What was left out: the first few cases, and how many more there were."""
+        """Gives what was left out: the first few cases, and how many more there were."""
         more = [f"{self._further} more problems like these"] if self._further else []
         return self._complaints + more
 

@@ -51,7 +51,7 @@ class InjectedRetriever:
             before noise.
         false_version: The passage that says something else than a given one, or None where there is none. A false
             version takes the place of the hit that it is of.
-        false_passages: Further ones, for places that false versions leave over.
+        false_passages: Further false passages, for places that false versions leave open.
         seed: The seed of all draws, as a text that may name further things that the draws depend on.
 
     Raises:
@@ -88,17 +88,17 @@ class InjectedRetriever:
 
     @property
     def identity(self) -> str | None:
-        """The other retriever's, and what is injected: what is fitted on such hits holds for such hits."""
+        """Names the other retriever and what is injected: what is fitted on such hits holds only for such hits."""
         inner = self._retriever.identity
         return inner and f"{inner}, with {describe_shares(self._noise, self._counterfactual)}"
 
     @property
     def score_scale(self) -> ScoreScale | None:
-        """That of the other retriever: an injected passage has the score of the hit whose place it takes."""
+        """The scale of the other retriever: an injected passage has the score of the hit whose place it takes."""
         return self._retriever.score_scale
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """The other retriever's hits, best first, some of them exchanged.
+        """Gives the other retriever's hits, best first, some of them exchanged.
 
         Raises:
             RetrievalError: The search failed, or the pool has too few irrelevant passages for the share of noise.
@@ -156,7 +156,7 @@ class InjectedRetriever:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, analysed as a search analyses them."""
+    """Gives the words of a text that say what it is about, analysed as a search analyses them."""
     return frozenset(query_terms(text)) - _FUNCTION_WORDS
 
 
@@ -177,13 +177,13 @@ def check_shares(noise: float, counterfactual: float) -> None:
 
 
 def describe_shares(noise: float, counterfactual: float) -> str:
-    """What is injected, as a person says it."""
+    """Says what is injected, as a person says it."""
     parts = [(noise, "irrelevant"), (counterfactual, "counterfactual")]
     return " and ".join(f"{100 * share:g} % {kind} passages" for share, kind in parts if share) or "nothing injected"
 
 
 def _draw_count(share: float, hits: int, draw: random.Random) -> int:
-    """So many of the hits; where that is no whole number, the draw says which of both neighbours."""
+    """Gives how many hits a share stands for; between two whole numbers, the draw decides."""
     # 0.29 of 100 is 28.999... to a computer.
     exact = round(share * hits, 9)
     chance = draw.random()

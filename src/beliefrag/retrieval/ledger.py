@@ -53,7 +53,7 @@ class IndexUnusable(CorpusError):
 
 
 class IndexIncomplete(CorpusError):
-    """The graph of names of an index is not there (yet); making it helps, and so may waiting for who makes it."""
+    """The graph of names of an index is not there, or not yet. Make it, or wait for the process that is making it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class LedgerEntry:
     """Files by path; None for one that is no longer indexed."""
 
     def line(self) -> bytes:
-        """The entry as it stands in the ledger. Paths may hold any bytes, so everything is escaped to ASCII."""
+        """Gives the entry as it stands in the ledger. Paths may hold any bytes, so everything is escaped to ASCII."""
         states = [[state.passages, f"{state.total:x}"] for state in (self.before, self.after)]
         files = {
             path: record and [record.sha256, record.size, record.mtime_ns, record.ctime_ns]

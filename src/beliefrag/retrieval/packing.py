@@ -154,7 +154,7 @@ def pack_passages(
 
 
 def describe_packing(retriever: str, limit: int | None) -> str:
-    """The retriever's identity with how its hits are packed: what is fitted on packed evidence holds for it alone."""
+    """Gives the retriever's identity with how its hits are packed: a fit on packed evidence holds for no other."""
     return retriever if limit is None else f"{retriever}, packed to {limit} words"
 
 
@@ -202,7 +202,7 @@ def _relative_scores(scores: Sequence[float] | None, count: int) -> list[float]:
 def _first_words(
     passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]], limit: int
 ) -> tuple[PackedPassage, ...]:
-    """The beginning of the first passage that has words: better than nothing, where not even a sentence fits."""
+    """Gives the beginning of the first passage that has words: better than nothing, where not even a sentence fits."""
     for passage, own in zip(passages, spans, strict=True):
         if own:
             room = limit - count_words(passage.title)
@@ -220,7 +220,7 @@ class _Selection:
         self._titles = [count_words(passage.title) for passage in passages]
 
     def cost(self, sentence: _Sentence) -> int:
-        """The words that this sentence would add: its own, the title of a new passage, and a mark for a gap."""
+        """Gives the words that this sentence would add: its own, the title of a new passage, and a mark for a gap."""
         chosen = self._chosen[sentence.passage]
         if not chosen:
             return sentence.words + self._titles[sentence.passage]
@@ -338,7 +338,7 @@ def _lower_words(text: str) -> list[str]:
 
 
 def _name_words(title: str) -> str:
-    """A title as it is looked for in other passages, between spaces; empty where it is too short to tell anything."""
+    """Gives a title as it is looked for in other passages, between spaces; empty where it is too short to be found."""
     words = " ".join(_lower_words(_PARENTHESES.sub("", title)))
     return f" {words} " if len(words) > 3 else ""
 

@@ -91,7 +91,7 @@ def check_retriever(retriever: object) -> Retriever:
 
 
 def known_identity(choice: ExtensionChoice[Retriever, PassageSource]) -> str | None:
-    """The identity of a chosen retriever before anything is opened, where its options have an attribute `identity`.
+    """Gives the identity of a chosen retriever before it is opened, where its options have an attribute `identity`.
 
     With it, a calibration that does not fit is refused before documents are read.
     """

@@ -111,7 +111,7 @@ class WriteSession:
         return CorpusState.from_sum(self._passages, self._total)
 
     def find_stored(self, passage_id: str) -> StoredPassage | None:
-        """What the index will hold under an id after the next commit."""
+        """Gives what the index will hold under an id after the next commit."""
         if passage_id in self.pending:
             return self.pending[passage_id]
         # A look into the term dictionary is ten times cheaper than a search, and most ids are new.
@@ -121,11 +121,11 @@ class WriteSession:
         return found and StoredPassage(passage_digest(found[0]), found[1])
 
     def find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
-        """The passage, with its sources, that stood under an id at the last commit."""
+        """Gives the passage, with its sources, that stood under an id at the last commit."""
         return next(self._find_passages(tantivy.Query.term_query(self._schema, ID, passage_id), 1), None)
 
     def ids_of(self, source: str) -> set[str]:
-        """The ids of all passages that came from a source."""
+        """Gives the ids of all passages that came from a source."""
         if source in self._touched:
             self.commit()
         most = self._searcher.doc_freq(SOURCE, source)

@@ -72,7 +72,7 @@ def differences(
     prompts: Collection[str] | None = None,
     free_thresholds: Collection[str] = (),
 ) -> Iterator[RunDifference]:
-    """What two runs were made with that is not the same, aspect by aspect.
+    """Lists what two runs were made with that is not the same, aspect by aspect.
 
     Args:
         first: A run.
@@ -95,7 +95,7 @@ def differences(
 def _values(
     aspect: Aspect, first: RunRecord, second: RunRecord, prompts: Collection[str]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The two values of each thing that an aspect is made of, by name."""
+    """Gives the two values of each thing that an aspect is made of, by name."""
     if aspect in (Aspect.BUDGET, Aspect.THRESHOLDS):
         field = "budget" if aspect is Aspect.BUDGET else "thresholds"
         one, other = ({**_DEFAULTS[field], **getattr(run, field)} for run in (first, second))
@@ -135,7 +135,7 @@ def _show(value: Any) -> Any:
 
 
 def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injection) -> Iterator[str]:
-    """Why a run was not made as it is required to be, in words.
+    """Says why a run was not made as it is required to be, in words.
 
     Args:
         run: The run.
@@ -154,7 +154,7 @@ def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injec
 
 
 def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
-    """The record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
+    """Gives the record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
 
     Other versions of the software are no reason to refuse, since most change no number; they are all kept.
 
@@ -211,7 +211,7 @@ def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDiffer
 
 
 def _calibrated_parts(before: RunRecord, now: RunRecord) -> dict[str, Any]:
-    """What a run without a calibrated method left open, as its first one has it."""
+    """Gives what a run without a calibrated method left open, as the first such method sets it."""
     thresholds = {name: value for name, value in now.thresholds.items() if name == _HOLDS_BACK}
     settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
     return {"thresholds": {**before.thresholds, **thresholds}, "settings": {**before.settings, **settings}}

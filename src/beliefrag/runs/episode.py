@@ -238,7 +238,7 @@ class Episode:
         return self.outcome != Failed.name
 
     def summary(self, offset: int = 0) -> EpisodeSummary:
-        """Its numbers alone.
+        """Gives the numbers of the episode alone.
 
         Args:
             offset: The byte at which its line begins in the file.

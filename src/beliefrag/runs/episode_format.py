@@ -56,7 +56,7 @@ _PURPOSE_USAGE = ("calls",)
 
 
 def episode_line(episode: Episode) -> bytes:
-    """An episode as one line in ASCII: no text in it can break the line or act on a terminal.
+    """Gives an episode as one line in ASCII: no text in it can break the line or act on a terminal.
 
     Raises:
         ValueError: A number is infinite or NaN.
@@ -65,7 +65,7 @@ def episode_line(episode: Episode) -> bytes:
 
 
 def episode_record(episode: Episode) -> dict[str, Any]:
-    """An episode as plain data, ready for JSON."""
+    """Gives an episode as plain data, ready for JSON."""
     key = episode.key
     record: dict[str, Any] = {
         "method": key.method,
@@ -92,7 +92,7 @@ def episode_record(episode: Episode) -> dict[str, Any]:
 
 
 def summary_record(summary: EpisodeSummary) -> dict[str, Any]:
-    """The numbers of an episode as plain data, which `read_summary` reads back."""
+    """Gives the numbers of an episode as plain data, which `read_summary` reads back."""
     key, error = summary.key, summary.error
     record: dict[str, Any] = {
         "method": key.method,
@@ -186,7 +186,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def decode_line(line: bytes) -> Any:
-    """A line as plain data, for `read_summary` and `read_episode`.
+    """Gives a line as plain data, for `read_summary` and `read_episode`.
 
     Raises:
         ValueError, RecursionError: It is no JSON, or has a number that is none.
@@ -195,12 +195,12 @@ def decode_line(line: bytes) -> Any:
 
 
 def describe_damage(error: Exception) -> str:
-    """What is wrong with a line, from what reading it raised."""
+    """Says what is wrong with a line, from what reading it raised."""
     return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def read_summary(record: Mapping[str, Any], offset: int = 0) -> EpisodeSummary:
-    """The numbers of a line: how the episode ended, what a finished one must have, and every number in its range.
+    """Reads the numbers of a line, and checks how the episode ended, what a finished one must have, and every range.
 
     Args:
         record: The line as plain data.
@@ -241,7 +241,7 @@ def read_summary(record: Mapping[str, Any], offset: int = 0) -> EpisodeSummary:
 
 
 def read_episode(record: Mapping[str, Any]) -> Episode:
-    """The whole episode of a line, every number in its range.
+    """Reads the whole episode of a line, and checks that every number is in its range.
 
     Args:
         record: The line as plain data.

@@ -156,7 +156,7 @@ class RunRecord(_Strict):
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:
-        """The record of the run in a folder.
+        """Reads the record of the run in a folder.
 
         Raises:
             RunError: There is none, or it cannot be used.
@@ -194,7 +194,7 @@ class RunRecord(_Strict):
 
 
 def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
-    """The error where the file is whole, and has another format or a field that is not known here."""
+    """Gives the error where the file is whole, and has another format or a field that is not known here."""
     if found["type"] != "extra_forbidden" and found["loc"] != ("format",):
         return None
     versions = json.loads(path.read_bytes()).get("versions")
@@ -204,7 +204,7 @@ def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
 
 
 def budget_of(run: RunRecord) -> Budget:
-    """What each of the run's episodes could spend.
+    """Gives what each of the run's episodes could spend.
 
     Raises:
         RunError: Another version wrote it, with a limit that is not known here, or it is no budget.
@@ -216,7 +216,7 @@ def budget_of(run: RunRecord) -> Budget:
 
 
 def thresholds_of(run: RunRecord) -> Thresholds:
-    """The thresholds that the run decided with.
+    """Gives the thresholds that the run decided with.
 
     Raises:
         RunError: Another version wrote it, with a threshold that is not known here, or they are none.
@@ -228,7 +228,7 @@ def thresholds_of(run: RunRecord) -> Thresholds:
 
 
 def settings_of(run: RunRecord) -> Settings:
-    """The settings as they were resolved when the run began.
+    """Gives the settings as they were resolved when the run began.
 
     Raises:
         RunError: Another version wrote them, with a setting that is not known here.
@@ -248,7 +248,7 @@ def _known_values(what: str, values: Mapping[str, Any], ours: object, run: RunRe
 
 
 def _other_version(versions: object, what: str) -> RunError:
-    """The error for a run that has something that this version does not know.
+    """Gives the error for a run that has something that this version does not know.
 
     Args:
         versions: Those in `run.json`, if it has them.
@@ -263,13 +263,13 @@ def _other_version(versions: object, what: str) -> RunError:
 
 
 def versions() -> dict[str, str]:
-    """What the run was made with."""
+    """Gives what the run was made with."""
     parts = {name: version(name) for name in ("numpy", "openai", "tantivy", "xllamacpp")}
     return {"beliefrag": __version__, "python": platform.python_version(), "system": platform.system(), **parts}
 
 
 def now() -> str:
-    """The time in UTC, to the second."""
+    """Gives the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -277,21 +277,21 @@ _SETTINGS = "the settings"
 
 
 def model_price(identity: str, given: Prices) -> Price | None:
-    """The price of the model that the methods ask: what the settings say, else what the table says."""
+    """Gives the price of the model that the methods ask: what the settings say, else what the table says."""
     if given.tokens_in is not None and given.tokens_out is not None:
         return Price(given.tokens_in, given.tokens_out, source=_SETTINGS)
     return price_of(identity)
 
 
 def judge_price(identity: str, model: str, given: Prices) -> Price | None:
-    """The price of the judge. A judge that is the methods' own model costs what that costs."""
+    """Gives the price of the judge. A judge that is the methods' own model costs what that costs."""
     if given.judge_tokens_in is not None and given.judge_tokens_out is not None:
         return Price(given.judge_tokens_in, given.judge_tokens_out, source=_SETTINGS)
     return model_price(identity, given) if identity == model else price_of(identity)
 
 
 def in_dollars(identity: str, price: Price | None, usage: Usage) -> str:
-    """What so much costs, in words that say on what price they rest, or that none is known."""
+    """Says what so much costs and on what price that rests, or that no price is known."""
     if price is None:
         return f"no price known for {model_name(identity)}; the settings under prices can give one"
     if price.is_free:

@@ -62,7 +62,7 @@ class State:
     retrieval_value: float | None = None
 
     def correct(self, label: Label) -> bool | None:
-        """Whether the answer here is right by that measure; None where it was not asked for or not judged."""
+        """Says whether the answer here is right by that measure; None where it was not asked for or not judged."""
         value = self.scores.get(label)
         return None if value is None else value >= 0.5
 
@@ -83,7 +83,7 @@ class Trajectory:
 
 
 def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Trajectory]]:
-    """The record of a run and the trajectories of its finished episodes, of these methods or of all that measure.
+    """Reads the record of a run and the trajectories of its finished episodes, of these methods or of all that measure.
 
     Raises:
         RunError: The folder holds no run, or it cannot be read.
@@ -100,7 +100,7 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
 
 
 def trajectory_of(episode: Episode, budget: Budget) -> Trajectory:
-    """The states of one episode. There are none where the method measures nothing."""
+    """Gives the states of one episode. There are none where the method measures nothing."""
     key = episode.key
     return Trajectory(key.dataset, key.method, key.question_id, tuple(_states(episode, budget)))
 

@@ -83,14 +83,14 @@ class Estimate:
         return known is not None and known < MIN_QUESTIONS
 
     def without_flat_interval(self) -> Estimate:
-        """The same estimate without bounds if both bounds are equal.
+        """Gives the same estimate without bounds if both bounds are equal.
 
         If all questions have the same value, then resampling finds no spread. Other questions may still differ.
         """
         return replace(self, low=None, high=None) if self.low == self.high else self
 
     def record(self) -> dict[str, Any]:
-        """The estimate as plain values for a file."""
+        """Gives the estimate as plain values for a file."""
         return {"value": self.value, "low": self.low, "high": self.high, "few": self.has_few_questions}
 
 
@@ -125,7 +125,7 @@ class PairedComparison:
 
 
 def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float]:
-    """One value per question: the mean over its seeds.
+    """Gives one value per question: the mean over its seeds.
 
     Args:
         episodes: Question id, seed and value of each.
@@ -166,7 +166,7 @@ def mean_over_datasets(
     resamples: int = MEAN_RESAMPLES,
     level: float = 0.95,
 ) -> Estimate:
-    """The simple mean of the datasets' means, as the last column of a table has it, with its interval.
+    """Gives the simple mean of the datasets' means, as the last column of a table has it, with its interval.
 
     Questions are resampled within each dataset, so that a large dataset weighs no more than a small one.
     """
@@ -191,7 +191,7 @@ def compare(
     resamples: int = PAIRED_RESAMPLES,
     level: float = 0.95,
 ) -> PairedComparison:
-    """The paired difference of two methods within one dataset, first minus second.
+    """Gives the paired difference of two methods within one dataset, first minus second.
 
     Args:
         first: Per measure (`f1`, `tokens` ...) one value per question, seeds already averaged.
@@ -241,7 +241,7 @@ def compare_over_datasets(
     resamples: int = PAIRED_RESAMPLES,
     level: float = 0.95,
 ) -> PairedComparison:
-    """The paired difference of two methods in the simple mean over datasets, first minus second.
+    """Gives the paired difference of two methods in the simple mean over datasets, first minus second.
 
     Questions are resampled within each dataset, both methods and all measures on the same draws.
 

@@ -63,7 +63,7 @@ class EpisodeLine:
     _record: Mapping[str, Any] = field(repr=False)
 
     def episode(self) -> Episode:
-        """The whole episode.
+        """Gives the whole episode.
 
         Raises:
             RunError: A step or a reply of it is damaged.
@@ -128,7 +128,7 @@ class EpisodeLog:
                 await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines), sync=True))
 
     def episode(self, key: EpisodeKey) -> Episode:
-        """The whole of an episode that was there when the file was opened.
+        """Gives the whole of an episode that was there when the file was opened.
 
         Raises:
             RunError: Its line is damaged.
@@ -184,7 +184,7 @@ class EpisodeLog:
 
 
 def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
-    """The numbers of each episode of a run. Of several lines for one episode the last one counts.
+    """Reads the numbers of each episode of a run. Of several lines for one episode the last one counts.
 
     Raises:
         RunError: A line other than a torn last one is no episode.
@@ -193,7 +193,7 @@ def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
 
 
 def read_episodes(folder: Path) -> Iterator[Episode]:
-    """The whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
+    """Reads the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
 
     Raises:
         RunError: A line other than a torn last one is no episode.
@@ -203,7 +203,7 @@ def read_episodes(folder: Path) -> Iterator[Episode]:
 
 
 def read_lines(folder: Path) -> Iterator[EpisodeLine]:
-    """Every line of a run in the order of the file, also those that a later line replaces.
+    """Reads every line of a run in the order of the file, also those that a later line replaces.
 
     Raises:
         RunError: A line other than a torn last one is no episode.
@@ -225,7 +225,7 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
 
 
 def read_episode_at(folder: Path, offset: int) -> Episode:
-    """The whole episode whose line begins at this byte of the file.
+    """Reads the whole episode whose line begins at this byte of the file.
 
     Raises:
         RunError: The file cannot be read, or no episode begins there.
@@ -241,7 +241,7 @@ def read_episode_at(folder: Path, offset: int) -> Episode:
 
 
 def damaged_line(folder: Path, which: str, error: Exception) -> RunError:
-    """The error for a line of a run that is no episode.
+    """Gives the error for a line of a run that is no episode.
 
     Args:
         folder: The run's.
@@ -255,6 +255,6 @@ def damaged_line(folder: Path, which: str, error: Exception) -> RunError:
 
 
 def comparable_lines(folder: Path) -> list[str]:
-    """The latest line of each episode without its timings, in a fixed order: equal for equal runs."""
+    """Gives the latest line of each episode without its timings, in a fixed order: equal for equal runs."""
     found = sorted(read_episodes(folder), key=lambda episode: episode.key)
     return [json.dumps({**episode_record(episode), "timing": None}) for episode in found]

@@ -110,7 +110,7 @@ class BeliefStudy:
 
 
 def _find_examples(recording: Recording, context: StudyContext) -> tuple[str, Examples, LeftOut]:
-    """The states with a known outcome: BeliefRAG's own where it has any, else a survey's."""
+    """Finds the states with a known outcome: BeliefRAG's own where it has any, else those of a state collector."""
     method = _METHOD
     found = label_states(recording.trajectories_of(_METHOD), context.label)
     if not len(found[0]) and (surveyed := recording.trajectories_of(_SURVEY)):

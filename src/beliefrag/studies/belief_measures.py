@@ -242,7 +242,7 @@ def measure_held_out_auc(
 def _score_parts(
     matrix: Floats, scores: Floats, examples: Examples, weights: Floats, generator: np.random.Generator
 ) -> list[_ScoredPart] | None:
-    """The questions that weigh anything in five parts, each scored by what the others give."""
+    """Cuts the questions that weigh anything into five parts, and scores each part by what the others give."""
     there = np.flatnonzero(weights)
     present, own = np.unique(np.array(examples.questions)[there], return_inverse=True)
     part = (generator.permutation(len(present)) % _PARTS)[own]

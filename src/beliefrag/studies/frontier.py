@@ -126,7 +126,7 @@ class FrontierStudy:
         )
 
     def _select_values(self, recording: Recording) -> _ComparedMethods:
-        """The values of all methods of a run, or of those that were asked for, on questions that all finished."""
+        """Gives the values of all methods of a run, or of those that were asked for, on questions that all finished."""
         run = recording.run.methods
         methods = tuple(m for m in METHODS if m in run and (not self.methods or m in (*self.methods, self.of)))
         values: dict[str, dict[str, dict[str, dict[str, float]]]] = {method: {} for method in methods}
@@ -330,7 +330,7 @@ def _collect_numbers(points: Points, pairs: Pairs, of: str) -> dict[str, object]
 
 
 def _paper_values(found: _ComparedMethods) -> Iterator[PaperValue]:
-    """The means of the paper, and its F1 on the datasets that are here, each with ours."""
+    """Gives the means of the paper, and its F1 on the datasets that are here, each beside ours."""
     tables = published_tables()
     f1, tokens = tables["gpt_oss_f1"], tables["gpt_oss_main_tokens"]
     scope = found.scopes[0]

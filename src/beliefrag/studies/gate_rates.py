@@ -51,11 +51,11 @@ class PolicyGate:
     conditions: Callable[[State, Thresholds], tuple[GateCondition, ...]]
 
     def holds(self, state: State, thresholds: Thresholds) -> bool:
-        """Whether its conditions are met, whatever gate comes before it and whatever is legal."""
+        """Says whether its conditions are met, whatever gate comes before it and whatever is legal."""
         return all(condition.holds for condition in self.conditions(state, thresholds))
 
     def decides(self, state: State) -> bool:
-        """Whether the policy decided by this gate."""
+        """Says whether the policy decided by this gate."""
         return state.branch in self.branches
 
     def nearest(self, states: Iterable[State], thresholds: Thresholds) -> tuple[GateCondition, ...]:

@@ -148,7 +148,7 @@ def recall_per_row(recall: Mapping[str, float], read: Mapping[str, float]) -> Es
 
 
 def _count_rows(recording: Recording) -> tuple[dict[str, RowCounts], int]:
-    """The numbers of each method on the questions that all of them finished, and how many questions are left out."""
+    """Gives the numbers of each method on the questions that all finished, and how many questions are left out."""
     found = {
         method: {
             measure: {
@@ -170,7 +170,7 @@ def _count_rows(recording: Recording) -> tuple[dict[str, RowCounts], int]:
 
 
 def _resample_ratios(recall: Mapping[str, float], read: Mapping[str, float]) -> tuple[float, Floats]:
-    """The ratio of means and its resamples; not a number where nothing was read. All ratios draw the same questions."""
+    """Gives the ratio of means and its resamples, NaN where nothing was read. All ratios draw the same questions."""
     ids = sorted(recall)
     table = np.array([[recall[key], read[key]] for key in ids], dtype=np.float64)
     means = np.concatenate([table.mean(axis=0)[None, :], resample_means(table)])

@@ -137,7 +137,7 @@ class PreparedStudies:
         return {"spec": spec, "out": self.folder(required), "settings": settings, "concurrency": self.concurrency}
 
     def _read_begun(self, required: RequiredRun) -> dict[str, Recording]:
-        """The recordings that a run rests on, where it has begun: what is asked for now is compared with them."""
+        """Reads the recordings that a run rests on, where it has begun: what is asked for now is compared with them."""
         folders = {name: self.folder(name) for name in required.after}
         if not all((folder / RUN_FILE).exists() for folder in (*folders.values(), self.folder(required))):
             return {}
@@ -267,7 +267,7 @@ def _matching_datasets(required: RequiredRun, datasets: Sequence[Dataset]) -> tu
 def _explain_missing(
     required: Iterable[RequiredRun], records: Mapping[str, RunRecord], datasets: Sequence[Dataset]
 ) -> str:
-    """Why a study cannot be made; empty where it can."""
+    """Says why a study cannot be made; empty where it can."""
     runs = combine_runs(required)
     reusable = find_reusable_runs(runs, records)
     for each in runs:

@@ -210,7 +210,7 @@ class _ComparedGroup:
 
 
 def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
-    """Why the runs cannot be compared; empty where they can."""
+    """Says why the runs cannot be compared; empty where they can."""
     for variant in (*ABLATIONS, *INTERVENTIONS):
         wanted = {name: getattr(Thresholds(), name) for name in _STUDIED}
         wanted |= {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
@@ -249,7 +249,7 @@ _Acts = tuple[tuple[Action, ...], bool, tuple[float | None, ...]]
 
 
 def _acts_by_question(recording: Recording) -> dict[tuple[str, str], _Acts]:
-    """What an episode did before its end, whether it answered, and what the answer scored.
+    """Gives what an episode did before its end, whether it answered, and what the answer scored.
 
     Whether the end was ANSWER or STOP is left out: both give the answer from the same evidence.
     """

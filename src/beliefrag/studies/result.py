@@ -97,7 +97,7 @@ class StudyResult:
         yield from self.tables
 
     def __str__(self) -> str:
-        """The findings, the tables and the notes for a terminal."""
+        """Gives the findings, the tables and the notes for a terminal."""
         tables = (f"\n{table.title}\n{table.to_text()}" for table in self.tables)
         return "\n".join((*self.findings, *tables, self.sample, *self.notes))
 

@@ -91,7 +91,7 @@ def have_same_order(one: Floats, other: Floats) -> bool:
 
 
 def rank_with_ties(values: Floats) -> Floats:
-    """The rank of each value, from 1; equal values share the mean of their ranks."""
+    """Gives the rank of each value, from 1; equal values share the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
     return ranks

@@ -71,7 +71,7 @@ def write_index(folder: Path, left_out: Mapping[str, str]) -> list[Path]:
 def _study_blocks(
     study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], pictures: Sequence[Path]
 ) -> Iterator[Block]:
-    """What the page of a study holds, from top to bottom."""
+    """Gives what the page of a study holds, from top to bottom."""
     yield Paragraph(study.extension.summary)
     figure: list[Block] = []
     if pictures:
@@ -131,7 +131,7 @@ def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[s
 
 
 def _provenance(recording: Recording) -> dict[str, Any]:
-    """What the numbers of a run depend on. Nothing of it changes when the same run is made again."""
+    """Gives what the numbers of a run depend on. Nothing of it changes when the same run is made again."""
     run = recording.run
     used = run.calibration
     sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}

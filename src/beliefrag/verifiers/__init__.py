@@ -80,7 +80,7 @@ VERIFIERS: Registry[VerifierForm, None] = Registry(
 
 
 def build_verifier(text: str) -> VerifierForm:
-    """The form that `NAME` or `NAME:key=value,...` stands for.
+    """Builds the form that `NAME` or `NAME:key=value,...` stands for.
 
     Raises:
         SettingsError: The name, an option or a value cannot be used.
@@ -104,7 +104,7 @@ def read_ids(value: object, passages: Sequence[Passage], repairs: Repairs) -> tu
 
 
 def read_score(fields: Mapping[str, Any], name: str, repairs: Repairs, *, out_of: float = 1.0) -> float:
-    """A score in [0, 1]; one outside is moved to the nearest end and counted."""
+    """Reads a score in [0, 1]; one outside is moved to the nearest end and counted."""
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ReplyError(f"{name} is not a number.")

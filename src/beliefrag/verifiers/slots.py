@@ -85,7 +85,7 @@ def _form_schema(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_slots(reply: ChatReply, names: Sequence[str], repairs: Repairs) -> dict[str, float]:
-    """The probability of yes in each slot: the odds of the token in which the word of the slot begins."""
+    """Reads the probability of yes in each slot: the odds of the token in which the word of the slot begins."""
     tokens = require_tokens(reply, "slots")
     starts: list[int] = []
     text = ""

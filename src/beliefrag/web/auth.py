@@ -57,7 +57,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
+    """Says whether an address can be reached from this machine alone."""
     if host.lower() == "localhost":
         return True
     try:
@@ -123,7 +123,7 @@ class AllowedHosts:
         return cls(known if names or is_loopback(host) else None, remedy=remedy)
 
     def accept(self, headers: Headers) -> bool:
-        """Whether a request has exactly one Host header, and it names this server."""
+        """Says whether a request has exactly one Host header, and it names this server."""
         given = headers.getlist("host")
         found = _HOST.fullmatch(given[0].strip().lower()) if len(given) == 1 else None
         if found is None or (self._port is not None and found["port"] != str(self._port)):

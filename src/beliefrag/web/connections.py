@@ -180,7 +180,7 @@ def limited_protocol(registry: ConnectionRegistry) -> type[LimitedProtocol]:
 
 
 def _is_not_counted(record: logging.LogRecord) -> bool:
-    """Whether a line of uvicorn's log is wanted: it writes one for each request that is not HTTP."""
+    """Says whether a line of uvicorn's log is wanted: it writes one for each request that is not HTTP."""
     return record.msg != "Invalid HTTP request received."
 
 

@@ -165,7 +165,7 @@ class HttpProblem(Exception):
 
 
 def is_openai_path(path: str) -> bool:
-    """Whether clients of OpenAI's API use this path."""
+    """Says whether clients of OpenAI's API use this path."""
     return path.startswith(_OPENAI_PATHS)
 
 

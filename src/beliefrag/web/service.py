@@ -83,11 +83,11 @@ class AnswerService:
         return self._draining
 
     def model_is_ready(self) -> bool:
-        """Whether the last calls to the model went well. The model is not asked, because that would cost tokens."""
+        """Says whether the last calls to the model went well. The model is not asked: that would cost tokens."""
         return self._model_failed_at is None or time.monotonic() - self._model_failed_at > _RETRY_MODEL_AFTER
 
     async def index_is_ready(self) -> bool:
-        """Whether a search works."""
+        """Says whether a search works."""
         try:
             await asyncio.to_thread(self.assembly.harness.retriever.search, "ready", 1)
         except Exception:

@@ -45,7 +45,7 @@ _OWN_FIELDS = frozenset({"id", "question", "answers", "supporting", "answer_grou
 
 
 def is_dataset(folder: Path) -> bool:
-    """Whether a folder holds questions in the common form."""
+    """Says whether a folder holds questions in the common form."""
     return any((folder / name).is_file() for name in (_QUESTIONS, f"{_QUESTIONS}.gz"))
 
 
@@ -114,7 +114,7 @@ def _read_passage(record: Record | Problem) -> Passage | Problem:
 
 
 def _all_or_error(found: Iterable[_T | Problem]) -> tuple[_T, ...]:
-    """All values, or an error for the first problem: a dataset in the common form was complete when it was written."""
+    """Gives all values, or raises the first problem: a dataset in the common form was complete when it was written."""
     values, problems = [], []
     for value in found:
         if isinstance(value, Problem):
@@ -158,7 +158,7 @@ def _read_card(folder: Path) -> Card | None:
 
 
 def _make_card(folder: Path, questions: Iterable[LabelledQuestion], passages: tuple[Passage, ...]) -> Card:
-    """A card for a folder that has none: what can be counted, and what the format of this name says."""
+    """Gives a card for a folder that has none: what can be counted, and what the format of this name says."""
     name = folder.resolve().name
     known = find_format(name) if name in DATASET_FORMATS else None
     dataset = Dataset(name, tuple(questions), passages, Card(name=name))

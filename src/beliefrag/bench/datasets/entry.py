@@ -46,12 +46,12 @@ class DatasetEntry:
 
 
 def passage_id(title: str, body: str) -> str:
-    """The id of a passage, made from its words: the same passage has the same id in every import."""
+    """Gives the id of a passage, made from its words: the same passage has the same id in every import."""
     return "p" + hashlib.sha1(f"{title}\n{body}".encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:14]
 
 
 def make_passage(title: str, body: str, source: str = "") -> Passage:
-    """A passage with single spaces and an id made from its words."""
+    """Gives a passage with single spaces and an id made from its words."""
     title, body = " ".join(title.split()), " ".join(body.split())
     return Passage(passage_id(title, body), title, body, source)
 
@@ -67,7 +67,7 @@ def make_question(
     is_set: bool = False,
     labels: Mapping[str, Any] | None = None,
 ) -> LabelledQuestion:
-    """A question with what is right about it.
+    """Gives a question with what is right about it.
 
     Raises:
         BadRecord: The id, the text or the gold answer is missing: there is nothing to ask or to score.
@@ -89,19 +89,19 @@ def make_question(
 
 
 def unique_texts(values: Iterable[str]) -> tuple[str, ...]:
-    """The non-empty texts in their order, each once."""
+    """Gives the non-empty texts in their order, each once."""
     return tuple(dict.fromkeys(value for value in values if value))
 
 
 def required_value(record: Mapping[str, Any], key: str) -> Any:
-    """The value of a key that every record of the format has."""
+    """Gives the value of a key that every record of the format has."""
     if key not in record:
         raise BadRecord(f"has no {key!r}")
     return record[key]
 
 
 def required_text(record: Mapping[str, Any], key: str) -> str:
-    """The text of a key that every record of the format has; a number becomes its digits."""
+    """Gives the text of a key that every record of the format has; a number becomes its digits."""
     value = required_value(record, key)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
@@ -111,7 +111,7 @@ def required_text(record: Mapping[str, Any], key: str) -> str:
 
 
 def text_list(value: Any, key: str) -> tuple[str, ...]:
-    """The value as a list of texts; a single text is a list of one."""
+    """Gives the value as a list of texts; a single text is a list of one."""
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -120,18 +120,18 @@ def text_list(value: Any, key: str) -> tuple[str, ...]:
 
 
 def select_fields(record: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """The values of those keys that the record has, as labels."""
+    """Gives the values of those keys that the record has, as labels."""
     return {key: record[key] for key in keys if record.get(key) is not None}
 
 
 def split_in_name(path: Path) -> str:
-    """The split that a file's name contains, or an empty string."""
+    """Gives the split that a file's name contains, or an empty string."""
     found = _SPLIT.search(name_without_gz(path).replace("_", " "))
     return {"validation": "dev", "valid": "dev"}.get(found[0].lower(), found[0].lower()) if found else ""
 
 
 def answer_groups(answer: Any) -> tuple[tuple[str, ...], ...]:
-    """The parts of an answer with their spellings: a list names parts, a list within it the spellings of one."""
+    """Gives the parts of an answer with their spellings: a list names parts, a list within it the spellings of one."""
     parts = answer if isinstance(answer, list | tuple) else [answer]
     groups = tuple(text_list(part, "answer") for part in parts)
     if not all(groups):

@@ -95,7 +95,7 @@ def register_format(published: DatasetFormat) -> DatasetFormat:
 
 
 def find_format(name: str) -> DatasetFormat:
-    """The format of this name.
+    """Gives the format of this name.
 
     Raises:
         SettingsError: There is none, or the package that offers it cannot be used.
@@ -104,7 +104,7 @@ def find_format(name: str) -> DatasetFormat:
 
 
 def all_formats() -> tuple[DatasetFormat, ...]:
-    """Every format that can be used here, ours first."""
+    """Gives every format that can be used here, ours first."""
     return tuple(extension.build(NoOptions(), None) for extension in DATASET_FORMATS.usable())
 
 
@@ -112,7 +112,7 @@ def reader_of(
     read_question: Callable[[Mapping[str, Any], Path], DatasetEntry],
     records: Callable[[Path], Iterator[Record | Problem]] = read_records,
 ) -> Reader:
-    """A reader for formats in which one record is one question.
+    """Gives a reader for formats in which one record is one question.
 
     Args:
         read_question: Reads one record of a file. It raises `BadRecord` where the record is not of the format.

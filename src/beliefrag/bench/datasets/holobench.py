@@ -177,7 +177,7 @@ class RowDatabase:
         self._connection.close()
 
     def answer(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows that the query gives.
+        """Gives the rows that the query gives.
 
         Raises:
             BadRecord: The query cannot be run here.
@@ -239,7 +239,7 @@ def _to_column_value(value: Any) -> Any:
 
 
 def row_texts(rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Each row as text, its columns joined with " | "."""
+    """Gives each row as text, its columns joined with " | "."""
     return [" | ".join(_text(value) for value in row) for row in rows]
 
 

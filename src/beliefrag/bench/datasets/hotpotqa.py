@@ -25,7 +25,7 @@ __all__ = ["HOTPOTQA", "TWO_WIKI"]
 
 
 def _read_paragraphs_question(record: Mapping[str, Any], path: Path) -> DatasetEntry:
-    """A question with paragraphs by title and supporting facts as pairs of title and sentence number."""
+    """Gives a question with paragraphs by title and supporting facts as pairs of title and sentence number."""
     question_id = required_text(record, "_id" if "_id" in record else "id")
     pairs = [(title, make_passage(title, " ".join(sentences))) for title, sentences in _paragraphs(record)]
     facts = _supporting_facts(record)

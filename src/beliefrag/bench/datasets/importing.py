@@ -141,7 +141,7 @@ def _wrong_file_error(published: DatasetFormat, files: Sequence[Path], problems:
 
 
 def _can_read(other: DatasetFormat, files: Sequence[Path]) -> bool:
-    """Whether another format can read one of the first records."""
+    """Says whether another format can read one of the first records."""
     try:
         return any(
             not isinstance(found, Problem) for found, _ in zip(other.read(files), range(_RECORDS_TRIED), strict=False)

@@ -54,7 +54,7 @@ def record_inputs() -> Iterator[Mapping[Path, CardFile]]:
 
 
 def read_input(path: Path) -> bytes:
-    """The bytes of a file, unchanged. Every published file is read through this function.
+    """Gives the bytes of a file, unchanged. Every published file is read through this function.
 
     Raises:
         OSError: It cannot be read.
@@ -68,7 +68,7 @@ def read_input(path: Path) -> bytes:
 
 
 def summarise_inputs(inputs: Mapping[Path, CardFile], given: Sequence[Path]) -> tuple[CardFile, ...]:
-    """What a card says about the files that were read: each file, or one entry for a large folder.
+    """Gives what a card says about the files that were read: each file, or one entry for a large folder.
 
     Args:
         inputs: The files that were read.
@@ -88,7 +88,7 @@ def summarise_inputs(inputs: Mapping[Path, CardFile], given: Sequence[Path]) -> 
 
 
 def _merge_folder(folder: Path, records: Mapping[str, CardFile]) -> CardFile:
-    """One entry for a folder: the hash of the lines `sha256  name`, sorted by name, as `sha256sum` writes them."""
+    """Gives one entry for a folder: the hash of the sorted lines `sha256  name`, as `sha256sum` writes them."""
     lines = "".join(f"{records[name].sha256}  {name}\n" for name in sorted(records))
     return CardFile(
         name=folder.resolve().name,
@@ -126,12 +126,12 @@ class Problem:
 
 
 def name_without_gz(path: Path) -> str:
-    """The file's name without `.gz`."""
+    """Gives the file's name without `.gz`."""
     return path.name.removesuffix(".gz")
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, decompressed if it is a gzip file, without a byte order mark.
+    """Gives the bytes of a file, decompressed if it is a gzip file, without a byte order mark.
 
     Raises:
         DataError: The file cannot be read.
@@ -147,7 +147,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_records(path: Path) -> Iterator[Record | Problem]:
-    """The records of a JSON or JSON Lines file: a list of objects, an object with the list under `Data`, or lines.
+    """Reads the records of a JSON or JSON Lines file: a list, an object with the list under `Data`, or lines.
 
     Raises:
         DataError: The file cannot be read, or holds something else.
@@ -179,12 +179,12 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
 
 
 def read_json_lines(path: Path) -> Iterator[Record | Problem]:
-    """The records of a file with one JSON object per line."""
+    """Gives the records of a file with one JSON object per line."""
     yield from _parse_lines(read_bytes(path), path.name)
 
 
 def read_table(path: Path, *, delimiter: str, required_column: str | None = None) -> Iterator[Record | Problem]:
-    """The rows of a delimited table by the names in its first line.
+    """Gives the rows of a delimited table by the names in its first line.
 
     Args:
         path: The file.
@@ -235,7 +235,7 @@ def _parse_lines(content: bytes, name: str) -> Iterator[Record | Problem]:
 
 
 def _parse_json(content: bytes) -> Any:
-    """The value, or the error as a value: a broken line is reported, and the reading continues."""
+    """Gives the value, or the error as a value: a broken line is reported, and the reading continues."""
     try:
         return json.loads(content)
     except UnicodeDecodeError:

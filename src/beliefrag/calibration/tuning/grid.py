@@ -33,7 +33,7 @@ class ThresholdGrid:
     corrections: tuple[bool, ...] | None = None
 
     def points(self, own: Thresholds) -> list[Thresholds]:
-        """Every combination of the values, in a fixed order, each once.
+        """Gives every combination of the values, in a fixed order, each once.
 
         Args:
             own: The run's thresholds.
@@ -50,7 +50,7 @@ class ThresholdGrid:
         ]
 
     def given_values(self, point: Thresholds) -> Combination:
-        """The values of a point that somebody gave; empty where all values are defaults."""
+        """Gives the values of a point that somebody gave; empty where all values are defaults."""
         named: dict[str, tuple[bool, float | bool]] = {
             "answer": (self.answer is not None, point.answer),
             "retrieval value": (self.retrieval_value is not None, point.retrieval_value),
@@ -61,7 +61,7 @@ class ThresholdGrid:
 
 
 def set_corrections(own: Thresholds, on: bool) -> Thresholds:
-    """The thresholds with corrections on or off. On is what the run had on, or all three where it had none."""
+    """Gives the thresholds with corrections on or off. On is what the run had on, or all three where it had none."""
     if on == has_corrections(own):
         return own
     return replace(own, correct_conflict=on, correct_unreliable=on, correct_flagged=on)

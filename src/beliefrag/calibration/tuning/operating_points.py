@@ -84,7 +84,7 @@ class PointEvaluator:
     """Evaluates operating points on the questions of one part.
 
     Args:
-        questions: With their recordings.
+        questions: The questions with their recordings.
         calibration: What to decide with.
         measure: What says how good an answer is.
     """
@@ -130,7 +130,7 @@ class PointEvaluator:
 
 
 def average(values: Values, *, resamples: int = MEAN_RESAMPLES) -> Estimate:
-    """The mean over questions, or over datasets where there are several, with its interval."""
+    """Gives the mean over questions, or over datasets where there are several, with its interval."""
     if len(values) == 1:
         return mean_estimate(next(iter(values.values())), resamples=resamples)
     return mean_over_datasets(values, resamples=resamples)
@@ -151,7 +151,7 @@ class TuningGoal:
 
 
 def find_frontier(points: Iterable[OperatingPoint], own: Thresholds) -> list[OperatingPoint]:
-    """The points that no other one beats in quality without costing more, from the cheapest to the best.
+    """Gives the points that no other one beats in quality without costing more, from the cheapest to the best.
 
     Of points that give the same the one nearest to the run's own thresholds stands for all.
     """
@@ -165,7 +165,7 @@ def find_frontier(points: Iterable[OperatingPoint], own: Thresholds) -> list[Ope
 
 
 def choose_point(front: Sequence[OperatingPoint], goal: TuningGoal) -> OperatingPoint | None:
-    """The point of a frontier that meets the goal best; None where none meets it."""
+    """Chooses the point of a frontier that meets the goal best; None where no point meets it."""
     if goal.max_tokens is not None:
         affordable = [point for point in front if point.tokens <= goal.max_tokens]
         return affordable[-1] if affordable else None
@@ -174,7 +174,7 @@ def choose_point(front: Sequence[OperatingPoint], goal: TuningGoal) -> Operating
 
 
 def _distance(point: OperatingPoint, own: Thresholds) -> tuple[int, float, tuple[float, ...]]:
-    """How far a point lies from the run's own: switches count before numbers, and the last part breaks ties."""
+    """Says how far a point lies from the run's own: switches count before numbers, and the last part breaks ties."""
     here, there = astuple(point.thresholds), astuple(own)
     pairs = list(zip(here, there, strict=True))
     switches = sum(a is not b for a, b in pairs if isinstance(a, bool))

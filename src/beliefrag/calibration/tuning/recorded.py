@@ -56,7 +56,7 @@ class RecordedQuestions:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The run's own."""
+        """The run's own thresholds."""
         return thresholds_of(self.run)
 
     @property
@@ -70,13 +70,13 @@ class RecordedQuestions:
         return sum(not _recordings_agree(recordings) for recordings in self.recordings())
 
     def recordings(self) -> Iterator[tuple[Trajectory, ...]]:
-        """Those of each question."""
+        """Gives the recordings of each question."""
         for questions in self.parts.values():
             for by_id in questions.values():
                 yield from by_id.values()
 
     def size(self, part: Partition) -> int:
-        """How many questions of a part have a recording."""
+        """Says how many questions of a part have a recording."""
         return sum(len(by_id) for by_id in self.parts[part].values())
 
 
@@ -108,7 +108,7 @@ def read_recorded_questions(folder: Path, measure: Label = "f1") -> RecordedQues
 
 
 def _with_measure(trajectories: list[Trajectory], measure: Label) -> list[Trajectory]:
-    """The recordings whose answers have the measure: all of a dataset's questions must have one, or none."""
+    """Keeps the recordings whose answers have the measure: all of a dataset's questions must have one, or none."""
     kept = [each for each in trajectories if all(measure in s.scores for s in each.states if s.answer is not None)]
     if not any(state.answer is not None for each in kept for state in each.states):
         raise TuningError(
@@ -139,7 +139,7 @@ def _by_question(trajectories: list[Trajectory], part: Partition) -> Questions:
 
 
 def _recordings_agree(recordings: tuple[Trajectory, ...]) -> bool:
-    """Whether the recordings are in the same state as long as they do the same."""
+    """Says whether the recordings are in the same state as long as they do the same."""
     seen: dict[tuple[object, ...], State] = {}
     for each in recordings:
         way: tuple[object, ...] = ()

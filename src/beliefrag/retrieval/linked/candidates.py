@@ -58,7 +58,7 @@ class Limits:
     most_homes: int = 200
     """A name that more passages have says nothing about which is meant."""
     most_mentioners: int = 2000
-    """Of a name that more passages mention, only the first so many are looked at."""
+    """How many passages that mention one name are looked at, at most: the first ones."""
 
 
 class Way(StrEnum):

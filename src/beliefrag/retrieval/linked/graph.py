@@ -43,7 +43,7 @@ _RARE_WORD = 3.0
 _LONGEST_SHARED = 5
 _MOST_SHARING = 20
 _MOST_MENTIONS = 40
-"""Of a passage that names everything, so many of the rarest names count."""
+"""How many names of one passage count at most: the rarest."""
 _BLOCK = 500
 
 
@@ -114,7 +114,7 @@ class _FoundNames:
         self._beginnings.append(np.unique(beginnings))
 
     def beginnings(self) -> NDArray[np.uint64]:
-        """The hashes of all beginnings of names."""
+        """Gives the hashes of all beginnings of names."""
         return np.concatenate([np.zeros(0, np.uint64), *self._beginnings])
 
 

@@ -95,7 +95,7 @@ def _names_in_path(title: str) -> Iterator[tuple[str, NameKind]]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a subject looks like a name: few words, and the first and the last begin with a capital letter."""
+    """Says whether a subject looks like a name: few words, and the first and the last begin with a capital letter."""
     words = text.split()
     if not 2 <= len(words) <= 8:
         return False

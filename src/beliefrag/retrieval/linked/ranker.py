@@ -139,7 +139,8 @@ def load_ranker(path: Path | None = None) -> Ranker:
             rest = held["weights"], float(held["intercept"]), int(held["kept"])
     except (OSError, ValueError, KeyError) as problem:
         raise SettingsError(
-            f"The ranker {path} cannot be read: {problem}.", remedy="Name a file that `save` of a ranker wrote."
+            f"The ranker {path} cannot be read: {problem}.",
+            remedy="Name a file that `beliefrag calibrate ranker` wrote.",
         ) from problem
     if tuple(about.pop("features")) != FEATURES:
         raise SettingsError(

@@ -62,7 +62,7 @@ _MOST_CHARACTERS = 4000
 
 
 def graph_folder(index: Path, fingerprint: str) -> Path:
-    """Where the graph of an index lies whose passages have this fingerprint."""
+    """Gives the folder of the graph of an index whose passages have this fingerprint."""
     return index / GRAPH_FOLDER.format(fingerprint)
 
 

@@ -170,11 +170,11 @@ class VocabularyBuilder:
         self._letters[numbers] = tokens.letter[places]
 
     def word_hashes(self) -> Hashes:
-        """The hash of each word, by number."""
+        """Gives the hash of each word, by number."""
         return np.concatenate(self._word_hashes)
 
     def stem_hashes(self) -> Hashes:
-        """The hash of each stem, by number."""
+        """Gives the hash of each stem, by number."""
         return np.concatenate(self._stem_hashes)
 
     @property
@@ -193,7 +193,7 @@ class VocabularyBuilder:
         return self._letters[: len(self._words)]
 
     def stem_rarity(self, passages: int) -> NDArray[np.float32]:
-        """How rare each stem is; nothing for the marks at the ends of sentences and passages."""
+        """Says how rare each stem is; nothing for the marks at the ends of sentences and passages."""
         self._frequency = _with_room(self._frequency, len(self._stems))
         rarity = inverse_frequency(self._frequency[: len(self._stems)], passages)
         rarity[:2] = 0

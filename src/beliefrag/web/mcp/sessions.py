@@ -45,7 +45,7 @@ class SessionLimit:
         """Requests that may open a session and are being served now, by client."""
 
     def has_room(self) -> bool:
-        """Whether another client could open a session now."""
+        """Says whether another client could open a session now."""
         self._forget_idle()
         return len(self._sessions) + sum(self._opening.values()) < self._limits.sessions
 
@@ -123,6 +123,6 @@ class SessionLimit:
 
 
 def _may_open_session(headers: Headers) -> bool:
-    """Whether a request is of an earlier protocol. Since that of 2026-07-28 there are no sessions."""
+    """Says whether a request is of an earlier protocol. Since that of 2026-07-28 there are no sessions."""
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS

@@ -156,7 +156,7 @@ class RunIndex:
             db.execute("INSERT INTO overview VALUES (?, ?)", (state, record))
 
     def has_questions(self, dataset: str, gold: str) -> bool:
-        """Whether the index holds the question texts of the dataset with this hash."""
+        """Says whether the index holds the question texts of the dataset with this hash."""
         return bool(self.rows("SELECT 1 FROM known_datasets WHERE dataset = ? AND gold = ?", (dataset, gold)))
 
     def store_questions(self, dataset: str, gold: str, texts: Mapping[str, str]) -> None:
