@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.http_server import ChatServer
+
+if TYPE_CHECKING:
+    from tests.support.postgres_server import PostgresServer
 
 # How fast a machine is, or what else runs on it, is no property of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,3 +32,12 @@ def chat_server() -> Iterator[ChatServer]:
     server = ChatServer()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that all tests share; each makes a database of its own, and starts it again after a kill."""
+    from tests.support.postgres_server import postgres_server
+
+    with postgres_server() as server:
+        yield server
