@@ -49,12 +49,12 @@ class SettingsError(BeliefRAGError):
 
 
 class MissingExtra(SettingsError, ImportError):
-    """A part that needs a library which is not installed by default. Being an ImportError too, it can be caught as one.
+    """A part needs a library that is not installed by default. It is an ImportError too, and can be caught as one.
 
     Args:
         what: The part that needs it, as it stands at the beginning of a sentence.
         extra: The name of our extra that brings the library.
-        error: What importing it came to.
+        error: The error of importing it.
     """
 
     def __init__(self, what: str, extra: str, error: ImportError) -> None:
@@ -65,7 +65,7 @@ class MissingExtra(SettingsError, ImportError):
 
 @contextmanager
 def explain_missing_extra(what: str, extra: str) -> Iterator[None]:
-    """Around imports of libraries that not every installation has: where one is missing, says which extra brings it.
+    """Wraps imports of optional libraries: where one is missing, the error says which extra brings it.
 
     Args:
         what: The part that needs them, as it stands at the beginning of a sentence.

@@ -20,7 +20,7 @@ or a function that builds it, from its options and from what the program gives t
     @RETRIEVERS.register("linked", title="Linked", summary="Follows names in passages.", options=LinkedOptions)
     def open_linked(options: LinkedOptions, source: RetrieverInputs) -> Retriever: ...
 
-Whoever uses a registry writes:
+A registry is used like this:
 
     RETRIEVERS: Registry[Retriever, RetrieverInputs] = Registry(
         "retriever", "beliefrag.retrievers", {"bm25": "beliefrag.retrieval.bm25", "linked": "..."}

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a contract says that a million tokens cost, in US dollars; None leaves it to the bundled price table."""
+    """The price of a million tokens under the user's contract, in US dollars; None takes the bundled price table."""
 
     tokens_in: float | None = None
     """US dollars for a million tokens that the model reads."""

@@ -4,7 +4,7 @@ All of them are frozen: a passage, a belief or a decision can be printed, compar
 it later. What changes during an episode is kept in one place, the evidence workspace.
 
 A `Question` carries no gold answer on purpose. What a controller or a prompt is given is built from this module
-alone, so gold answers and labels cannot be reached from there (SPEC 9).
+alone, so gold answers and labels cannot be reached from there.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The seven measurements x = [R, S, C, U, G, N, K], each in [0, 1] (SPEC 2)."""
+    """The seven measurements x = [R, S, C, U, G, N, K], each in [0, 1]."""
 
     relevance: float
     support: float
@@ -144,7 +144,7 @@ class Diagnostics:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The six quantities that persist over an episode (SPEC 3)."""
+    """The six quantities that persist over an episode."""
 
     sufficiency: float
     reliability: float
@@ -156,7 +156,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What an episode may spend. Each limit stands by itself (SPEC 1)."""
+    """What an episode may spend. Each limit stands by itself."""
 
     rounds: int = 3
     """The most searches."""
@@ -220,7 +220,7 @@ class Decision:
     comparisons: tuple[Comparison, ...] = ()
     legal: tuple[Action, ...] = ()
     query: str | None = None
-    """For RETRIEVE: search for exactly this. None leaves the query to the harness (SPEC 5, Queries)."""
+    """For RETRIEVE: search for exactly this. None leaves the query to the harness."""
     cut: Cut | None = None
     """For RETRIEVE: lets the scores say how many passages are kept. None keeps the budget's top-k."""
     drop: tuple[str, ...] | None = None
@@ -238,7 +238,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an episode, or one purpose within it, has cost. The judge is never in here (SPEC 7)."""
+    """What an episode, or one purpose within it, has cost. The judge is never in here."""
 
     calls: int = 0
     tokens_in: int = 0

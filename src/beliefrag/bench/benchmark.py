@@ -62,7 +62,7 @@ class RunProgress:
     done: int
     """Episodes that are on disk, of those that were left when the run began."""
     episode: EpisodeSummary | None = None
-    """The one that has just ended."""
+    """The episode that has just ended."""
     earlier: tuple[EpisodeSummary, ...] = ()
     """In the first one: the episodes that were there before."""
 
@@ -77,9 +77,9 @@ class Run:
     folder: Path
     record: RunRecord
     tally: Tally = field(default_factory=Tally)
-    """What was played this time."""
+    """What this call played."""
     plan: Plan | None = None
-    """What there was to do this time; None for a run that was only opened."""
+    """What this call had to do; None for a run that was only opened."""
     missing_replies: int = 0
     """For a replay: the requests whose replies the cache does not hold."""
 
@@ -159,9 +159,9 @@ class Preview:
 
     plan: Plan
     record: RunRecord
-    """As it would be written."""
+    """The record of the run, as it would be written."""
     lines: tuple[str, ...]
-    """The same in sentences, with warnings."""
+    """The preview in sentences, with warnings."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -314,7 +314,7 @@ def audit(
     Every request is paid for again. The cache is not changed. The model and all settings are those of the run.
 
     Args:
-        folder: The run's.
+        folder: The folder of the run.
         data: The folders of its datasets.
         own: Its datasets that were made of somebody's own questions and documents.
         changes: Settings that a record does not hold, such as `base_url` and `prompts`.

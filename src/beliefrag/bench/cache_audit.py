@@ -62,9 +62,9 @@ async def audit_run(
     """Replays a run's finished episodes from the cache, and asks the live model each request once.
 
     Args:
-        folder: The run.
-        settings: Those of the run.
-        data: Its datasets.
+        folder: The folder of the run.
+        settings: The settings of the run.
+        data: The folders of its datasets.
         live: The model, without a cache around it.
         own: Datasets of the run that were made of somebody's own questions and documents.
         most: Stop after so many keys.

@@ -1,4 +1,4 @@
-"""The judge: a model that says whether an answer is right (SPEC 6). Evaluation only, never in a method's cost."""
+"""The judge: a model that says whether an answer is right. Evaluation only, never in a method's cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an episode is worth: answer metrics against gold, and how much of the needed evidence was found (SPEC 9).
+"""What an episode is worth: answer metrics against gold, and how much of the needed evidence was found.
 
 An abstention scores 0 on every answer metric. A failure has no score at all: the functions here do not take one.
 
@@ -147,7 +147,7 @@ def answer_row_recall(prediction: str, rows: Sequence[str]) -> float:
 
 
 def recall_per_row_read(mean_recall: float, mean_rows_read: float) -> float:
-    """Row recall per row read, times 1,000: a method's mean recall divided by its mean number of rows (SPEC 10.5)."""
+    """Row recall per row read, times 1,000: a method's mean recall divided by its mean number of rows."""
     if mean_rows_read <= 0:
         raise ValueError(f"recall per row read needs rows that were read, not {mean_rows_read:g}")
     return 1000 * mean_recall / mean_rows_read

@@ -50,8 +50,8 @@ class Injector:
     """Makes the retriever of each episode of one dataset.
 
     Args:
-        dataset: Whole: false answers are drawn from all of its questions, noise from all that is searched.
-        injection: How much.
+        dataset: The whole dataset: false answers are drawn from all of its questions, noise from all passages.
+        injection: How much is injected.
     """
 
     def __init__(self, dataset: Dataset, injection: Injection) -> None:
@@ -139,7 +139,7 @@ class FalseAnswers:
     Args:
         questions: All questions of the dataset: their answers are what false answers are drawn from.
         passages: Its passages, for the false ones that it brings itself.
-        seed: Of the draws.
+        seed: The seed of the draws.
     """
 
     def __init__(self, questions: Iterable[LabelledQuestion], passages: Iterable[Passage], seed: int) -> None:

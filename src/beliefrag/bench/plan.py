@@ -17,12 +17,12 @@ __all__ = ["JUDGE", "CostEstimate", "Pace", "Plan", "make_plan", "model_pace"]
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """About what is ahead. What it costs in money follows from the tokens, see `money`."""
+    """About what is ahead, in calls, tokens and time."""
 
     methods: Usage
     """Calls and tokens of the methods."""
     judge: Usage
-    """Those of the judge, which are in no method's cost."""
+    """Calls and tokens of the judge, which are in no method's cost."""
     seconds: float
     measured: bool
     """Whether it rests on episodes of this run, for every method."""
@@ -40,9 +40,9 @@ class Plan:
     """The episodes of a run, by what is to be done with them."""
 
     to_play: tuple[EpisodeKey, ...]
-    """Never tried, then those that failed."""
+    """Episodes that were never tried, then those that failed."""
     to_judge: tuple[EpisodeKey, ...]
-    """Finished, without a verdict: never judged, then those on which the judge failed."""
+    """Finished episodes without a verdict: never judged, then those on which the judge failed."""
     done: int
     failed_before: int
     estimate: CostEstimate

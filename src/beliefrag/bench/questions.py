@@ -2,7 +2,7 @@
 
 A controller is given `LabelledQuestion.question`, which is a plain `Question`: an id and a text, with no way back to
 what it was taken from. Gold answers, supporting passages and labels live in `Gold`, which no type of the loop, the
-model calls or the prompts mentions (SPEC 9).
+model calls or the prompts mentions.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class CardFile(BaseModel):
     name: str
     """The file's name, without its folder: that is private."""
     sha256: str
-    """Of many files: that of their own hashes and names, a line each, as `sha256sum` writes them, sorted by name."""
+    """For many files: the hash of their hashes and names, a line each, as `sha256sum` writes them, sorted by name."""
     bytes: int = Field(ge=0)
     files: int = Field(default=1, ge=1)
 

@@ -119,7 +119,7 @@ def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
 
 
 def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:
-    """Two methods of a run on the same questions, in F1 and in tokens.
+    """Compares two methods of a run on the same questions, in F1 and in tokens.
 
     Args:
         folder: The run's.

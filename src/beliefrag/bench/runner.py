@@ -23,7 +23,7 @@ from beliefrag.runs.store import EpisodeLog
 __all__ = ["GIVE_UP_AFTER", "CircuitBreaker", "RunControl", "Runner", "Tally", "episodes_for"]
 
 GIVE_UP_AFTER = 24
-"""So many failures one after another, with no success in between, are no accident."""
+"""A run is given up after this many failures one after another with no success in between."""
 
 
 def episodes_for(calls: int) -> int:
@@ -42,7 +42,7 @@ class Tally:
     finished: int = 0
     failed: int = 0
     unjudged: int = 0
-    """Of the finished ones, those for which the judge failed."""
+    """How many of the finished episodes the judge failed on."""
     trouble: str = ""
     """Why the latest episode failed, or could not be judged."""
     stopped: bool = False

@@ -47,14 +47,14 @@ class RunSpec:
     """Questions of each dataset; None takes all."""
     seed: int = 0
     splits: tuple[str, ...] = ()
-    """None of them takes all splits."""
+    """The splits to take questions from; none given takes all."""
     parts: tuple[Partition, ...] = ()
-    """None of them takes all three parts."""
+    """The parts of the study to take questions from; none given takes all three."""
     judge: bool = True
     judge_model: str | None = None
     judge_base_url: str | None = None
     injection: Injection = Injection()
-    """What takes the place of what searches find."""
+    """How much of what searches find is replaced."""
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     """By dataset, the answerability that the calibrated methods decide with in place of their own."""
     replay: bool = False
@@ -77,7 +77,7 @@ class DatasetSetup:
     methods: Mapping[str, Method]
     questions: Mapping[str, LabelledQuestion]
     injector: Injector | None = None
-    """Where something is injected into the hits."""
+    """Makes the retriever of each episode where something is injected into the hits; otherwise None."""
 
     def harness_for(self, labelled: LabelledQuestion) -> Harness:
         """Gives the harness of one episode on a question: the shared one, or its own where something is injected."""
@@ -108,7 +108,7 @@ class Setup:
         return sum(model.missing for model in self.models if isinstance(model, CachedModel))
 
     async def aclose(self) -> None:
-        """Lets go of the models."""
+        """Closes the models."""
         for model in self.models:
             await model.aclose()
 

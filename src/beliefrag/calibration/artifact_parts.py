@@ -151,7 +151,7 @@ class Bin(Strict):
     high: float
     states: int
     share: float
-    """Of all weight."""
+    """The bin's share of all weight."""
     predicted: float
     observed: float
 

@@ -115,7 +115,7 @@ def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
 
     Args:
         p: A probability for each example.
-        examples: Those that nothing was fitted or chosen on.
+        examples: Examples that nothing was fitted or chosen on.
         base_rate: The share of positive outcomes among the fitted ones, which no fit is needed to know.
     """
     y, weights = examples.outcomes, examples.weights

@@ -45,7 +45,7 @@ class RunConditions:
     """What a run asks and searches with."""
 
     model: str
-    """Its identity."""
+    """The model's identity."""
     verifier: str
     """The name of the verifier form."""
     prompts: Mapping[str, str]
@@ -222,7 +222,7 @@ def select_guarantee(
         artifact: The calibration in use.
         max_error: The largest share of wrong answers among those given.
         confidence: The probability with which this limit must hold.
-        thresholds: Those of the policy in use.
+        thresholds: The thresholds of the policy in use.
         budget: What an episode may spend.
         prompts: Hash of each prompt in use.
         calibration_warnings: Why the artifact's probabilities may be off here.

@@ -53,8 +53,8 @@ def run(
         float,
         typer.Option(
             metavar="SHARE",
-            help="Put false passages in the place of up to this share of it: the dataset's own, or hits with another "
-            "answer written over theirs.",
+            help="Put false passages in the place of up to this share of the hits: the dataset's own false passages, "
+            "or hits in which the answer is exchanged for another one.",
             rich_help_panel=_IMPERFECT,
         ),
     ] = 0.0,

@@ -32,7 +32,7 @@ from beliefrag.settings import Settings
 __all__ = ["carry_out", "is_confirmed", "prepare", "print_preview", "run"]
 
 _MANY_CALLS = 1_000
-"""From so many model calls on, a person is asked before they are made."""
+"""From this many model calls on, a person is asked before they are made."""
 _SECONDS_BETWEEN_LINES = 15.0
 
 

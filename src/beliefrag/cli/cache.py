@@ -55,7 +55,7 @@ def audit(
     *,
     asked: QuestionOptions,
     most: Annotated[
-        int | None, typer.Option("--n", metavar="N", min=1, help="Stop after so many replies; all by default.")
+        int | None, typer.Option("--n", metavar="N", min=1, help="Stop after this many replies; all by default.")
     ] = None,
     model: options.ModelOptions,
     prompts: options.Prompts = None,
@@ -91,7 +91,10 @@ def audit(
 @app.command()
 def repair(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The cache; the usual one by default.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="The cache file; by default the one of the cache folder.", show_default=False
+        ),
     ] = None,
     debug: options.Debug = False,
 ) -> None:
@@ -119,7 +122,8 @@ def repair(
 def export(
     file: _File,
     model: Annotated[
-        str | None, typer.Option(metavar="IDENTITY", help="Only this model's, as 'cache stats' names it.")
+        str | None,
+        typer.Option(metavar="IDENTITY", help="Export only the replies of this model, as 'cache stats' names it."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite a file that is there.")] = False,
     debug: options.Debug = False,
@@ -161,7 +165,10 @@ def import_(file: _File, debug: options.Debug = False) -> None:
 @app.command()
 def prune(
     older_than: Annotated[
-        float, typer.Option(metavar="DAYS", min=0, help="Delete replies recorded so long ago.", show_default=False)
+        float,
+        typer.Option(
+            metavar="DAYS", min=0, help="Delete replies that are older than this many days.", show_default=False
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask.")] = False,
     debug: options.Debug = False,

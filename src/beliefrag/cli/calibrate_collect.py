@@ -31,7 +31,7 @@ def collect(
         typer.Option(
             metavar="NAME",
             help="Questions of this part only, xfit, xsel or xhold; can be given again. Without xhold a small budget "
-            "goes to the fit, and its quality is told by other states.",
+            "goes to the fit, and its quality must be measured on other states.",
             rich_help_panel=run_options.WHAT,
         ),
     ] = None,

@@ -50,7 +50,7 @@ Out = Annotated[
     typer.Option(
         "--out",
         metavar="RUN",
-        help="The run's folder, made or gone on with.",
+        help="The run's folder: a new one is made, and a run in it goes on.",
         rich_help_panel=WHAT,
         show_default=False,
     ),

@@ -126,7 +126,7 @@ class LimitOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpLimitOptions(LimitOptions):
-    """The same for tools of agents, which may wait longer."""
+    """The limits for tools of agents, which may wait longer."""
 
     timeout: Timeout = 300.0
 
@@ -303,7 +303,7 @@ def mcp(
     network |= {"--allowed-host": access.allowed_host, "--grace": grace}
     unused = [name for name, value in network.items() if value is not None]
     if unused and not over_http:
-        raise typer.BadParameter("it needs --http, which is missing", param_hint=unused[0])
+        raise typer.BadParameter("it is only for --http: give --http too", param_hint=unused[0])
     paths = options.join_docs(documents.docs, further)
     settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
     server_limits = limits.make_limits(

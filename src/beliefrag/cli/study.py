@@ -124,7 +124,7 @@ def study(
     chosen = choose_studies(name, {**_read_options(option or ()), **compared})
     settings = options.read_settings(model, calibration, prompts, config=config, pack=pack, concurrency=how.concurrency)
     if judge_options.is_named and not judge:
-        raise SettingsError("A judge is named, and nothing is to be judged.", remedy="Give --judge too.")
+        raise SettingsError("A judge is named, and without --judge nothing is judged.", remedy="Give --judge too.")
     right_by = parse_label(label)
     folders = options.join_docs(data, further) or []
     if not folders and not from_:

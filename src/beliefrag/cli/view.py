@@ -61,7 +61,7 @@ def view(
     from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:
-        raise typer.BadParameter("it goes with --export, which is missing", param_hint="--episode")
+        raise typer.BadParameter("it is only for --export: give --export too", param_hint="--episode")
     if further and not data:
         raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="RUN|TRACE")
     with show_status("reading"):

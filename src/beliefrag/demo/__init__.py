@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 class DemoQuestion:
     """A question with its gold answers, for whoever scores an episode.
 
-    A controller is never given one of these, only what `asked` returns.
+    A controller is never given one of these, only what `to_question` returns.
     """
 
     id: str
@@ -40,7 +40,7 @@ class DemoQuestion:
     """For people: the bridge, what is missing, or which of two passages is right."""
 
     def to_question(self) -> Question:
-        """Gives the question without its answers: all that a controller or a prompt may see (SPEC 9)."""
+        """Gives the question without its answers: all that a controller or a prompt may see."""
         return Question(self.question, self.id)
 
 

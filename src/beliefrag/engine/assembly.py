@@ -153,7 +153,7 @@ class Engine:
         """Gives the same model, prompts and calibration under another budget, other thresholds or another guarantee.
 
         Args:
-            settings: With the policy; a model, verifier form or calibration in them is passed over.
+            settings: They hold the policy; a model, verifier form or calibration in them is passed over.
             further_warnings: Why there can be no guarantee here, beside what speaks against the calibration.
 
         Raises:
@@ -247,7 +247,7 @@ def assemble(
         passages: Passages to hold in memory.
         index: An index made by `beliefrag index`.
         retriever: A retriever of your own, in place of the one that the settings choose.
-        progress: Told how far the reading of documents has come.
+        progress: Called while documents are read.
 
     Raises:
         SettingsError: A setting cannot be used, or the retriever has not the passages that it needs.
@@ -312,12 +312,12 @@ def reopen_passages(
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     """Gives the same model and documents under another budget, other thresholds or another guarantee.
 
-    Whoever answers many questions opens everything once and lets single questions differ in what they may spend and in
+    A server of many questions opens everything once and lets single questions differ in what they may spend and in
     when to answer.
 
     Args:
         assembly: What was opened.
-        settings: With the policy; whatever else they say is passed over.
+        settings: They hold the policy; whatever else they say is passed over.
 
     Raises:
         SettingsError: A largest error is asked for, and the method has no calibration.
@@ -343,7 +343,7 @@ def guarantee_from_settings(
     """Gives the guarantee that the settings ask for; None where they ask for none.
 
     Args:
-        settings: With the policy that it must hold for.
+        settings: They hold the policy that it must hold for.
         artifact: The calibration in use.
         prompts: Hash of each prompt in use.
         calibration_warnings: Why the artifact's probabilities may be off here.

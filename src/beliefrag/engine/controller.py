@@ -33,12 +33,12 @@ class View:
     """What a controller may see: the question, the evidence, its own history and what is left. No gold, no labels."""
 
     question: Question
-    """With an id that says nothing: see `hide_question_id`."""
+    """The question, with an id that says nothing: see `hide_question_id`."""
     step: int
     passages: tuple[Passage, ...]
     """Retained evidence in the order in which it came."""
     scores: tuple[float, ...]
-    """The retriever's raw score of each."""
+    """The retriever's raw score of each passage."""
     verifier_window: tuple[Passage, ...]
     answer_window: tuple[Passage, ...]
     queries: tuple[str, ...]
@@ -46,7 +46,7 @@ class View:
     rewritten: str | None
     """What REWRITE gave, until the next search."""
     novelty: float
-    """Of the latest search; 1 before the first."""
+    """The novelty of the latest search; 1 before the first."""
     actions: tuple[Action, ...]
     budget: Budget
     spent: Spent

@@ -225,7 +225,7 @@ class _Episode:
         )
 
     async def _choose_query(self) -> str | None:
-        """The first query is the question itself; later ones are written in view of the evidence (SPEC 5)."""
+        """The first query is the question itself; later ones are written in view of the evidence."""
         if not self._queries:
             return self._question.text
         if self._query_is_final:

@@ -1,4 +1,4 @@
-"""The model calls of one episode: one function per prompt of SPEC 6; each call is counted and recorded."""
+"""The model calls of one episode: one function per prompt; each call is counted and recorded."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class EvidencePacking:
 class ModelCalls:
     """Asks the model on behalf of one episode.
 
-    Once the token budget is spent, no call is begun but the one for the final answer, whichever method asks (SPEC 1).
+    Once the token budget is spent, no call is begun but the one for the final answer, whichever method asks.
     A call that begins below the budget may end above it: what a reply costs is known only afterwards.
 
     Args:
@@ -219,7 +219,7 @@ class ModelCalls:
         turns: Sequence[Message] = (),
         is_final: bool = False,
     ) -> _T:
-        """Fills in a prompt, asks the model and reads the reply; asks once more when it cannot be read (SPEC 6).
+        """Fills in a prompt, asks the model and reads the reply; asks once more when it cannot be read.
 
         Args:
             purpose: What the call is metered as.

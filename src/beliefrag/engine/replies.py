@@ -1,4 +1,4 @@
-"""Reads what models reply: mends what is plainly meant, refuses the rest, and counts both (SPEC 6)."""
+"""Reads what models reply: mends what is plainly meant, refuses the rest, and counts both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPAIRS = {
 _FENCE_OPENS = re.compile(r"```[a-zA-Z]*[ \t]*\n")
 _OBJECT_BEGINS = re.compile(r"\{(?=\s*[\"}])")
 _MOST_BROKEN_OBJECTS = 64
-"""So many places that look like an object but are none are tried. Each may be read to the end of the reply, so without
+"""How many places that look like an object but are none are tried. Each may be read to the end of the reply, so without
 a limit a long reply of nested, broken objects would take its length squared."""
 _LONGEST_REPAIR = 8_000
 """In characters. A verdict is a few hundred; the repair is slow on longer texts, and takes their length squared."""

@@ -1,6 +1,6 @@
 """What the bridges share: passages and scores of other libraries, and how an episode ends for a caller there.
 
-Relevance needs to know which score is a good match (mu_s and tau_s of SPEC 2). Our own index measures that on its
+Relevance needs to know which score is a good match (location mu_s and scale tau_s). Our own index measures that on its
 passages. A foreign retriever cannot be asked for its passages, and a cosine of 0.7 is excellent with one embedding and
 meaningless with another. So unless the scale of the scores is given or measured, scores do not count: relevance stays
 at one half, where it moves the belief in reliability neither up nor down.

@@ -1,4 +1,4 @@
-"""From diagnostics to belief: six quantities that persist and move with each observation (SPEC 3)."""
+"""From diagnostics to belief: six quantities that persist and move with each observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is fitted for a model: two probabilities, which the policy decides with (SPEC 4).
+"""What is fitted for a model: two probabilities, which the policy decides with.
 
 Answerability p_ans is the calibrated chance that answering now gives a correct answer. It is distinct from the belief
 in sufficiency: that one summarises the evidence, this one is fitted to the generator's own success and is what the

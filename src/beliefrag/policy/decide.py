@@ -1,4 +1,4 @@
-"""What is legal under the budgets (SPEC 1), and the branch policy: which action, and why (SPEC 5).
+"""What is legal under the budgets, and the branch policy: which action, and why.
 
 The legal actions are computed here, never taken from a model's reply.
 

@@ -1,4 +1,4 @@
-"""The seven diagnostics of the current evidence (SPEC 2). Four come from the verifier; three are computed here."""
+"""The seven diagnostics of the current evidence. Four come from the verifier; three are computed here."""
 
 from __future__ import annotations
 

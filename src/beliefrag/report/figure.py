@@ -134,7 +134,7 @@ def draw_interval(
         axes: Where to draw.
         number: The number.
         across: The place on the other axis.
-        colour: Of the line.
+        colour: The colour of the line.
         upright: Whether the number is on the upright axis.
         style: More for `Axes.plot`.
     """

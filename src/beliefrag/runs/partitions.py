@@ -18,7 +18,7 @@ SALT = "beliefrag-1"
 
 
 class Partition(StrEnum):
-    """The three parts of a study (SPEC 9): fit on one, choose on the next, and report on the last."""
+    """The three parts of a study: fit on one, choose on the next, and report on the last."""
 
     XFIT = "xfit"
     XSEL = "xsel"

@@ -81,7 +81,7 @@ class DatasetRecord(_Strict):
     """Which corpus was searched and which questions were asked."""
 
     fingerprint: str
-    """Of the passages."""
+    """The fingerprint of the passages."""
     gold: str
     """Hash of all questions of the dataset with what is right about them."""
     passages: int
@@ -91,7 +91,7 @@ class DatasetRecord(_Strict):
     score_scale: ScoreScale | None = None
     """Where the corpus's raw scores lie; None in the record of a run from before it was kept."""
     seen_by_calibration: tuple[str, ...] = ()
-    """Those of the questions that the run's calibration was fitted or chosen on: numbers on them flatter it."""
+    """The questions that the run's calibration was fitted or chosen on: numbers on them flatter it."""
 
 
 class RunRecord(_Strict):
@@ -251,7 +251,7 @@ def _other_version(versions: object, what: str) -> RunError:
     """Gives the error for a run that has something that this version does not know.
 
     Args:
-        versions: Those in `run.json`, if it has them.
+        versions: The versions in `run.json`, if it has them.
         what: What this version does not know.
     """
     named = versions.get("beliefrag", "none") if isinstance(versions, Mapping) else "none"

@@ -48,13 +48,13 @@ class State:
     action: Action
     """What was done next."""
     reason: str
-    """Why, in the words that a rewriter is given."""
+    """Why that was done, in the words that a rewriter is given."""
     answer: str | None
     """What answering here would have given; None where nobody asked."""
     answer_tokens: int
     """What that would have added to the cost."""
     scores: Mapping[str, float]
-    """Of that answer: `f1`, `exact_match`, `cover`, and `judge` where it was judged."""
+    """The scores of that answer: `f1`, `exact_match`, `cover`, and `judge` where it was judged."""
     branch: str = ""
     """Which branch of the policy decided."""
     answerability: float | None = None

@@ -1,4 +1,4 @@
-"""How sure a number is: one interval type and one seeded bootstrap over questions (SPEC 9).
+"""How sure a number is: one interval type and one seeded bootstrap over questions.
 
 The question is the unit. Seeds of one question are averaged first, because repeating a question tells nothing new
 about other questions. Several states of one question are drawn together, because they are not independent. Intervals
@@ -74,7 +74,7 @@ class Estimate:
     """How many questions it rests on, never how many episodes; None where that is said elsewhere."""
     level: float = 0.95
     smallest: int | None = None
-    """Of a mean over datasets: how many questions the smallest dataset has."""
+    """For a mean over datasets: how many questions the smallest dataset has."""
 
     @property
     def has_few_questions(self) -> bool:
@@ -148,9 +148,9 @@ def mean_estimate(
 
     Args:
         values: One value per question, seeds already averaged.
-        seed: Of the resampling.
-        resamples: How many.
-        level: Of the interval.
+        seed: The seed of the resampling.
+        resamples: How many resamples to draw.
+        level: The level of the interval.
 
     Raises:
         ValueError: There is no value, or one that is not a finite number.
@@ -197,9 +197,9 @@ def compare(
         first: Per measure (`f1`, `tokens` ...) one value per question, seeds already averaged.
         second: The same measures of the other method.
         allow_unequal: Compare on the questions that both have, and list the others.
-        seed: Of the resampling.
-        resamples: How many.
-        level: Of the intervals.
+        seed: The seed of the resampling.
+        resamples: How many resamples to draw.
+        level: The level of the intervals.
 
     Raises:
         UnequalQuestions: The two did not see the same questions, and that was not allowed.
@@ -248,9 +248,9 @@ def compare_over_datasets(
     Args:
         first: Per dataset and measure one value per question.
         second: The same datasets, measures and questions of the other method.
-        seed: Of the resampling.
-        resamples: How many.
-        level: Of the intervals.
+        seed: The seed of the resampling.
+        resamples: How many resamples to draw.
+        level: The level of the intervals.
 
     Raises:
         ValueError: The two sides do not have the same datasets, measures and questions.

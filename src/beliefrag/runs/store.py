@@ -250,7 +250,7 @@ def damaged_line(folder: Path, which: str, error: Exception) -> RunError:
     """
     return RunError(
         f"{which} of {folder / EPISODES_FILE} is no episode: {describe_damage(error)}.",
-        remedy="Delete that line, and give the command of the run again to make up for it.",
+        remedy="Delete that line, and give the command of the run again to replace the episode.",
     )
 
 

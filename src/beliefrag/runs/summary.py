@@ -68,7 +68,7 @@ class Summary:
     spent: Usage
     """Calls and tokens of all finished episodes."""
     judge_spent: Usage
-    """Those of the judge."""
+    """Calls and tokens of the judge."""
 
     @property
     def causes(self) -> Mapping[str, int]:
@@ -233,7 +233,7 @@ class Cell:
     calls_by_purpose: Mapping[str, float]
     """Mean calls per episode."""
     judge_tokens: int
-    """Of all verdicts together: evaluation, and in no other number."""
+    """The cost of all verdicts together. It is evaluation, and in no other number."""
     unjudged: int
     """Finished episodes that lack a verdict although the run has a judge."""
     rests_on: Mapping[str, tuple[str, ...]]
@@ -302,7 +302,7 @@ def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequen
     Where it finished nothing on one of them there is no mean: it would be over fewer datasets than the others'.
 
     Args:
-        cells: The method's, one for each dataset.
+        cells: The method's cells, one for each dataset.
         found: Episodes by dataset and method.
     """
     method = cells[0].method
@@ -358,8 +358,8 @@ def compare_methods(
     """Computes the paired differences, first minus second, for each dataset of a run.
 
     Args:
-        run: Its record.
-        episodes: Its latest ones.
+        run: The record of the run.
+        episodes: The latest episodes of the run.
         first: A method of the run.
         second: Another one.
         allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left

@@ -1,4 +1,4 @@
-"""What information is in the belief state? (SPEC 10.3)."""
+"""What information is in the belief state?"""
 
 from __future__ import annotations
 

@@ -183,9 +183,9 @@ class HeldOutAuc:
     """The chance that a right state has the better score than a wrong one of the same held-out part."""
 
     joint: Estimate
-    """By a logistic fit of all dimensions on the other parts."""
+    """The AUC of a logistic fit of all dimensions on the other parts."""
     single: Estimate
-    """By the dimension that is strongest on the other parts."""
+    """The AUC of the dimension that is strongest on the other parts."""
     difference: Estimate
     """The first minus the second."""
 
@@ -210,8 +210,8 @@ def measure_held_out_auc(
         matrix: A column for each dimension.
         scores: The same columns, turned so that more speaks for a right answer.
         examples: The states and outcomes.
-        seed: Of the division of questions into parts and of the resamples.
-        resamples: How many.
+        seed: The seed of the division of questions into parts and of the resamples.
+        resamples: How many resamples to draw.
 
     Returns:
         None where some part leaves only one outcome to fit on.
@@ -294,7 +294,7 @@ class PermutationTest:
 
     observed: float
     mean: float
-    """Over permutations: what dataset and round alone give."""
+    """The mean over permutations: what dataset and round alone give."""
     low: float
     high: float
     """Between them lie 95 % of the permutations."""
@@ -334,8 +334,8 @@ def run_permutation_test(
         scores: One for each example that was matched.
         matched: The match.
         gate: A threshold on the score: the number is then the share of right states among those from it on.
-        permutations: How many.
-        seed: Of the permutations.
+        permutations: How many permutations to draw.
+        seed: The seed of the permutations.
 
     Returns:
         None where the number has no value: outcomes all alike, nothing passes the gate, or nobody has a partner.

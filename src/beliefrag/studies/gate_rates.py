@@ -1,4 +1,4 @@
-"""How often each gate of the branch policy fires on visited states, and how near a state comes to each (SPEC 5)."""
+"""How often each gate of the branch policy fires on visited states, and how near a state comes to each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class GateCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyGate:
-    """One gate of the branch policy: it opens where all its conditions hold (SPEC 5)."""
+    """One gate of the branch policy: it opens where all its conditions hold."""
 
     name: str
     opens: str

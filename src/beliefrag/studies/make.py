@@ -1,7 +1,7 @@
 """Makes studies: finds or makes the runs that they need, works each study out of their records, and writes it.
 
-Nothing is printed and nobody is asked. `run` makes one study; `prepare_studies` is for whoever wants to see first what
-is ahead, as the command line does.
+Nothing is printed and nobody is asked. `run` makes one study; `prepare_studies` first says what is ahead, for callers
+that ask before they go on, as the command line does.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PreparedStudies:
     """Studies whose runs are found or planned, and not begun."""
 
     studies: tuple[ChosenStudy, ...]
-    """Those that can be made."""
+    """The studies that can be made."""
     left_out: Mapping[str, str]
     """For each study that cannot be made, by name, why."""
     context: StudyContext
@@ -214,7 +214,7 @@ def run(
     """Makes one study: the runs that it needs, its numbers, its figure and a page.
 
     Args:
-        name: Of the study, also as `NAME:key=value,...`.
+        name: The name of the study, also as `NAME:key=value,...`.
         out: The folder of the studies, each in a folder of its own; the runs that are made go to its folder `runs`.
         data: Datasets, or folders of datasets, to make runs on.
         reuse: Folders of existing runs, to use instead of making new ones.

@@ -1,7 +1,6 @@
 """Which parts create the gain: BeliefRAG with parts of its correction left out, and with answerability exchanged.
 
-Ablations are settings of the policy. Interventions exchange answerability before it decides, and change nothing else
-(SPEC 10.1).
+Ablations are settings of the policy. Interventions exchange answerability before it decides, and change nothing else.
 """
 
 from __future__ import annotations

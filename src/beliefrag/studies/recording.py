@@ -34,7 +34,7 @@ class Recording:
         """Reads the folder of a run.
 
         Args:
-            folder: Of the run.
+            folder: The folder of the run.
             counts: Whether the dataset of that name counts; all do by default.
 
         Raises:

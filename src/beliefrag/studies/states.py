@@ -14,7 +14,7 @@ from beliefrag.runs.statistics import MEAN_RESAMPLES, Estimate, Floats, estimate
 __all__ = ["StateTable", "have_same_order", "rank_with_ties"]
 
 _MAX_KEPT = 8_000_000
-"""So many weights are kept at most: a study asks for the same ones a hundred times."""
+"""How many weights are kept at most: a study asks for the same ones a hundred times."""
 _SAME_ORDER = 0.9995
 """With a higher rank correlation two scores differ only by the rounding of their records."""
 
@@ -25,7 +25,7 @@ class StateTable:
     A state without evidence is left out and counted: its diagnostics are constants of the method and tell nothing.
 
     Args:
-        trajectories: Of one method, at most one for each question.
+        trajectories: The trajectories of one method, at most one for each question.
     """
 
     def __init__(self, trajectories: Iterable[Trajectory]) -> None:

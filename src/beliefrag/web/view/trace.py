@@ -77,7 +77,7 @@ def view_events(
     Args:
         records: Events as plain data, the first of them `started`; none for an episode that has not begun.
         live: Whether more events may come.
-        thresholds: Those that are used, where they are known; otherwise those that decisions were made with.
+        thresholds: The thresholds in use, where they are known; otherwise those that decisions were made with.
     """
     origin = "live" if live else "trace"
     if not records:
