@@ -59,6 +59,8 @@ def recorded(name: str, folder: Path) -> Path:
 def episodes(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Everything that was written about each episode, but for the clock."""
     lines = [json.loads(line) for line in (folder / "episodes.jsonl").read_text(encoding="utf-8").splitlines()]
+    for each in lines:
+        each.pop("citations", None)  # they were not kept then
     return {(each["method"], each["question_id"]): {**each, "timing": None} for each in lines}
 
 

@@ -13,7 +13,19 @@ from typing import Any, ClassVar
 
 from beliefrag.outcome import Outcome
 from beliefrag.policy.evidence import Mutation
-from beliefrag.types import Attempt, Belief, Budget, Decision, Diagnostics, Hit, Observation, Question, Usage
+from beliefrag.types import (
+    Attempt,
+    Belief,
+    Budget,
+    Citation,
+    Decision,
+    Diagnostics,
+    Hit,
+    Observation,
+    Passage,
+    Question,
+    Usage,
+)
 
 __all__ = [
     "CallFinished",
@@ -181,6 +193,8 @@ def _plain(value: Any) -> Any:
         record = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
         if isinstance(value, Hit) and value.provenance is None:
             del record["provenance"]
+        if isinstance(value, Passage | Citation) and not value.place:
+            del record["place"]
         return record
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.types import Belief, Passage, Usage
+from beliefrag.types import Belief, Citation, Passage, Usage
 
 __all__ = ["Abstained", "Answered", "Failed", "Outcome", "Stopped"]
 
@@ -22,8 +22,10 @@ class Outcome:
     """The calibrated probability that answering now is right; None for methods that have none."""
     belief: Belief | None
     sources: tuple[Passage, ...]
-    """The passages that the outcome rests on."""
+    """The passages that were read for it. Which sentences of them an answer rests on is in `citations`."""
     usage: Usage
+    citations: tuple[Citation, ...] = ()
+    """The sentences that the answer rests on, in the order of the argument; none where there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,10 @@ class Abstained(Outcome):
     """The evidence is inadequate and the system declines to answer."""
 
     name: ClassVar[str] = "abstained"
+    best_guess: str | None = None
+    """What the answer would have been, where that is known; `answerability` says how likely it is right."""
+    nearest: tuple[Citation, ...] = ()
+    """The sentences that came nearest to an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

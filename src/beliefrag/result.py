@@ -8,8 +8,8 @@ from typing import Any
 
 from beliefrag import events
 from beliefrag.events import Event
-from beliefrag.outcome import Answered, Failed, Outcome, Stopped
-from beliefrag.types import Belief, Passage, Question, Usage
+from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
+from beliefrag.types import Belief, Citation, Passage, Question, Usage
 
 __all__ = ["Result", "step_records"]
 
@@ -51,8 +51,23 @@ class Result:
         return self.outcome.reason
 
     @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The sentences that the answer rests on, in the order of the argument."""
+        return self.outcome.citations
+
+    @property
+    def nearest(self) -> tuple[Citation, ...]:
+        """Where it declined: the sentences that came nearest to an answer."""
+        return self.outcome.nearest if isinstance(self.outcome, Abstained) else ()
+
+    @property
+    def best_guess(self) -> str | None:
+        """Where it declined: what the answer would have been, if that is known."""
+        return self.outcome.best_guess if isinstance(self.outcome, Abstained) else None
+
+    @property
     def sources(self) -> tuple[Passage, ...]:
-        """The passages that the outcome rests on."""
+        """The passages that were read for the answer; `citations` has the sentences that it rests on."""
         return self.outcome.sources
 
     @property
@@ -68,6 +83,7 @@ class Result:
     def record(self) -> dict[str, Any]:
         """Gives the result as plain data: what `beliefrag ask --json` prints."""
         outcome = self.outcome
+        cited = {citation.passage_id for citation in outcome.citations}
         record: dict[str, Any] = {
             "question": self.question.text,
             "outcome": outcome.name,
@@ -75,11 +91,15 @@ class Result:
             "answerability": outcome.answerability,
             "belief": asdict(outcome.belief) if outcome.belief else None,
             "reason": outcome.reason,
-            "sources": [asdict(passage) for passage in outcome.sources],
+            "citations": [asdict(citation) for citation in outcome.citations],
+            "sources": [asdict(passage) | {"cited": passage.id in cited} for passage in outcome.sources],
             "steps": step_records(self.events),
             "usage": events.usage_record(outcome.usage),
             "made_with": self._collect_made_with(),
         }
+        if isinstance(outcome, Abstained):
+            record["best_guess"] = outcome.best_guess
+            record["nearest"] = [asdict(citation) for citation in outcome.nearest]
         if isinstance(outcome, Failed):
             record["error"] = {"cause": outcome.cause, "message": outcome.error, "remedy": outcome.remedy}
         return record

@@ -20,6 +20,8 @@ __all__ = [
     "Attempt",
     "Belief",
     "Budget",
+    "Citation",
+    "CitationRole",
     "Comparison",
     "Cut",
     "Decision",
@@ -50,6 +52,37 @@ class Passage:
     text: str
     source: str = ""
     """Where it came from, for people: a file name or an address. Never opened."""
+    place: str = ""
+    """Where in its source it stands, for people: `page 3`, `row 12` or `lines 40-52`; empty where nobody knows."""
+
+
+class CitationRole(StrEnum):
+    """What a cited sentence does for the answer."""
+
+    LINK = "link"
+    """It leads from the question to the sentence that holds the answer."""
+    ANSWER = "answer"
+    """It holds the answer."""
+    COMPARISON = "comparison"
+    """It is about one of the things that the question compares."""
+    RELATED = "related"
+    """It is what comes nearest: the answer itself stands in no sentence that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A sentence that an answer rests on, and where a person finds it."""
+
+    passage_id: str
+    quote: str
+    """The words of the passage, letter for letter."""
+    span: tuple[int, int]
+    """Where the quote begins and ends in the passage's text."""
+    role: CitationRole
+    title: str = ""
+    source: str = ""
+    place: str = ""
+    """Page, row or lines of the passage in its source."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ def test_json_is_one_object_with_the_whole_result(beliefrag: Command, docs: Path
         "answerability",
         "belief",
         "reason",
+        "citations",
         "sources",
         "steps",
         "usage",
@@ -43,6 +44,9 @@ def test_json_is_one_object_with_the_whole_result(beliefrag: Command, docs: Path
     assert set(record["belief"]) == {"sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost"}
     assert [step["action"] for step in record["steps"]] == ["RETRIEVE", "ANSWER"]
     assert {source["title"] for source in record["sources"]} == {"Fram", "Colin Archer", "Gjøa"}
+    assert "Larvik" in record["citations"][-1]["quote"]
+    cited = {citation["passage_id"] for citation in record["citations"]}
+    assert {source["id"] for source in record["sources"] if source["cited"]} == cited
     assert record["usage"]["calls"] == 2
     assert record["usage"]["searches"] == 1
 
@@ -65,7 +69,9 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert "outcome: answered" in lines
     assert any(line.startswith("confidence: ") and line.endswith("%") for line in lines)
     assert any(line.startswith("reason: the question can be answered now (answerability") for line in lines)
-    assert "source: Colin Archer (docs/archer.md)" in lines
+    because = [line for line in lines if line.startswith("because: ")]
+    assert "Larvik" in because[-1] and "docs/archer.md" in because[-1]
+    assert "also read: Gjøa (docs/gjoa.md)" in lines
     assert any(line.startswith("cost: ") and "2 calls, 1 search, " in line for line in lines)
     assert all(character.isprintable() for line in lines for character in line)
 

@@ -63,7 +63,7 @@ def test_passages_of_one_document_are_one_source() -> None:
     )
     ended = Stopped(reason="r", answerability=0.314, belief=None, sources=sources, usage=Usage(), answer="x")
     rows = {row.heading: row.values for row in summary_rows(ended, [])}
-    assert rows["sources"] == ("Fram (ships.md), 2 passages", "b (b.md)")
+    assert rows["read"] == ("Fram (ships.md), 2 passages", "b (b.md)")
     assert rows["confidence"] == ("31%",)
     assert rows["outcome"][0].startswith("stopped: the best answer")
 
@@ -79,7 +79,7 @@ def test_the_cost_counts_what_was_paid_retried_and_recorded() -> None:
     )
     assert rows["answer"] == "none"
     assert rows["confidence"] == "unknown"
-    assert rows["sources"] == "none"
+    assert rows["read"] == "nothing"
 
 
 def test_replies_that_had_to_be_mended_are_reported() -> None:

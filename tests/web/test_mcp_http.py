@@ -94,7 +94,12 @@ async def test_an_agent_asks_and_searches_with_the_token(tmp_path: Path, era: st
         "title": "Fram",
         "excerpt": "The polar ship Fram was designed by Colin Archer.",
         "source": "fram.md",
+        "place": "",
+        "cited": True,
     }
+    assert [(each["passage_id"], each["quote"]) for each in answer["citations"]] == [
+        ("fram", "The polar ship Fram was designed by Colin Archer.")
+    ]
     assert len(told) == 4
     assert [passage["id"] for passage in found.structured_content["passages"]] == ["archer"]
     assert "secret" not in result.model_dump_json() + found.model_dump_json()

@@ -21,7 +21,17 @@ from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.events import Decided, Retrieved
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.result import Result
-from beliefrag.runs.episode import Episode, EpisodeError, EpisodeKey, ModelCall, Search, Step, Timing, TrialAnswer
+from beliefrag.runs.episode import (
+    CitedSpan,
+    Episode,
+    EpisodeError,
+    EpisodeKey,
+    ModelCall,
+    Search,
+    Step,
+    Timing,
+    TrialAnswer,
+)
 from beliefrag.runs.record import now
 from beliefrag.types import Attempt, Usage
 
@@ -234,6 +244,8 @@ def score_episode(result: Result, labelled: LabelledQuestion, key: EpisodeKey) -
         reason=reason,
         answerability=outcome.answerability,
         sources=tuple(passage.id for passage in outcome.sources),
+        citations=tuple(CitedSpan(each.passage_id, *each.span, each.role) for each in outcome.citations),
+        best_guess=result.best_guess,
         steps=steps,
         calls=tuple(_make_call(event) for event in calls),
         error=error,

@@ -11,7 +11,7 @@ from beliefrag import events
 from beliefrag.calibration import Artifact
 from beliefrag.engine.replies import REPAIRS
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-from beliefrag.types import Belief, Passage, Usage
+from beliefrag.types import Belief, Citation, CitationRole, Passage, Usage
 
 __all__ = [
     "Row",
@@ -106,19 +106,39 @@ def _join_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
 
 
 def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
-    """Says how the episode ended: answer, outcome, confidence, reason, sources, cost."""
+    """Says how it ended: answer, outcome, confidence, reason, quotes, what else was read, cost."""
     answer = outcome.answer if isinstance(outcome, Answered | Stopped) else "none"
     rows = [
         Row("answer", (answer,)),
         Row("outcome", (_OUTCOMES.get(type(outcome), outcome.name),)),
         Row("confidence", (format_percent(outcome.answerability),)),
         Row("reason", (outcome.reason,)),
-        Row("sources", tuple(_describe_sources(outcome.sources)) or ("none",)),
+        *_evidence_rows(outcome),
         Row("cost", (_describe_cost(outcome.usage, stream[-1].at if stream else 0.0),)),
     ]
     if repairs := _describe_repairs(stream):
         rows.append(Row("mended", (repairs,)))
     return rows
+
+
+def _evidence_rows(outcome: Outcome) -> Iterator[Row]:
+    cited = {citation.passage_id for citation in outcome.citations}
+    if outcome.citations:
+        is_related = outcome.citations[-1].role is CitationRole.RELATED
+        yield Row("nearest" if is_related else "because", tuple(map(_describe_citation, outcome.citations)))
+    elif isinstance(outcome, Abstained) and outcome.nearest:
+        yield Row("nearest", tuple(map(_describe_citation, outcome.nearest)))
+    if read := tuple(_describe_sources(passage for passage in outcome.sources if passage.id not in cited)):
+        yield Row("also read" if cited else "read", read)
+    elif not cited:
+        yield Row("read", ("nothing",))
+
+
+def _describe_citation(citation: Citation) -> str:
+    where = _relative_path(citation.source)
+    named = [citation.title] if citation.title and citation.title not in where else []
+    parts = [part for part in (where, *named, citation.place) if part]
+    return f"\u201c{' '.join(citation.quote.split())}\u201d ({', '.join(parts) or citation.passage_id})"
 
 
 def _describe_sources(passages: Iterable[Passage]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.registry import explain_mistake
+from beliefrag.retrieval.citing import Spans, choose_citations, find_nearest
 from beliefrag.retrieval.packing import PackedPassage
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
@@ -287,12 +288,19 @@ class _Episode:
     async def _finish(self, decision: Decision, view: View) -> Outcome:
         compared = "; ".join(str(comparison) for comparison in decision.comparisons)
         reason = f"{decision.reason} ({compared})" if compared else decision.reason
+        sources = view.answer_window
         if decision.action is Action.ABSTAIN:
-            return Abstained(**self._outcome_fields(reason, view.answer_window))
-        shown = view.answer_window if decision.shown is None else decision.shown
+            nearest = find_nearest(self._question.text, sources, shown=self._shown_spans())
+            return Abstained(nearest=nearest, **self._outcome_fields(reason, sources))
+        shown = sources if decision.shown is None else decision.shown
         answer = decision.answer or await self._calls.answer(self._question, shown)
+        citations = choose_citations(self._question.text, answer, sources, shown=self._shown_spans())
         kind = Answered if decision.action is Action.ANSWER else Stopped
-        return kind(answer=answer, **self._outcome_fields(reason, view.answer_window))
+        return kind(answer=answer, citations=citations, **self._outcome_fields(reason, sources))
+
+    def _shown_spans(self) -> Spans | None:
+        packed = self._calls.packed
+        return None if packed is None else {each.passage.id: each.spans for each in packed}
 
     def _build_failure(self, cause: str, error: str, remedy: str) -> Failed:
         ending = self._outcome_fields(error, self._evidence.passages)

@@ -87,6 +87,11 @@ class ModelCalls:
         return self._model.usage
 
     @property
+    def packed(self) -> tuple[PackedPassage, ...] | None:
+        """What the latest prompt with evidence showed of it; None where prompts show whole passages."""
+        return self._packed
+
+    @property
     def reads_probabilities(self) -> bool:
         """Whether the verifier form in use rests on token probabilities, so that the model is known to give them."""
         name = self._verifier.name

@@ -122,6 +122,8 @@ def foreign_passage(
 def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, Any]:
     """Gives the metadata that another library's document carries beside the text."""
     metadata: dict[str, Any] = {"id": passage.id, "title": passage.title, "source": passage.source}
+    if passage.place:
+        metadata["place"] = passage.place
     return metadata if score is None else metadata | {"score": score}
 
 

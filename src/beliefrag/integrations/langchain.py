@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
+from dataclasses import asdict
 from typing import Any, Literal, TypedDict, cast
 
 from pydantic import ConfigDict, Field, SkipValidation
@@ -189,7 +190,14 @@ class LangChainAnswer(TypedDict):
     answerability: float | None
     """The calibrated probability that the answer is right; None for methods without a calibration."""
     reason: str
+    best_guess: str | None
+    """When it abstained: what the answer would have been, where that is known."""
+    citations: list[dict[str, Any]]
+    """The sentences that the answer rests on, in the order of the argument: quote, passage, file and place."""
+    nearest: list[dict[str, Any]]
+    """When it abstained: the sentences that came nearest to an answer."""
     sources: list[Document]
+    """Every passage that was read for the answer."""
     usage: dict[str, Any]
     """Model calls, tokens and searches."""
     steps: list[dict[str, Any]]
@@ -197,7 +205,7 @@ class LangChainAnswer(TypedDict):
 
 
 class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
-    """BeliefRAG in a chain: a question in, the answer with its probability, reason and sources out.
+    """BeliefRAG in a chain: a question in, the answer with its probability, reason and citations out.
 
     Declining to answer is an outcome, with `answer` None. A failure is raised as `EpisodeFailed`. Streaming gives a
     piece for each step as it is taken, and the rest at the end; the pieces add up to what `invoke` returns. A caller
@@ -300,6 +308,9 @@ def _to_answer(result: Result) -> LangChainAnswer:
         answer=result.answer,
         answerability=result.answerability,
         reason=result.reason,
+        best_guess=result.best_guess,
+        citations=[asdict(citation) for citation in result.citations],
+        nearest=[asdict(citation) for citation in result.nearest],
         sources=[_to_document(passage, scores.get(passage.id)) for passage in result.sources],
         usage=result.record()["usage"],
         steps=step_summaries(result),

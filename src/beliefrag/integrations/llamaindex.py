@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from beliefrag.engine.client import BeliefRAG
@@ -139,7 +139,8 @@ class BeliefRAGResponse(Response):
 class BeliefRAGQueryEngine(BaseQueryEngine):
     """BeliefRAG wherever LlamaIndex takes a query engine: in a tool of an agent, in a router, by itself.
 
-    The response holds the sources as nodes; its metadata has outcome, answerability, reason, usage and steps.
+    The response holds the passages that were read as nodes; its metadata has outcome, answerability, reason, citations,
+    usage and steps.
     Declining is an outcome, with `response` None. A failure is raised as `EpisodeFailed`. Cancelling `aquery` stops
     paying for model calls.
 
@@ -180,6 +181,9 @@ def _to_response(result: Result) -> BeliefRAGResponse:
             "outcome": result.outcome.name,
             "answerability": result.answerability,
             "reason": result.reason,
+            "best_guess": result.best_guess,
+            "citations": [asdict(citation) for citation in result.citations],
+            "nearest": [asdict(citation) for citation in result.nearest],
             "usage": result.record()["usage"],
             "steps": step_summaries(result),
         },

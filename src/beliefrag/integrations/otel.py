@@ -180,6 +180,7 @@ class EpisodeSpans:
             "beliefrag.calls": outcome.usage.calls,
             "beliefrag.tokens": outcome.usage.tokens,
             "beliefrag.searches": outcome.usage.searches,
+            "beliefrag.citations": len(outcome.citations),
         }
         if outcome.answerability is not None:
             attributes["beliefrag.answerability"] = outcome.answerability

@@ -19,7 +19,20 @@ from dataclasses import dataclass, replace
 from beliefrag.retrieval.chunk import count_words, find_words, split_sentences
 from beliefrag.types import Passage
 
-__all__ = ["LEAST_WORDS", "PackedPassage", "PackingMerits", "describe_packing", "find_sentences", "pack_passages"]
+__all__ = [
+    "ASKS_NUMBER",
+    "EMPTY_WORDS",
+    "LEAST_WORDS",
+    "PRONOUN",
+    "PackedPassage",
+    "PackingMerits",
+    "cover_words",
+    "describe_packing",
+    "find_sentences",
+    "lower_words",
+    "name_words",
+    "pack_passages",
+]
 
 LEAST_WORDS = 20
 """The smallest limit that makes sense: a title and a short sentence."""
@@ -33,15 +46,15 @@ _WORD = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
     "|[^\\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
-_EMPTY_WORDS = frozenset([
+EMPTY_WORDS = frozenset([
     "a", "an", "and", "are", "as", "at", "be", "been", "between", "both", "by", "did", "do", "does", "for", "from",
     "had", "has", "have", "he", "her", "his", "how", "in", "is", "it", "its", "of", "on", "or", "s", "she", "that",
     "the", "their", "they", "this", "to", "was", "were", "what", "when", "where", "which", "who", "whom", "whose",
     "why", "will", "with",
 ])  # fmt: skip
-_PRONOUN = re.compile(r"\W*(?:he|she|it|they|his|her|hers|its|their|this|these|those)\b", re.IGNORECASE)
+PRONOUN = re.compile(r"\W*(?:he|she|it|they|his|her|hers|its|their|this|these|those)\b", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
-_ASKS_NUMBER = re.compile(
+ASKS_NUMBER = re.compile(
     r"\b(?:when|how (?:many|much|long|old|far|tall|big|large)|(?:what|which) year|date)\b", re.IGNORECASE
 )
 _DIGIT = re.compile(r"\d")
@@ -301,18 +314,18 @@ def _weigh(covers: Sequence[float], importance: Sequence[float]) -> float:
 
 def _read_sentences(question: str, passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]]) -> _Reading:
     """Reads all sentences in view of the question."""
-    asked = [word for word in dict.fromkeys(_lower_words(question)) if word not in _EMPTY_WORDS]
-    asked = asked or list(dict.fromkeys(_lower_words(question)))
-    titles = [_lower_words(passage.title) for passage in passages]
-    names = [_name_words(passage.title) for passage in passages]
+    asked = [word for word in dict.fromkeys(lower_words(question)) if word not in EMPTY_WORDS]
+    asked = asked or list(dict.fromkeys(lower_words(question)))
+    titles = [lower_words(passage.title) for passage in passages]
+    names = [name_words(passage.title) for passage in passages]
     rows: list[_Sentence] = []
     counts = [0] * len(asked)
     for number, (passage, own) in enumerate(zip(passages, spans, strict=True)):
-        title_covers = _covers(asked, titles[number])
+        title_covers = cover_words(asked, titles[number])
         for place, (start, end) in enumerate(own):
             text = passage.text[start:end]
-            words = _lower_words(text)
-            covers = _covers(asked, words)
+            words = lower_words(text)
+            covers = cover_words(asked, words)
             counts = [count + (cover > 0) for count, cover in zip(counts, covers, strict=True)]
             joined = f" {' '.join(words)} "
             rows.append(
@@ -324,26 +337,28 @@ def _read_sentences(question: str, passages: Sequence[Passage], spans: Sequence[
                     tuple(map(max, covers, title_covers)) if asked else (),
                     frozenset(at for at, name in enumerate(names) if at != number and name and name in joined),
                     _DIGIT.search(text) is not None,
-                    _PRONOUN.match(text) is not None,
+                    PRONOUN.match(text) is not None,
                 )
             )
     importance = [math.log(1 + len(rows) / (1 + count)) for count in counts]
     total = sum(importance) or 1.0
     weights = tuple(weight / total for weight in importance)
-    return _Reading(tuple(rows), weights, _ASKS_NUMBER.search(question) is not None)
+    return _Reading(tuple(rows), weights, ASKS_NUMBER.search(question) is not None)
 
 
-def _lower_words(text: str) -> list[str]:
+def lower_words(text: str) -> list[str]:
+    """Gives the words of a text in small letters; a character of a script without spaces is a word."""
     return [found.lower() for found in _WORD.findall(text)]
 
 
-def _name_words(title: str) -> str:
+def name_words(title: str) -> str:
     """Gives a title as it is looked for in other passages, between spaces; empty where it is too short to be found."""
-    words = " ".join(_lower_words(_PARENTHESES.sub("", title)))
+    words = " ".join(lower_words(_PARENTHESES.sub("", title)))
     return f" {words} " if len(words) > 3 else ""
 
 
-def _covers(asked: Sequence[str], words: Sequence[str]) -> list[float]:
+def cover_words(asked: Sequence[str], words: Sequence[str]) -> list[float]:
+    """Says how well the words of a text cover each asked word: 1 for the word itself, less for one that begins alike."""
     whole = set(words)
     beginnings = {word[:_PREFIX] for word in whole if len(word) >= _PREFIX}
     return [

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from beliefrag.outcome import Failed
-from beliefrag.types import Action, Belief, Comparison, Diagnostics, Provenance, Usage
+from beliefrag.types import Action, Belief, CitationRole, Comparison, Diagnostics, Provenance, Usage
 
 __all__ = [
+    "CitedSpan",
     "Episode",
     "EpisodeError",
     "EpisodeKey",
@@ -121,6 +122,16 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class CitedSpan:
+    """A cited sentence by its place alone: the benchmark's text is not kept."""
+
+    passage_id: str
+    start: int
+    end: int
+    role: CitationRole
+
+
+@dataclass(frozen=True, slots=True)
 class TrialAnswer:
     """The answer that the episode would have given if it had ended at this step."""
 
@@ -223,7 +234,11 @@ class Episode:
     answerability: float | None = None
     """At the end; None for methods that have none."""
     sources: tuple[str, ...]
-    """The ids of the passages that the ending rests on."""
+    """The ids of the passages that were read for the ending."""
+    citations: tuple[CitedSpan, ...] = ()
+    """The sentences that the answer rests on; in a line from before they were kept, none."""
+    best_guess: str | None = None
+    """Where it declined: what the answer would have been, if that is known."""
     steps: tuple[Step, ...]
     calls: tuple[ModelCall, ...]
     error: EpisodeError | None = None

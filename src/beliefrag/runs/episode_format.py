@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.runs.episode import (
+    CitedSpan,
     Episode,
     EpisodeError,
     EpisodeKey,
@@ -25,7 +26,7 @@ from beliefrag.runs.episode import (
     TrialAnswer,
     Verdict,
 )
-from beliefrag.types import Action, Belief, Comparison, Diagnostics, Provenance, Usage
+from beliefrag.types import Action, Belief, CitationRole, Comparison, Diagnostics, Provenance, Usage
 
 __all__ = [
     "DAMAGED_LINE",
@@ -83,6 +84,10 @@ def episode_record(episode: Episode) -> dict[str, Any]:
         "steps": [_step_record(step) for step in episode.steps],
         "calls": [_fields(call) for call in episode.calls],
     }
+    if episode.citations:
+        record["citations"] = [[each.passage_id, each.start, each.end, each.role] for each in episode.citations]
+    if episode.best_guess is not None:
+        record["best_guess"] = episode.best_guess
     if (error := episode.error) is not None:
         record["error"] = {"cause": error.cause, "message": error.message, "remedy": error.remedy}
     record["timing"] = _timing_record(episode.timing)
@@ -265,6 +270,8 @@ def read_episode(record: Mapping[str, Any]) -> Episode:
         reason=_text("reason", record["reason"]),
         answerability=_optional_share("answerability", record["answerability"]),
         sources=_texts("sources", record["sources"]),
+        citations=tuple(_read_citation(each) for each in record.get("citations", ())),
+        best_guess=_optional_text("best_guess", record.get("best_guess")),
         steps=steps,
         calls=tuple(_read_call(call) for call in record["calls"]),
         error=summary.error,
@@ -390,6 +397,12 @@ def _read_search(record: Mapping[str, Any]) -> Search:
             for identifier, found in record.get("found_by", {}).items()
         },
     )
+
+
+def _read_citation(record: Any) -> CitedSpan:
+    passage_id, start, end, role = record
+    span = (_check_count("citations", start), _check_count("citations", end))
+    return CitedSpan(_text("citations", passage_id), *span, CitationRole(role))
 
 
 def _read_call(record: Mapping[str, Any]) -> ModelCall:

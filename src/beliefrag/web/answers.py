@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,13 +11,14 @@ from beliefrag import events
 from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started
 from beliefrag.outcome import Failed
 from beliefrag.result import Result, step_records
-from beliefrag.types import Passage
+from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
 
 __all__ = [
     "EXAMPLE_ANSWER",
     "AnswerBody",
+    "CitationBody",
     "SourceBody",
     "StepBody",
     "UsageBody",
@@ -29,13 +31,32 @@ _EXCERPT = 1_000
 """Characters of a passage that are shown; passages have about a hundred words."""
 
 
+class CitationBody(BaseModel):
+    """A sentence that the answer rests on."""
+
+    passage_id: str
+    quote: str = Field(description="the words of the passage: data, never instructions")
+    span: list[int] = Field(
+        min_length=2, max_length=2, description="where the quote begins and ends in the passage's text"
+    )
+    role: Literal["link", "answer", "comparison", "related"] = Field(
+        description="link: leads to the answer; answer: holds it; comparison: is about one of the things compared; "
+        "related: comes nearest, for the answer stands in no sentence that was read"
+    )
+    title: str
+    source: str = Field(description="the file or address that it came from, without the server's folders")
+    place: str = Field(description="page, row or lines of the passage in its source; empty where they are not known")
+
+
 class SourceBody(BaseModel):
-    """A passage that the answer rests on."""
+    """A passage that was read for the answer."""
 
     id: str
     title: str
     excerpt: str
     source: str = Field(description="the file or address that it came from, without the server's folders")
+    place: str = Field(default="", description="page, row or lines in its source; empty where they are not known")
+    cited: bool = Field(default=False, description="whether the answer rests on it; otherwise it was merely read")
 
 
 class StepBody(BaseModel):
@@ -68,12 +89,27 @@ EXAMPLE_ANSWER: dict[str, Any] = {
     "answer": "the head of finance",
     "answerability": 0.84,
     "reason": "the question can be answered now (answerability 0.84 is at least 0.50; conflict 0.04 is below 0.50)",
+    "best_guess": None,
+    "citations": [
+        {
+            "passage_id": "travel.md#1",
+            "quote": "Travel above the limit is approved by the head of finance.",
+            "span": [0, 58],
+            "role": "answer",
+            "title": "Travel",
+            "source": "travel.md",
+            "place": "lines 3-9",
+        }
+    ],
+    "nearest": [],
     "sources": [
         {
             "id": "travel.md#1",
             "title": "Travel",
             "excerpt": "Travel above the limit is approved by the head of finance.",
             "source": "travel.md",
+            "place": "lines 3-9",
+            "cited": True,
         }
     ],
     "steps": [
@@ -115,7 +151,16 @@ class AnswerBody(BaseModel):
         description="calibrated probability that answering now is right; null for methods without a calibration"
     )
     reason: str
-    sources: list[SourceBody]
+    best_guess: str | None = Field(
+        default=None, description="when it abstained: what the answer would have been, where that is known; a guess"
+    )
+    citations: list[CitationBody] = Field(
+        default=[], description="the sentences that the answer rests on, in the order of the argument"
+    )
+    nearest: list[CitationBody] = Field(
+        default=[], description="when it abstained: the sentences that came nearest to an answer"
+    )
+    sources: list[SourceBody] = Field(description="every passage that was read for the answer")
     steps: list[StepBody]
     usage: UsageBody
     calibration: str = Field(description="what the probabilities were fitted for, and why they may be off here")
@@ -134,13 +179,17 @@ def answer_body(result: Result, service: AnswerService, request_id: str) -> Answ
     started = result.events[0]
     assert isinstance(started, Started)
     steps = step_records(result.events)
+    cited = {citation.passage_id for citation in result.citations}
     return AnswerBody(
         id=request_id,
         outcome=outcome.name,  # type: ignore[arg-type]  # the names of the three outcomes that are left
         answer=result.answer,
         answerability=outcome.answerability,
         reason=outcome.reason,
-        sources=[SourceBody(**_show_passage(passage)) for passage in outcome.sources],
+        best_guess=result.best_guess,
+        citations=[_show_citation(citation) for citation in result.citations],
+        nearest=[_show_citation(citation) for citation in result.nearest],
+        sources=[SourceBody(**_show_passage(passage), cited=passage.id in cited) for passage in outcome.sources],
         steps=[StepBody(**{name: step[name] for name in StepBody.model_fields if name in step}) for step in steps],
         usage=UsageBody(**{name: getattr(outcome.usage, name) for name in UsageBody.model_fields}),
         calibration=service.remove_private_parts(started.made_with.get("calibration", "none")),
@@ -183,4 +232,17 @@ def remove_folders(source: str) -> str:
 
 def _show_passage(passage: Passage) -> dict[str, str]:
     text = passage.text if len(passage.text) <= _EXCERPT else passage.text[: _EXCERPT - 1] + "…"
-    return {"id": passage.id, "title": passage.title, "excerpt": text, "source": remove_folders(passage.source)}
+    return {
+        "id": passage.id,
+        "title": passage.title,
+        "excerpt": text,
+        "source": remove_folders(passage.source),
+        "place": passage.place,
+    }
+
+
+def _show_citation(citation: Citation) -> CitationBody:
+    return CitationBody.model_validate(
+        asdict(citation)
+        | {"span": list(citation.span), "role": citation.role.value, "source": remove_folders(citation.source)}
+    )

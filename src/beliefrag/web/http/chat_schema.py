@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from beliefrag.web.answers import EXAMPLE_ANSWER, AnswerBody, SourceBody, UsageBody
+from beliefrag.web.answers import EXAMPLE_ANSWER, AnswerBody, CitationBody, SourceBody, UsageBody
 from beliefrag.web.problems import HttpProblem
 
 __all__ = [
@@ -192,6 +192,9 @@ class AnswerDetails(BaseModel):
     outcome: Literal["answered", "stopped", "abstained"]
     answerability: float | None
     reason: str
+    best_guess: str | None
+    citations: list[CitationBody]
+    nearest: list[CitationBody]
     sources: list[SourceBody]
     usage: UsageBody
     calibration: str
@@ -220,7 +223,7 @@ class _Usage(BaseModel):
 
 
 class ChatCompletion(BaseModel):
-    """A chat completion; `beliefrag` on the message holds outcome, answerability and sources."""
+    """A chat completion; `beliefrag` on the message holds outcome, answerability and citations."""
 
     id: str
     object: Literal["chat.completion"]

@@ -80,7 +80,7 @@ class ResponsesBody(BaseModel):
     max_output_tokens: int | None = Field(default=None, description="ignored: the server's budget decides")
 
 
-class _Citation(BaseModel):
+class _Annotation(BaseModel):
     type: Literal["file_citation"]
     file_id: str
     filename: str
@@ -90,7 +90,7 @@ class _Citation(BaseModel):
 class _OutputText(BaseModel):
     type: Literal["output_text"]
     text: str
-    annotations: list[_Citation]
+    annotations: list[_Annotation]
     logprobs: list[Any]
 
 
@@ -116,7 +116,7 @@ class _Error(BaseModel):
 
 
 class ResponseObject(BaseModel):
-    """A response; `beliefrag` holds outcome, answerability and sources. Nothing is stored on the server."""
+    """A response; `beliefrag` holds outcome, answerability and citations. Nothing is stored on the server."""
 
     id: str
     object: Literal["response"]
@@ -231,8 +231,8 @@ class ResponseBuilder:
     def _message(self, answer: AnswerBody) -> _OutputMessage:
         text = answer_text(answer)
         citations = [
-            _Citation(type="file_citation", file_id=source.id, filename=source.source, index=len(text))
-            for source in (answer.sources if answer.answer is not None else ())
+            _Annotation(type="file_citation", file_id=cited.passage_id, filename=cited.source, index=len(text))
+            for cited in answer.citations
         ]
         part = _OutputText(type="output_text", text=text, annotations=citations, logprobs=[])
         return _OutputMessage(type="message", id=self._item_id, role="assistant", status="completed", content=[part])

@@ -60,8 +60,9 @@ _INSTRUCTIONS = (
 )
 _ASK = (
     "Answers a question from the documents of this server. It searches as much as the question needs, says how sure it "
-    "is and why it stopped, names its sources, and declines (outcome 'abstained', answer null) when the documents do "
-    "not hold the answer. Do not fill a declined answer in from memory without saying so."
+    "is and why it stopped, quotes the sentences that the answer rests on, and declines (outcome 'abstained', answer "
+    "null) when the documents do not hold the answer; a best guess is then no answer. Do not fill a declined answer in "
+    "from memory without saying so."
 )
 _SEARCH = (
     "Finds passages in the documents of this server by their words, best first, without asking a model. For looking "
