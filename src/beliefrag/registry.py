@@ -105,6 +105,8 @@ class Extension(Generic[T, I]):
     """Whether it rests on a fit for the model."""
     needs_token_probabilities: bool = False
     """Whether it fails, with a message that says so, on a model that reports no token probabilities."""
+    reads_draft: bool = False
+    """Whether a method reads the evidence from its own draft, in place of the verifier form that the run has."""
     thresholds_from: str = ""
     """Where the default thresholds come from, such as "the authors"; empty where it has no thresholds."""
     cost: TypicalCost | None = None
@@ -211,6 +213,7 @@ class Registry(Generic[T, I]):
         options: type[Any] | None = None,
         needs_calibration: bool = False,
         needs_token_probabilities: bool = False,
+        reads_draft: bool = False,
         thresholds_from: str = "",
         cost: TypicalCost | None = None,
     ) -> Callable[[_Target], _Target]:
@@ -223,6 +226,7 @@ class Registry(Generic[T, I]):
             options: For a function: a frozen dataclass with its options. A decorated class is its own options.
             needs_calibration: Whether it rests on a fit for the model.
             needs_token_probabilities: Whether it needs a model that reports them.
+            reads_draft: Whether a method reads the evidence from its own draft, in place of the run's verifier form.
             thresholds_from: Where its default thresholds come from; empty where it has none.
             cost: What one use typically costs; None when that is not known.
 
@@ -256,6 +260,7 @@ class Registry(Generic[T, I]):
                 build=build,
                 needs_calibration=needs_calibration,
                 needs_token_probabilities=needs_token_probabilities,
+                reads_draft=reads_draft,
                 thresholds_from=thresholds_from,
                 cost=cost,
             )

@@ -23,7 +23,7 @@ from beliefrag.calibration import (
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method
+from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method, reads_draft
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.weights import missing_identity
 from beliefrag.models.with_retries import RetryPolicy
@@ -44,7 +44,7 @@ from beliefrag.retrieval import (
 from beliefrag.retrieval.packing import describe_packing
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.verifiers import VERIFIERS, VerifierForm
+from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 
 __all__ = [
     "Assembly",
@@ -111,6 +111,9 @@ class Engine:
     """Why the calibration's probabilities may be off here."""
     guarantee: Guarantee | None = None
     """What the answers keep to, where the settings ask for it."""
+    draft_engine: Engine | None = None
+    """The same for methods that read their own draft, where there are such beside others: their own form, calibration
+    and guarantee."""
 
     @property
     def thresholds(self) -> Thresholds:
@@ -141,10 +144,11 @@ class Engine:
             SettingsError: The method or an option is not known.
             CalibrationError: The method needs a calibration, and the engine was not opened with one.
         """
+        if self.draft_engine is not None and reads_draft(text.partition(":")[0]):
+            return self.draft_engine.build_method(text, scale, with_promise=with_promise)
         calibration = self.artifact.calibration(scale) if self.artifact else None
-        inputs = MethodInputs(
-            calibration, self.thresholds, str(self.guarantee) if self.guarantee and with_promise else ""
-        )
+        promise = str(self.guarantee) if self.guarantee and with_promise else ""
+        inputs = MethodInputs(calibration, self.thresholds, promise, self.verifier)
         if text in STATE_COLLECTORS:
             return build_method(text, inputs, score_scale=scale)
         return build_method(METHODS.choose(text, self.settings.methods), inputs)
@@ -165,7 +169,8 @@ class Engine:
             guarantee = guarantee_from_settings(
                 settings, self.artifact, prompts=self.prompts.hashes(), calibration_warnings=against
             )
-        return replace(self, settings=settings, guarantee=guarantee)
+        beside = self.draft_engine and self.draft_engine.with_policy(settings, further_warnings=further_warnings)
+        return replace(self, settings=settings, guarantee=guarantee, draft_engine=beside)
 
 
 def open_engine(
@@ -196,15 +201,30 @@ def open_engine(
     calibrated = any(choice.extension.needs_calibration for choice in chosen)
     if settings.max_error is not None and not calibrated and len(chosen) == len(names):
         raise _no_promise(settings.max_error, ", ".join(names))
-    verifier = VERIFIERS.choose(settings.verifier or default_verifier(settings.model))
+    drafting = [name for name in names if reads_draft(name.partition(":")[0])]
+    verifier = VERIFIERS.choose(_choose_verifier(settings, for_drafts=len(drafting) == len(names)))
     prompts = Prompts.load(settings.prompts)
     engine = Engine(settings, model or open_model(settings), prompts, verifier.build(None))
+    if drafting and len(drafting) < len(names):
+        beside = open_engine(
+            settings, methods=drafting, retriever=retriever, model=engine.model, further_warnings=further_warnings
+        )
+        engine = replace(engine, draft_engine=beside)
+        calibrated = any(choice.extension.needs_calibration for choice in chosen if not choice.extension.reads_draft)
     if calibrated:
         searched = None if retriever is None else describe_packing(retriever, settings.pack)
         here = RunConditions(engine.model.identity, str(verifier), prompts.hashes(), searched)
         artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
         engine = replace(engine, artifact=artifact, calibration_warnings=find_calibration_warnings(artifact, here))
     return engine.with_policy(settings, further_warnings=further_warnings)
+
+
+def _choose_verifier(settings: Settings, *, for_drafts: bool) -> str:
+    """The verifier form of a run. Methods that read their own draft need `draft`, or `stated` without probabilities."""
+    form = settings.verifier or default_verifier(settings.model)
+    if not for_drafts or form in DRAFT_FORMS:
+        return form
+    return DRAFT_FORMS[0] if VERIFIERS.choose(form).extension.needs_token_probabilities else DRAFT_FORMS[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,10 +125,16 @@ class ModelCalls:
         return [each.shown for each in packed] or passages
 
     async def verify(
-        self, question: Question, passages: Sequence[Passage], draft: str | None = None
+        self,
+        question: Question,
+        passages: Sequence[Passage],
+        draft: str | None = None,
+        *,
+        form: VerifierForm | None = None,
     ) -> Observation | None:
         """Asks the verifier about these passages; None where the token budget did not reach to the end of it.
 
+        A method that reads its own draft gives the form to read it with; by default it is the form of the run.
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
         shown = self._pack(question, passages)
@@ -138,7 +144,7 @@ class ModelCalls:
             "draft": escape(draft) if draft else "none",
         }
         try:
-            return await self._verifier.observe(self, fields, shown)
+            return await (form or self._verifier).observe(self, fields, shown)
         except UnreadableReply:
             return NOTHING_OBSERVED
         except TokensSpent:

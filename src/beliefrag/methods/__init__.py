@@ -15,7 +15,7 @@ from beliefrag.engine.controller import Method
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
 from beliefrag.registry import ExtensionChoice, Registry, TypicalCost
-from beliefrag.verifiers import VERIFIERS
+from beliefrag.verifiers import VERIFIERS, VerifierForm
 
 __all__ = [
     "METHODS",
@@ -25,6 +25,7 @@ __all__ = [
     "TypicalCost",
     "build_method",
     "needs_calibration",
+    "reads_draft",
     "typical_cost",
 ]
 
@@ -39,6 +40,8 @@ class MethodInputs:
     """Where the branches of BeliefRAG switch."""
     promise: str = ""
     """The guarantee that the thresholds keep to, in words, for the reason of an answer that is held back."""
+    verifier: VerifierForm | None = None
+    """The form that a method which reads its own draft reads it with; None for `draft`."""
 
 
 METHODS: Registry[Method, MethodInputs] = Registry(
@@ -59,12 +62,13 @@ METHODS: Registry[Method, MethodInputs] = Registry(
             "flare",
             "uncertainty_gate",
             "beliefrag",
+            "lean",
         )
     },
 )
 """Every method, in the order of the tables."""
 
-STATE_COLLECTORS = ("survey", "survey_uncorrected")
+STATE_COLLECTORS = ("survey", "survey_uncorrected", "lean_survey")
 """The state collectors, by the names that recorded runs have for them. They are no methods to compare with others."""
 
 _COLLECTOR_COST = 1.5
@@ -104,7 +108,8 @@ def build_method(
             from beliefrag.methods.state_collector import collect_states  # noqa: PLC0415 - it builds on a method
 
             # A state collector asks what every answer would be: one that is held back would be lost.
-            return collect_states(chosen, score_scale, replace(inputs.thresholds, least_answerability=None))
+            inputs = replace(inputs, thresholds=replace(inputs.thresholds, least_answerability=None))
+            return collect_states(chosen, score_scale, inputs)
         chosen = METHODS.choose(chosen)
     if chosen.extension.needs_calibration and inputs.calibration is None:
         raise CalibrationError(
@@ -125,6 +130,11 @@ def needs_calibration(name: str) -> bool:
     return name in METHODS and METHODS[name].needs_calibration
 
 
+def reads_draft(name: str) -> bool:
+    """Whether the method or state collector of that name reads its own draft, not the verifier form of the run."""
+    return name == "lean_survey" or (name in METHODS and METHODS[name].reads_draft)
+
+
 def typical_cost(name: str, verifier: str) -> TypicalCost | None:
     """Gives what a mean episode of a method costs before a run has measured it; None where nobody knows.
 
@@ -136,7 +146,7 @@ def typical_cost(name: str, verifier: str) -> TypicalCost | None:
         verifier: The form in which its verifier is asked.
     """
     if name in STATE_COLLECTORS:
-        whole = typical_cost("beliefrag", verifier)
+        whole = typical_cost("lean" if reads_draft(name) else "beliefrag", verifier)
         return whole.times(_COLLECTOR_COST) if whole else None
     cost = METHODS[name].cost
     if not isinstance(cost, CostWithVerifier):

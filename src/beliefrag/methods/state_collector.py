@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
+from beliefrag.methods.lean import LEAN_SURVEY, LeanCollector
 from beliefrag.policy import Calibration, LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.types import Attempt, Decision, Diagnostics
+from beliefrag.verifiers.draft import Draft
 
 __all__ = ["StateCollector", "collect_states"]
 
@@ -54,12 +57,15 @@ class _Collector:
         return self._explorer.decide(view, measurement)
 
 
-def collect_states(name: str, score_scale: ScoreScale | None, thresholds: Thresholds) -> Method:
+def collect_states(name: str, score_scale: ScoreScale | None, inputs: MethodInputs) -> Method:
     """Gives the state collector of that name.
 
     `survey` corrects its evidence as BeliefRAG does, and `survey_uncorrected` never does: together they show what
-    corrections change.
+    corrections change. `lean_survey` makes every move of `lean`, one after the other.
     """
+    if name == LEAN_SURVEY:
+        return LeanCollector(Calibration(score_scale, _NEVER, _ALWAYS), inputs.verifier or Draft())
+    thresholds = inputs.thresholds
     if name == "survey_uncorrected":
         thresholds = replace(thresholds, correct_conflict=False, correct_unreliable=False, correct_flagged=False)
     return StateCollector(score_scale, thresholds, name)

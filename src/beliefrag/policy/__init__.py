@@ -12,12 +12,22 @@ from beliefrag.policy.calibration import (
     FittedValue,
     IsotonicAnswerability,
     LogisticAnswerability,
+    MoveValue,
     PlattAnswerability,
     RawAnswerability,
     RetrievalValue,
     ScheduledValue,
 )
-from beliefrag.policy.decide import UNSURE, Situation, Spent, Thresholds, correction_fits, decide, legal_actions
+from beliefrag.policy.decide import (
+    UNSURE,
+    Situation,
+    Spent,
+    Thresholds,
+    correction_fits,
+    decide,
+    decide_end,
+    legal_actions,
+)
 from beliefrag.policy.diagnostics import (
     NEUTRAL_RELEVANCE,
     NOTHING_OBSERVED,
@@ -42,6 +52,7 @@ __all__ = [
     "FittedValue",
     "IsotonicAnswerability",
     "LogisticAnswerability",
+    "MoveValue",
     "Mutation",
     "PlattAnswerability",
     "RawAnswerability",
@@ -54,6 +65,7 @@ __all__ = [
     "correction_fits",
     "cost",
     "decide",
+    "decide_end",
     "legal_actions",
     "measure",
     "novelty",

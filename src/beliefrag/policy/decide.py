@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 from beliefrag.types import TERMINAL, Action, Belief, Budget, Comparison, Decision
 
-__all__ = ["UNSURE", "Situation", "Spent", "Thresholds", "correction_fits", "decide", "legal_actions"]
+__all__ = ["UNSURE", "Situation", "Spent", "Thresholds", "correction_fits", "decide", "decide_end", "legal_actions"]
 
 _CORRECTION_CHAIN = 3
 """VERIFY, REWRITE, RETRIEVE."""
@@ -145,6 +145,12 @@ def decide(situation: Situation, thresholds: Thresholds) -> Decision:
     else:
         decision = _stop_or_abstain(situation, thresholds)
     return _set_rewriter(_hold_back_if_unsure(decision, situation, thresholds), thresholds)
+
+
+def decide_end(situation: Situation, thresholds: Thresholds) -> Decision:
+    """Ends an episode whose next move would not be worth it: ANSWER where that is likely right, STOP or ABSTAIN."""
+    decision = _answer(situation, thresholds) or _stop_or_abstain(situation, thresholds)
+    return _hold_back_if_unsure(decision, situation, thresholds)
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:

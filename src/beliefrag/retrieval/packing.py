@@ -26,12 +26,15 @@ __all__ = [
     "PRONOUN",
     "PackedPassage",
     "PackingMerits",
+    "ReadSentence",
+    "SentenceReading",
     "cover_words",
     "describe_packing",
     "find_sentences",
     "lower_words",
     "name_words",
     "pack_passages",
+    "read_sentences",
 ]
 
 LEAST_WORDS = 20
@@ -105,7 +108,9 @@ class PackedPassage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class ReadSentence:
+    """A sentence of the evidence, as it stands to the question."""
+
     passage: int
     place: int
     span: tuple[int, int]
@@ -119,10 +124,10 @@ class _Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class SentenceReading:
     """The sentences of all passages, as they stand to the question."""
 
-    sentences: tuple[_Sentence, ...]
+    sentences: tuple[ReadSentence, ...]
     importance: tuple[float, ...]
     """How much each word of the question weighs: a word in few sentences weighs more. They sum to 1."""
     asks_number: bool
@@ -162,7 +167,7 @@ def pack_passages(
         )
     selection = _Selection(held, spans, limit)
     weights = _relative_scores(scores, len(held))
-    _choose(selection, _read_sentences(question, held, spans), weights, merits or PackingMerits())
+    _choose(selection, read_sentences(question, held, spans), weights, merits or PackingMerits())
     return selection.packed() or _first_words(held, spans, limit)
 
 
@@ -232,7 +237,7 @@ class _Selection:
         self._chosen: list[set[int]] = [set() for _ in passages]
         self._titles = [count_words(passage.title) for passage in passages]
 
-    def cost(self, sentence: _Sentence) -> int:
+    def cost(self, sentence: ReadSentence) -> int:
         """Gives the words that this sentence would add: its own, the title of a new passage, and a mark for a gap."""
         chosen = self._chosen[sentence.passage]
         if not chosen:
@@ -241,13 +246,13 @@ class _Selection:
         beside = (sentence.place - 1 in chosen) + (sentence.place + 1 in chosen)
         return sentence.words + 1 - beside
 
-    def has(self, sentence: _Sentence) -> bool:
+    def has(self, sentence: ReadSentence) -> bool:
         return sentence.place in self._chosen[sentence.passage]
 
-    def fits(self, sentence: _Sentence) -> bool:
+    def fits(self, sentence: ReadSentence) -> bool:
         return self.cost(sentence) <= self._left
 
-    def take(self, sentence: _Sentence) -> None:
+    def take(self, sentence: ReadSentence) -> None:
         self._left -= self.cost(sentence)
         self._chosen[sentence.passage].add(sentence.place)
 
@@ -269,7 +274,7 @@ def _join_adjacent(places: Sequence[int], spans: Sequence[tuple[int, int]]) -> I
     yield spans[first][0], spans[previous][1]
 
 
-def _choose(selection: _Selection, reading: _Reading, weights: Sequence[float], merits: PackingMerits) -> None:
+def _choose(selection: _Selection, reading: SentenceReading, weights: Sequence[float], merits: PackingMerits) -> None:
     """Takes the sentence with the greatest worth for its cost, again and again, until none fits."""
     sentences, importance = reading.sentences, reading.importance
     by_place = {(one.passage, one.place): one for one in sentences}
@@ -312,13 +317,15 @@ def _weigh(covers: Sequence[float], importance: Sequence[float]) -> float:
     return sum(weight * cover for weight, cover in zip(importance, covers, strict=True))
 
 
-def _read_sentences(question: str, passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]]) -> _Reading:
+def read_sentences(
+    question: str, passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]]
+) -> SentenceReading:
     """Reads all sentences in view of the question."""
     asked = [word for word in dict.fromkeys(lower_words(question)) if word not in EMPTY_WORDS]
     asked = asked or list(dict.fromkeys(lower_words(question)))
     titles = [lower_words(passage.title) for passage in passages]
     names = [name_words(passage.title) for passage in passages]
-    rows: list[_Sentence] = []
+    rows: list[ReadSentence] = []
     counts = [0] * len(asked)
     for number, (passage, own) in enumerate(zip(passages, spans, strict=True)):
         title_covers = cover_words(asked, titles[number])
@@ -329,7 +336,7 @@ def _read_sentences(question: str, passages: Sequence[Passage], spans: Sequence[
             counts = [count + (cover > 0) for count, cover in zip(counts, covers, strict=True)]
             joined = f" {' '.join(words)} "
             rows.append(
-                _Sentence(
+                ReadSentence(
                     number,
                     place,
                     (start, end),
@@ -343,7 +350,7 @@ def _read_sentences(question: str, passages: Sequence[Passage], spans: Sequence[
     importance = [math.log(1 + len(rows) / (1 + count)) for count in counts]
     total = sum(importance) or 1.0
     weights = tuple(weight / total for weight in importance)
-    return _Reading(tuple(rows), weights, ASKS_NUMBER.search(question) is not None)
+    return SentenceReading(tuple(rows), weights, ASKS_NUMBER.search(question) is not None)
 
 
 def lower_words(text: str) -> list[str]:

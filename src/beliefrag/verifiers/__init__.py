@@ -2,7 +2,7 @@
 
 `structured` is the paper's: floats in JSON. `graded` asks for whole numbers after worked examples, and `probability`
 reads the scores from the probabilities of yes/no tokens; both were made for small models. `slots` reads them from one
-form in place of a call for each.
+form in place of a call for each. `draft` and `stated` work the scores out from one drafted answer, for `lean`.
 
 A new form is one file with a frozen dataclass, registered with `VERIFIERS.register`; see `beliefrag.registry`. Its
 typical cost is that of one look at five passages.
@@ -20,7 +20,7 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.registry import Registry
 from beliefrag.types import Observation, Passage
 
-__all__ = ["VERIFIERS", "Asker", "VerifierForm", "build_verifier", "read_ids", "read_score"]
+__all__ = ["DRAFT_FORMS", "VERIFIERS", "Asker", "VerifierForm", "build_verifier", "read_ids", "read_score"]
 
 _T = TypeVar("_T")
 
@@ -75,8 +75,14 @@ VERIFIERS: Registry[VerifierForm, None] = Registry(
         "graded": "beliefrag.verifiers.structured",
         "probability": "beliefrag.verifiers.probability",
         "slots": "beliefrag.verifiers.slots",
+        "draft": "beliefrag.verifiers.draft",
+        "stated": "beliefrag.verifiers.draft",
     },
 )
+
+
+DRAFT_FORMS = ("draft", "stated")
+"""The forms that read a drafted answer: with token probabilities, and for models that report none."""
 
 
 def build_verifier(text: str) -> VerifierForm:

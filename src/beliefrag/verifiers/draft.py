@@ -1,0 +1,233 @@
+"""Reads the state of the evidence from one drafted answer: its tokens, their alternatives, and where it stands.
+
+The draft is also the answer, so a look at the evidence costs nothing beside it. Support, conflict, uncertainty and gap
+are worked out here without another call:
+
+- uncertainty: how unlikely the least likely token of the draft was;
+- conflict: how close an alternative came that the evidence holds too;
+- support: whether the draft stands in the evidence, and how much of the question stands around it;
+- gap: how much of the question no sentence of the evidence covers.
+
+`draft` needs a model that reports token probabilities. `stated` is for all others: the same call asks for the answer,
+for how sure the model is and for what is missing, as JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from beliefrag.engine.replies import Repairs, read_answer, read_json_object
+from beliefrag.errors import ReplyError
+from beliefrag.models.protocol import ChatReply, TokenProbability
+from beliefrag.registry import TypicalCost
+from beliefrag.retrieval.packing import find_sentences, lower_words, read_sentences
+from beliefrag.types import Observation, Passage
+from beliefrag.verifiers import VERIFIERS, Asker, VerifierForm, read_score
+from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
+
+__all__ = ["Draft", "ReasonedDraft", "Stated", "observe_draft", "reasoned_form"]
+
+_ANSWER_MARK = "answer:"
+_LONGEST_REASONING = 140
+"""In tokens: about 40 words of facts, and the answer."""
+_FULL_MARKS = 10.0
+_EITHER = frozenset(("yes", "no"))
+_NO_WORD = frozenset(("a", "an", "the", "and", "or", "of", "in", "on", "at", "by", "to", "for", "from", "with"))
+_FOUND = 0.5
+"""The support of a draft that stands in the evidence with nothing of the question around it."""
+
+
+@VERIFIERS.register(
+    "draft",
+    title="Draft",
+    summary="Reads all scores from one drafted answer, its token probabilities and where it stands in the evidence.",
+    cost=TypicalCost(1, 420, 6),
+    needs_token_probabilities=True,
+)
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One call: the answer, with the probabilities of its tokens."""
+
+    name: ClassVar[str] = "draft"
+    prompts: ClassVar[tuple[str, ...]] = ("answer",)
+
+    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+        """Asks for the answer, and reads the evidence in view of it."""
+        answer, tokens = await asker.ask("draft", "answer", fields, _read_whole, top_logprobs=ALTERNATIVES)
+        return observe_draft(fields["question"], passages, answer, tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonedDraft:
+    """One call: the facts that lead to the answer in a few words, then the answer. The facts are thrown away."""
+
+    name: ClassVar[str] = "reasoned_draft"
+    prompts: ClassVar[tuple[str, ...]] = ("reasoned_answer",)
+    with_probabilities: bool = True
+
+    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+        """Asks for facts and answer, and reads the evidence in view of the answer."""
+        answer, tokens = await asker.ask(
+            "reasoned_draft",
+            "reasoned_answer",
+            fields,
+            _read_after_mark,
+            max_tokens=_LONGEST_REASONING,
+            top_logprobs=ALTERNATIVES if self.with_probabilities else 0,
+        )
+        return observe_draft(fields["question"], passages, answer, tokens)
+
+
+@VERIFIERS.register(
+    "stated",
+    title="Stated",
+    summary="One call for the answer, how sure the model is and what is missing; for models without probabilities.",
+    cost=TypicalCost(1, 460, 30),
+)
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """One call: the answer, how sure the model says it is, and what it says is missing, as JSON."""
+
+    name: ClassVar[str] = "stated"
+    prompts: ClassVar[tuple[str, ...]] = ("stated_answer",)
+
+    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+        """Asks for the three, and reads the evidence in view of the answer."""
+        answer, sure, missing = await asker.ask("draft", "stated_answer", fields, _read_stated, schema=_STATED_SCHEMA)
+        return observe_draft(fields["question"], passages, answer, (), stated=sure, is_incomplete=missing)
+
+
+def reasoned_form(form: VerifierForm) -> VerifierForm:
+    """The form that reads the same evidence again with reasoning, beside `draft` or `stated`."""
+    return ReasonedDraft(with_probabilities=form.name == Draft.name)
+
+
+def observe_draft(
+    question: str,
+    passages: Sequence[Passage],
+    answer: str,
+    tokens: Sequence[TokenProbability],
+    *,
+    stated: float | None = None,
+    is_incomplete: bool = False,
+) -> Observation:
+    """The observation of these passages by an answer that was drafted from them.
+
+    Args:
+        question: What is asked.
+        passages: The evidence as the prompt showed it.
+        answer: The draft.
+        tokens: Its tokens with their alternatives; empty where the model gives none.
+        stated: How sure the model says it is, from 0 to 1, where it gives no probabilities.
+        is_incomplete: Whether the model says that something is missing.
+    """
+    spans = [find_sentences(passage.text) for passage in passages]
+    reading = read_sentences(question, passages, spans)
+    best = [max(found, default=0.0) for found in zip(*(one.covers for one in reading.sentences), strict=True)]
+    covered = sum(weight * cover for weight, cover in zip(reading.importance, best, strict=False))
+    words = lower_words(answer)
+    if stated is None:
+        stated = min((math.exp(min(0.0, token.logprob)) for token in tokens), default=0.5)
+    if _EITHER.intersection(words[:1]):
+        support = covered
+    else:
+        support = _FOUND * _share_found(words, passages)
+        phrase = f" {' '.join(words)} "
+        for one in reading.sentences:
+            passage = passages[one.passage]
+            start, end = one.span
+            if phrase in f" {' '.join(lower_words(f'{passage.title} {passage.text[start:end]}'))} ":
+                around = sum(w * c for w, c in zip(reading.importance, one.covers, strict=True))
+                support = max(support, _FOUND + (1.0 - _FOUND) * around)
+    gap = 1.0 - min(1.0, covered)
+    return Observation(
+        support=min(1.0, support),
+        conflict=_conflict(tokens, passages),
+        uncertainty=1.0 - min(1.0, stated),
+        gap=max(gap, 0.5) if is_incomplete else gap,
+        draft=answer,
+    )
+
+
+def _share_found(words: Sequence[str], passages: Sequence[Passage]) -> float:
+    held = {word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")}
+    return sum(word in held for word in words) / len(words) if words else 0.0
+
+
+def _conflict(tokens: Sequence[TokenProbability], passages: Sequence[Passage]) -> float:
+    """How close the best alternative came that begins another word of the evidence: 1 where it was as likely."""
+    held = sorted({word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")})
+    most = 0.0
+    for place, token in enumerate(tokens):
+        if place and not token.token[:1].isspace():
+            # Inside a word an alternative is another spelling, not another answer.
+            continue
+        taken = token.token.strip().lower()
+        for text, logprob in token.top:
+            other = text.strip().lower()
+            if not other or other in _NO_WORD or other.startswith(taken) or taken.startswith(other):
+                continue
+            if (other in _EITHER and taken in _EITHER) or _begins_word(other, held):
+                rival, own = math.exp(min(0.0, logprob)), math.exp(min(0.0, token.logprob))
+                most = max(most, 2.0 * rival / (rival + own) if rival + own > 0.0 else 0.0)
+    return min(1.0, most)
+
+
+def _begins_word(beginning: str, ordered: Sequence[str]) -> bool:
+    if len(beginning) < 2 and not beginning.isdigit():
+        return False
+    low, high = 0, len(ordered)
+    while low < high:
+        middle = (low + high) // 2
+        if ordered[middle] < beginning:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(ordered) and ordered[low].startswith(beginning)
+
+
+def _read_whole(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenProbability, ...]]:
+    return read_answer(reply.text), require_tokens(reply, Draft.name)
+
+
+def _read_after_mark(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenProbability, ...]]:
+    """The answer behind the last mark, and its tokens."""
+    at = reply.text.lower().rfind(_ANSWER_MARK)
+    if at < 0:
+        raise ReplyError('The reply has no line that begins with "Answer:".')
+    answer = read_answer(reply.text[at + len(_ANSWER_MARK) :])
+    if reply.truncated:
+        raise ReplyError("The reply was cut off.")
+    tokens: list[TokenProbability] = []
+    length = 0
+    for token in reply.tokens or ():
+        if length >= at + len(_ANSWER_MARK) and (tokens or token.token.strip()):
+            tokens.append(token)
+        length += len(token.token)
+    return answer, tuple(tokens)
+
+
+def _read_stated(reply: ChatReply, repairs: Repairs) -> tuple[str, float, bool]:
+    stated = read_json_object(reply.text, repairs)
+    answer = stated.get("answer")
+    if not isinstance(answer, str):
+        raise ReplyError("answer is not a text.")
+    sure = read_score(stated, "sure", repairs, out_of=_FULL_MARKS)
+    missing = stated.get("missing")
+    is_missing = isinstance(missing, str) and bool(lower_words(missing)) and missing.strip().lower() != "nothing"
+    return read_answer(answer), sure, is_missing
+
+
+_STATED_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "missing": {"type": "string"},
+        "answer": {"type": "string"},
+        "sure": {"type": "integer", "minimum": 0, "maximum": 10},
+    },
+    "required": ["missing", "answer", "sure"],
+    "additionalProperties": False,
+}
