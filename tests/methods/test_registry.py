@@ -40,6 +40,8 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
         says("reasoner", "It was built by Ada.", repeat=True),
         says("draft", "Ada", logprobs={"Ada": 0.3}, repeat=True),
         says("dialogue", "<search>Ada</search>", repeat=True),
+        says("read", "Ada", logprobs={"Ada": 0.3}, repeat=True),
+        says("reasoned_read", "Answer: Ada", logprobs={"Answer: Ada": 0.3}, repeat=True),
     )
     method = build_method(name, INPUTS)
     first, second = [
@@ -53,9 +55,9 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
 
 def test_every_method_has_a_title_of_its_own() -> None:
     titles = [METHODS.title(name) for name in METHODS]
-    assert len(set(titles)) == len(titles) == 12
+    assert len(set(titles)) == len(titles) == 13
     assert all(METHODS[name].summary.endswith(".") for name in METHODS)
-    assert {name for name in METHODS if needs_calibration(name)} == {"beliefrag"}
+    assert {name for name in METHODS if needs_calibration(name)} == {"beliefrag", "lean"}
     assert {name for name in METHODS if METHODS[name].needs_token_probabilities} == {"flare", "uncertainty_gate"}
 
 

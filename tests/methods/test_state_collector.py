@@ -1,7 +1,8 @@
 from pathlib import Path
 
+from beliefrag.methods import MethodInputs
 from beliefrag.methods.state_collector import collect_states
-from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.policy import ScoreScale
 from beliefrag.types import Budget
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.reading import actions, calls, says
@@ -19,7 +20,7 @@ def searches() -> PlannedRetriever:
 
 async def test_a_survey_goes_on_where_beliefrag_would_answer(tmp_path: Path) -> None:
     model = script(tmp_path, {**GOOD, "repeat": True}, QUERY, *ANSWERS, says("answer", "the end"))
-    surveyed = await play(model, searches(), method=collect_states("survey", SCALE, Thresholds()))
+    surveyed = await play(model, searches(), method=collect_states("survey", SCALE, MethodInputs()))
     assert actions(surveyed) == ["RETRIEVE", "RETRIEVE", "RETRIEVE", "STOP"]
     model = script(tmp_path, GOOD, says("answer", "first"))
     assert actions(await play(model, searches(), method=published_method())) == ["RETRIEVE", "ANSWER"]
@@ -27,7 +28,7 @@ async def test_a_survey_goes_on_where_beliefrag_would_answer(tmp_path: Path) -> 
 
 async def test_every_state_has_the_answer_that_it_would_give_with_its_cost(tmp_path: Path) -> None:
     model = script(tmp_path, {**GOOD, "repeat": True}, QUERY, *ANSWERS, says("answer", "the end"))
-    result = await play(model, searches(), method=collect_states("survey", SCALE, Thresholds()))
+    result = await play(model, searches(), method=collect_states("survey", SCALE, MethodInputs()))
     attempts = [step["attempt"] for step in result.record()["steps"]]
     assert [attempt["answer"] for attempt in attempts] == ["from memory", "first", "second", "third"]
     assert all(attempt["tokens"] > 0 for attempt in attempts)
@@ -35,7 +36,7 @@ async def test_every_state_has_the_answer_that_it_would_give_with_its_cost(tmp_p
 
 async def test_what_is_asked_aside_is_in_no_cost_and_in_no_budget(tmp_path: Path) -> None:
     model = script(tmp_path, {**GOOD, "repeat": True}, QUERY, *ANSWERS, says("answer", "the end"))
-    result = await play(model, searches(), method=collect_states("survey", SCALE, Thresholds()))
+    result = await play(model, searches(), method=collect_states("survey", SCALE, MethodInputs()))
     # Of the five answers only the one that ended the episode is its own.
     assert calls(result)["answer"] == 1
     steps = result.record()["steps"]
@@ -45,9 +46,9 @@ async def test_what_is_asked_aside_is_in_no_cost_and_in_no_budget(tmp_path: Path
 
 async def test_the_one_survey_corrects_and_the_other_never_does(tmp_path: Path) -> None:
     lines = [{**WEAK, "repeat": True}, QUERY, says("rewriter", "other words"), says("answer", "it", repeat=True)]
-    corrected = await play(script(tmp_path, *lines), searches(), method=collect_states("survey", SCALE, Thresholds()))
+    corrected = await play(script(tmp_path, *lines), searches(), method=collect_states("survey", SCALE, MethodInputs()))
     plain = await play(
-        script(tmp_path, *lines), searches(), method=collect_states("survey_uncorrected", SCALE, Thresholds())
+        script(tmp_path, *lines), searches(), method=collect_states("survey_uncorrected", SCALE, MethodInputs())
     )
     assert actions(corrected)[:4] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE"]
     assert "VERIFY" not in actions(plain)

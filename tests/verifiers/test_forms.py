@@ -178,7 +178,7 @@ async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(tmp_path:
 def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match="structured"):
         build_verifier("vibes")
-    assert set(VERIFIERS) == {"structured", "graded", "probability", "slots"}
+    assert set(VERIFIERS) == {"structured", "graded", "probability", "slots", "draft", "stated"}
 
 
 def form(*odds: float, quotes: str = '"') -> dict[str, Any]:

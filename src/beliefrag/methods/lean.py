@@ -213,7 +213,8 @@ class _Controller:
     def _is_possible(self, move: Move, view: View) -> bool:
         if move is Move.REASON:
             # Only once for the same evidence: at temperature 0 the second time brings the same words.
-            return Action.VERIFY in view.legal and Move.REASON not in self._made
+            has_tokens = view.spent.tokens < view.budget.tokens
+            return Action.VERIFY in view.legal and has_tokens and Move.REASON not in self._made
         if move is Move.FOLLOW and (
             Move.FOLLOW in self._made or self._best is None or not self._best.observation.draft
         ):

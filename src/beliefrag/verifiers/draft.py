@@ -56,7 +56,7 @@ class Draft:
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for the answer, and reads the evidence in view of it."""
-        answer, tokens = await asker.ask("draft", "answer", fields, _read_whole, top_logprobs=ALTERNATIVES)
+        answer, tokens = await asker.ask("read", "answer", fields, _read_whole, top_logprobs=ALTERNATIVES)
         return observe_draft(fields["question"], passages, answer, tokens)
 
 
@@ -71,7 +71,7 @@ class ReasonedDraft:
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for facts and answer, and reads the evidence in view of the answer."""
         answer, tokens = await asker.ask(
-            "reasoned_draft",
+            "reasoned_read",
             "reasoned_answer",
             fields,
             _read_after_mark,
@@ -96,7 +96,7 @@ class Stated:
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for the three, and reads the evidence in view of the answer."""
-        answer, sure, missing = await asker.ask("draft", "stated_answer", fields, _read_stated, schema=_STATED_SCHEMA)
+        answer, sure, missing = await asker.ask("read", "stated_answer", fields, _read_stated, schema=_STATED_SCHEMA)
         return observe_draft(fields["question"], passages, answer, (), stated=sure, is_incomplete=missing)
 
 

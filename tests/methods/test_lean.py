@@ -1,0 +1,143 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.methods import MethodInputs
+from beliefrag.methods.lean import Lean, LeanOptions, Move, build_lean
+from beliefrag.methods.state_collector import collect_states
+from beliefrag.outcome import Answered, Stopped
+from beliefrag.policy import (
+    Calibration,
+    FittedValue,
+    LogisticAnswerability,
+    MoveValue,
+    ScheduledValue,
+    ScoreScale,
+    Thresholds,
+)
+from beliefrag.types import Budget, Diagnostics, Hit, Passage
+from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.reading import actions, calls, says
+
+SCALE = ScoreScale(20.0, 8.0)
+# p_ans is 0.95 where the draft was certain, 0.5 at uncertainty 0.5, 0.05 where nothing spoke for it.
+BY_UNCERTAINTY = LogisticAnswerability(3.0, Diagnostics(0.0, 0.0, 0.0, -6.0, 0.0, 0.0, 0.0))
+
+
+def always(logit: float, tokens: float) -> MoveValue:
+    return MoveValue(FittedValue(logit, 0.0, 0.0, 0.0), tokens)
+
+
+def lean(values: Mapping[Move, MoveValue] | None = None, **options: Any) -> Lean:
+    values = values or {Move.REASON: always(0.0, 500), Move.SEARCH: always(0.4, 1100)}
+    calibration = Calibration(SCALE, BY_UNCERTAINTY, ScheduledValue(), values)
+    thresholds = options.pop("thresholds", Thresholds(abstain=False))
+    return build_lean(LeanOptions(**options), MethodInputs(calibration, thresholds))
+
+
+def read(answer: str, p: float) -> dict[str, Any]:
+    return says("read", answer, logprobs={answer: p})
+
+
+def reasoned(answer: str, p: float) -> dict[str, Any]:
+    tokens = [{"token": "Answer:", "p": 1.0}, {"token": f" {answer}", "p": p}]
+    return says("reasoned_read", f"Answer: {answer}", logprobs=tokens)
+
+
+def searches() -> PlannedRetriever:
+    return PlannedRetriever(hits("a", "b"), hits("c", "d"), hits("e", "f"))
+
+
+async def test_a_sure_first_read_is_the_answer_and_the_only_call(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, read("Paris", 0.95)), searches(), method=lean())
+    assert actions(result) == ["RETRIEVE", "ANSWER"]
+    assert result.answer == "Paris" and isinstance(result.outcome, Answered)
+    assert calls(result) == {"read": 1}
+    assert result.answerability == pytest.approx(0.937, abs=0.001)
+
+
+async def test_the_move_with_the_largest_value_per_token_comes_first_and_is_in_the_trace(tmp_path: Path) -> None:
+    model = script(tmp_path, read("Paris", 0.3), reasoned("Rome", 0.95))
+    result = await play(model, searches(), method=lean())
+    assert actions(result) == ["RETRIEVE", "VERIFY", "ANSWER"]
+    step = result.record()["steps"][1]
+    assert step["branch"] == "reason" and "500 tokens" in step["reason"]
+    assert [each["name"] for each in step["comparisons"]] == ["answerability", "value of the move reason"]
+    assert step["evidence"] == ["a", "b"], "a reasoned read drops nothing"
+    assert result.answer == "Rome"
+
+
+async def test_a_search_is_read_anew_and_its_query_is_the_models(tmp_path: Path) -> None:
+    model = script(tmp_path, read("Paris", 0.3), read("Oslo", 0.9), says("query_writer", "the next query"))
+    retriever = searches()
+    result = await play(model, retriever, method=lean({Move.SEARCH: always(0.0, 1100)}))
+    assert actions(result) == ["RETRIEVE", "RETRIEVE", "ANSWER"]
+    assert retriever.queries[1] == "the next query"
+    assert result.answer == "Oslo"
+
+
+async def test_a_draft_is_followed_without_asking_for_a_query(tmp_path: Path) -> None:
+    retriever = searches()
+    model = script(tmp_path, read("Paris", 0.3), read("Oslo", 0.9))
+    result = await play(model, retriever, method=lean({Move.FOLLOW: always(0.0, 420)}))
+    assert retriever.queries == ["Which?", "Which? Paris"]
+    assert calls(result) == {"read": 2}
+
+
+async def test_a_move_that_makes_things_worse_does_not_take_the_answer_away(tmp_path: Path) -> None:
+    model = script(tmp_path, read("Paris", 0.4), reasoned("Rome", 0.1), says("query_writer", "SUFFICIENT"))
+    result = await play(model, searches(), method=lean())
+    assert isinstance(result.outcome, Stopped) and result.answer == "Paris"
+    assert result.answerability == pytest.approx(0.354, abs=0.001)
+
+
+async def test_a_move_that_is_not_worth_it_is_not_made(tmp_path: Path) -> None:
+    model = script(tmp_path, read("Paris", 0.3))
+    result = await play(model, searches(), method=lean(least=0.7))
+    assert actions(result) == ["RETRIEVE", "STOP"]
+    assert result.answer == "Paris" and calls(result) == {"read": 1}
+
+
+async def test_there_are_no_more_moves_than_allowed_and_none_beyond_the_budget(tmp_path: Path) -> None:
+    lines = [read("Paris", 0.3), reasoned("Rome", 0.3), read("Bonn", 0.3), says("query_writer", "next", repeat=True)]
+    result = await play(script(tmp_path, *lines), searches(), method=lean(moves=1))
+    assert actions(result) == ["RETRIEVE", "VERIFY", "STOP"]
+    result = await play(script(tmp_path, *lines), searches(), method=lean(), budget=Budget(actions=2))
+    assert actions(result) == ["RETRIEVE", "STOP"]
+    result = await play(script(tmp_path, *lines), searches(), method=lean(), budget=Budget(tokens=1))
+    assert actions(result) == ["RETRIEVE", "STOP"]
+
+
+async def test_an_answer_below_the_least_answerability_is_held_back(tmp_path: Path) -> None:
+    method = lean(least=0.9, thresholds=Thresholds(least_answerability=0.9))
+    result = await play(script(tmp_path, read("Paris", 0.3)), searches(), method=method)
+    assert result.outcome.name == "abstained" and result.answer is None
+
+
+async def test_without_token_probabilities_nothing_is_answered_by_guessing_them(tmp_path: Path) -> None:
+    result = await play(script(tmp_path, says("read", "Paris")), searches(), method=lean())
+    assert result.outcome.name == "failed" and "token probabilities" in result.reason
+
+
+async def test_the_collector_makes_every_move_and_has_an_answer_at_each_state(tmp_path: Path) -> None:
+    model = script(
+        tmp_path, read("Paris", 0.9), reasoned("Rome", 0.2), read("Oslo", 0.5), says("query_writer", "the next query")
+    )
+    result = await play(model, searches(), method=collect_states("lean_survey", SCALE, MethodInputs()))
+    assert actions(result) == ["RETRIEVE", "VERIFY", "RETRIEVE", "STOP"]
+    attempts = [step["attempt"] and step["attempt"]["answer"] for step in result.record()["steps"]]
+    assert attempts == [None, "Paris", "Rome", "Oslo"]
+    assert result.answer == "Oslo"
+
+
+async def test_evidence_is_read_as_it_is_shown(tmp_path: Path) -> None:
+    long = " ".join(f"Filler number {place} says little." for place in range(60))
+    passage = Passage("x", "Ada Holm", f"{long} Ada Holm was born in Torsby.")
+    model = script(tmp_path, read("Torsby", 0.95))
+    result = await play(
+        model, PlannedRetriever([Hit(passage, 20.0)]), method=lean(), pack=40, question="Where was Ada Holm born?"
+    )
+    assert result.answer == "Torsby"
+    assert result.usage.tokens < 400
