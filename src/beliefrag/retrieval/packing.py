@@ -365,7 +365,7 @@ def name_words(title: str) -> str:
 
 
 def cover_words(asked: Sequence[str], words: Sequence[str]) -> list[float]:
-    """Says how well the words of a text cover each asked word: 1 for the word itself, less for one that begins alike."""
+    """Says how well words cover each asked word: 1 for the word itself, less for one that begins alike."""
     whole = set(words)
     beginnings = {word[:_PREFIX] for word in whole if len(word) >= _PREFIX}
     return [
