@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.plan import make_plan
+from beliefrag.bench.player import InProcessPlayer
 from beliefrag.bench.runner import Runner, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.runs.episode import EpisodeSummary
@@ -70,7 +71,7 @@ def play(
 
 async def _timed(setup: Setup, log: EpisodeLog, at_once: int, on_episode: Callable[[EpisodeSummary], object]) -> Spent:
     plan = make_plan(setup, log.summaries, at_once=at_once)
-    runner = Runner(setup, log, at_once=episodes_for(at_once), on_episode=on_episode)
+    runner = Runner(InProcessPlayer(setup), log, at_once=episodes_for(at_once), on_episode=on_episode)
     wall, processor = time.perf_counter(), time.process_time()
     tally = await runner.run(plan)
     spent = Spent(time.perf_counter() - wall, time.process_time() - processor, tally.finished)

@@ -14,9 +14,10 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
@@ -55,6 +56,21 @@ class Prices:
                 raise ValueError(f"a price is a number of dollars, 0 or more, not {pair[0]} and {pair[1]}")
 
 
+def _check_cache(value: object) -> object:
+    """A truth value in any of its spellings, or the address of a database, which must have no password in it."""
+    if not isinstance(value, str):
+        return value
+    if not value.startswith(("postgresql://", "postgres://")):
+        return TypeAdapter(bool).validate_python(value)
+    try:
+        has_password = urlsplit(value).password is not None or "password" in parse_qs(urlsplit(value).query)
+    except ValueError:
+        raise ValueError("it is no address of a database") from None
+    if has_password:
+        raise ValueError("an address must have no password: set PGPASSWORD, or write a .pgpass file")
+    return value
+
+
 class Settings(BaseModel):
     """All settings. Each has a default."""
 
@@ -85,7 +101,11 @@ class Settings(BaseModel):
         description="largest share of wrong answers among those given; needs a guarantee in the calibration",
     )
     confidence: float = Field(default=0.9, gt=0, lt=1, description="the probability with which max_error must hold")
-    cache: bool = Field(default=True, description="keep model replies, so that nothing is paid for twice")
+    cache: Annotated[bool | str, BeforeValidator(_check_cache)] = Field(
+        default=True,
+        description="keep model replies, so that nothing is paid for twice: true, false, or the address of a "
+        "PostgreSQL database that many machines share, as postgresql://USER@HOST/NAME",
+    )
     method: str = Field(default="beliefrag", description="method that answers, as NAME or NAME:key=value,...")
     methods: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="options of methods by name, such as rounds = 2 under [methods.iterative]"

@@ -114,7 +114,7 @@ async def test_a_replay_counts_a_damaged_reply_as_missing_and_says_why(path: Pat
     replay = CachedModel(gated, path, replay=True)
     with pytest.raises(ReplayMiss, match="damaged"):
         await replay.chat(ask())
-    assert replay.missing == 1
+    assert len(replay.missing_keys) == 1
     await replay.aclose()
 
 

@@ -204,7 +204,7 @@ async def test_a_replay_answers_from_the_cache_alone(cache: CachedModel, gated: 
         f"The cache holds no reply for this verifier call (key {reply_key('gated:1', missing)[:12]})."
     )
     assert "without replay" in caught.value.remedy
-    assert (replay.missing, gated.asked) == (1, 1)
+    assert (len(replay.missing_keys), gated.asked) == (1, 1)
     await replay.aclose()
 
 

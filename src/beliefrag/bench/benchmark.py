@@ -7,7 +7,8 @@ callback, and a `RunControl` ends a run early. `beliefrag.bench` exports these n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from beliefrag.bench.cache_audit import Audit, audit_run
 from beliefrag.bench.datasets.user_questions import load_user_questions
 from beliefrag.bench.plan import Plan, make_plan
+from beliefrag.bench.player import InProcessPlayer, Player
 from beliefrag.bench.questions import Dataset
 from beliefrag.bench.results import Report
 from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
@@ -117,6 +119,7 @@ class PreparedRun:
     """A run that is opened and planned, and not begun."""
 
     setup: Setup
+    settings: Settings
     spec: RunSpec
     out: Path
     record: RunRecord
@@ -206,6 +209,7 @@ def run(
     out: str | Path,
     settings: Settings | None = None,
     concurrency: int | None = None,
+    on: str | None = None,
     progress: OnRunProgress | None = None,
     control: RunControl | None = None,
 ) -> Run:
@@ -216,6 +220,7 @@ def run(
         out: The run's folder. Every episode is on disk there as soon as it has ended.
         settings: Model, budget and the rest; by default those of the settings file and the environment.
         concurrency: Most calls at a time.
+        on: `ray` or `ray:ADDRESS`, to play the episodes on the workers of a Ray cluster; by default in this process.
         progress: Called at the beginning and after every episode.
         control: Its `stop` and `cancel` end the run early; the same call goes on with it.
 
@@ -224,7 +229,7 @@ def run(
         BeliefRAGError: Something cannot be used; the message says what.
     """
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
-    return carry_out(prepared, progress=progress, control=control)
+    return carry_out(prepared, on=on, progress=progress, control=control)
 
 
 def prepare_run(
@@ -245,27 +250,36 @@ def prepare_run(
     plan = make_plan(setup, read_summaries(folder), at_once=at_once)
     # Checked before anything is told, asked or written.
     record = _resume(before, setup.record, plan)
-    return PreparedRun(setup, spec, folder, record, plan, at_once)
+    return PreparedRun(setup, settings, spec, folder, record, plan, at_once)
 
 
 def carry_out(
-    prepared: PreparedRun, *, progress: OnRunProgress | None = None, control: RunControl | None = None
+    prepared: PreparedRun,
+    *,
+    on: str | None = None,
+    progress: OnRunProgress | None = None,
+    control: RunControl | None = None,
 ) -> Run:
     """Plays what is left of a prepared run. Its models are closed afterwards.
 
     Args:
         prepared: The run.
+        on: `ray` or `ray:ADDRESS`, to play the episodes on the workers of a Ray cluster; by default in this process.
         progress: Called at the beginning and after every episode.
         control: Ends the run early.
 
     Raises:
         RunError: Nothing can be written, or everything fails.
     """
-    return _run_to_end(carry_out_async(prepared, progress=progress, control=control))
+    return _run_to_end(carry_out_async(prepared, on=on, progress=progress, control=control))
 
 
 async def carry_out_async(
-    prepared: PreparedRun, *, progress: OnRunProgress | None = None, control: RunControl | None = None
+    prepared: PreparedRun,
+    *,
+    on: str | None = None,
+    progress: OnRunProgress | None = None,
+    control: RunControl | None = None,
 ) -> Run:
     """Does the same as `carry_out`, for callers that have an event loop of their own."""
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
@@ -286,18 +300,42 @@ async def carry_out_async(
                 done += 1
                 report_progress(RunProgress(plan, done, episode))
 
-            runner = Runner(
-                setup,
-                log,
-                at_once=episodes_for(prepared.at_once),
-                on_episode=count,
-                patient=spec.replay,
-                control=control,
-            )
-            tally = await runner.run(plan)
-        return Run(out, record, tally, plan, setup.missing_keys)
+            async with _open_player(prepared, on, before, plan) as player:
+                runner = Runner(
+                    player,
+                    log,
+                    at_once=max(player.lanes, episodes_for(prepared.at_once)),
+                    on_episode=count,
+                    patient=spec.replay,
+                    control=control,
+                )
+                tally = await runner.run(plan)
+                missing = player.missing_keys
+        return Run(out, record, tally, plan, missing)
     finally:
         await setup.aclose()
+
+
+@contextlib.asynccontextmanager
+async def _open_player(
+    prepared: PreparedRun, on: str | None, before: RunRecord | None, plan: Plan
+) -> AsyncIterator[Player]:
+    if on is None or not plan.left:
+        yield InProcessPlayer(prepared.setup)
+        return
+    # Imported here: only those who run on a cluster need it.
+    from beliefrag.bench.ray_player import open_ray_player  # noqa: PLC0415
+
+    async with open_ray_player(
+        on,
+        settings=prepared.settings,
+        spec=prepared.spec,
+        before=before,
+        record=prepared.setup.record,
+        calls=prepared.at_once,
+        episodes=plan.left,
+    ) as player:
+        yield player
 
 
 def audit(

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from beliefrag.bench.judge import Judge
-from beliefrag.bench.metrics import score_episode
+from beliefrag.bench.jobs import Jobs
 from beliefrag.bench.plan import Plan
-from beliefrag.bench.setup import Setup
-from beliefrag.engine import loop
+from beliefrag.bench.player import EpisodeLost, Player
 from beliefrag.errors import TransportError
-from beliefrag.events import Event
-from beliefrag.result import Result
-from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary, Verdict
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.store import EpisodeLog
@@ -121,8 +115,8 @@ class Runner:
     """Plays what a plan asks for.
 
     Args:
-        setup: Everything opened.
-        log: Where episodes go.
+        player: Plays the episodes, in this process or on workers.
+        log: Where episodes go. Nobody but this process writes there, wherever the episodes are played.
         at_once: How many episodes at a time. How many calls are made at a time is up to the model's own limit.
         on_episode: Called with each episode that is on disk.
         patient: Whether to go on after many failures in a row, as a replay with missing replies does.
@@ -131,7 +125,7 @@ class Runner:
 
     def __init__(
         self,
-        setup: Setup,
+        player: Player,
         log: EpisodeLog,
         *,
         at_once: int,
@@ -139,7 +133,7 @@ class Runner:
         patient: bool = False,
         control: RunControl | None = None,
     ) -> None:
-        self._setup = setup
+        self._player = player
         self._log = log
         self._at_once = at_once
         self._on_episode = on_episode
@@ -158,12 +152,11 @@ class Runner:
         task = asyncio.current_task()
         assert task is not None
         self._control.attach(task, asyncio.get_running_loop())
-        # A judge that fails on what was played before must not keep anything from being played.
-        jobs = iter([*((key, False) for key in plan.to_play), *((key, True) for key in plan.to_judge)])
+        jobs = Jobs(plan, lanes=self._player.lanes)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._at_once, plan.left)):
-                    group.create_task(self._work(jobs))
+                for number in range(min(self._at_once, plan.left)):
+                    group.create_task(self._work(jobs, number % self._player.lanes))
         except BaseExceptionGroup as errors:
             # One is enough to say why the run ended; the others were cancelled or failed for the same reason.
             raise errors.exceptions[0] from None
@@ -173,33 +166,21 @@ class Runner:
             return replace(self._tally, stopped=True, cancelled=True)
         finally:
             self._control.detach()
-        return replace(self._tally, stopped=next(jobs, None) is not None)
+        return replace(self._tally, stopped=bool(jobs))
 
-    async def _work(self, jobs: Iterator[tuple[EpisodeKey, bool]]) -> None:
-        while not self._control.is_stopping and (job := next(jobs, None)) is not None:
-            key, only_judge = job
-            verdict: Verdict | None = None
-            episode = self._log.episode(key) if only_judge else await self._play(key)
-            labelled = self._setup.datasets[key.dataset].questions[key.question_id]
-            if self._setup.judge is not None and Judge.is_due(episode, labelled):
-                episode = await self._setup.judge.judge_episode(episode, labelled)
-                verdict = episode.verdict
+    async def _work(self, jobs: Jobs, lane: int) -> None:
+        while not self._control.is_stopping and (job := jobs.take(lane)) is not None:
+            recorded = self._log.episode(job.key) if job.only_judge else None
+            try:
+                episode = await self._player.play(job.key, recorded, lane)
+            except EpisodeLost as lost:
+                trouble = f"{lost.message} {lost.remedy}".rstrip()
+                self._tally = replace(self._tally, failed=self._tally.failed + 1, trouble=trouble)
+                continue
             await self._log.append(episode)
             self._on_episode(episode.summary())
             self._count_episode(episode)
-            self._count_verdict(key, verdict)
-
-    async def _play(self, key: EpisodeKey) -> Episode:
-        dataset = self._setup.datasets[key.dataset]
-        labelled = dataset.questions[key.question_id]
-        harness = dataset.harness_for(labelled)
-        stream = loop.run(labelled.question, dataset.methods[key.method], harness)
-        async with contextlib.aclosing(stream):
-            seen: list[Event] = [event async for event in stream]
-        episode = score_episode(Result.from_events(seen), labelled, key)
-        if dataset.injector is not None and isinstance(harness.retriever, InjectedRetriever):
-            return dataset.injector.add_injected(episode, harness.retriever, labelled)
-        return episode
+            self._count_verdict(job.key, episode.verdict)
 
     def _count_episode(self, episode: Episode) -> None:
         error = episode.error

@@ -29,7 +29,7 @@ from beliefrag.settings import Settings
 __all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "set_up"]
 
 _ALL = "all"
-_PRIVATE_SETTINGS = {"base_url", "prompts"}
+_PRIVATE_SETTINGS = {"base_url", "cache", "prompts"}
 """An address may hold a password and a folder a name; the model's identity and the prompts' hashes say what counts."""
 
 
@@ -103,9 +103,9 @@ class Setup:
     models: tuple[ChatModel, ...]
 
     @property
-    def missing_keys(self) -> int:
-        """How many requests a replay found no reply for."""
-        return sum(model.missing for model in self.models if isinstance(model, CachedModel))
+    def missing_keys(self) -> frozenset[str]:
+        """The keys of the requests that a replay found no reply for."""
+        return frozenset().union(*(model.missing_keys for model in self.models if isinstance(model, CachedModel)))
 
     async def aclose(self) -> None:
         """Closes the models."""

@@ -59,6 +59,7 @@ def run(
         ),
     ] = 0.0,
     how: run_options.RunOptions,
+    on: run_options.On = None,
     no_judge: run_options.NoJudge = False,
     judge: run_options.JudgeOptions,
     model: options.ModelOptions,
@@ -92,7 +93,9 @@ def run(
         injection=injection,
     )
     run_options.ensure_run_weights(settings, how, judge)
-    raise typer.Exit(run_(settings, spec, out, at_once=how.concurrency, dry_run=how.dry_run, yes=how.yes))
+    raise typer.Exit(
+        run_(settings, spec, out, at_once=how.concurrency, on=on, dry_run=how.dry_run, yes=how.yes)
+    )
 
 
 @app.command()

@@ -26,6 +26,7 @@ from beliefrag.bench.setup import RunSpec
 from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line, show_status
 from beliefrag.methods import METHODS
+from beliefrag.ray_cluster import check_place
 from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.settings import Settings
 
@@ -36,8 +37,12 @@ _MANY_CALLS = 1_000
 _SECONDS_BETWEEN_LINES = 15.0
 
 
-def run(settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None, dry_run: bool, yes: bool) -> int:
+def run(
+    settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None, dry_run: bool, yes: bool, on: str | None = None
+) -> int:
     """Runs what is wanted, and gives the exit code."""
+    if on is not None:
+        check_place(on)
     prepared = prepare(settings, spec, out, at_once=at_once)
     print_preview(prepared)
     if dry_run:
@@ -45,7 +50,7 @@ def run(settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None, dr
     if not yes and not is_confirmed(prepared.plan.estimate.calls, replay=spec.replay):
         print_notice("nothing was run")
         return OK
-    return carry_out(prepared)
+    return carry_out(prepared, on=on)
 
 
 def prepare(settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None) -> PreparedRun:
@@ -67,11 +72,11 @@ def is_confirmed(calls: int, *, replay: bool) -> bool:
     return typer.confirm("Run it?", default=True, err=True)
 
 
-def carry_out(prepared: PreparedRun) -> int:
+def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
     """Plays what is left of a run, says how it went, and gives the exit code. The models are closed."""
     control = RunControl()
     with _interrupts(control), _ProgressDisplay() as display:
-        found = bench.carry_out(prepared, progress=display.show, control=control)
+        found = bench.carry_out(prepared, on=on, progress=display.show, control=control)
     return _print_result(found, prepared.spec)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "Data",
     "JudgeOptions",
     "NoJudge",
+    "On",
     "Out",
     "RunOptions",
     "SampleOptions",
@@ -52,6 +53,16 @@ Out = Annotated[
         metavar="RUN",
         help="The run's folder: a new one is made, and a run in it goes on.",
         rich_help_panel=WHAT,
+        show_default=False,
+    ),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="PLACE",
+        help="ray or ray:ADDRESS: use the workers of a Ray cluster, which 'ray' alone starts on this machine.",
+        rich_help_panel=_HOW,
         show_default=False,
     ),
 ]

@@ -82,9 +82,9 @@ class CachedModel(ModelLayer):
         self._unsaved = 0
 
     @property
-    def missing(self) -> int:
-        """How many different requests a replay found no reply for."""
-        return len(self._missing)
+    def missing_keys(self) -> frozenset[str]:
+        """The keys of the requests that a replay found no reply for."""
+        return frozenset(self._missing)
 
     @property
     def unsaved(self) -> int:

@@ -1,0 +1,151 @@
+"""Joins a Ray cluster, or starts a small one on this machine, for runs and for indexing.
+
+Ray is imported here alone, and only when somebody asks for it. The cluster that is started here has no dashboard, sends
+no usage statistics and leaves standard output to us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from beliefrag.errors import ModelError, SettingsError
+
+__all__ = ["ClusterError", "ClusterNode", "RayCluster", "check_place", "join_cluster"]
+
+_NAME = "ray"
+_OBJECT_STORE_BYTES = 256 * 1024 * 1024
+"""What workers exchange is small: episodes and blocks of passages."""
+
+
+class ClusterError(ModelError):
+    """The Ray cluster cannot be joined, or it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """A machine of the cluster, or a part of one, that is alive."""
+
+    id: str
+    host: str
+    processors: int
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on the machine of this process."""
+        return self.host == socket.gethostname()
+
+
+class RayCluster:
+    """A cluster that this process belongs to.
+
+    Args:
+        ray: The module of Ray, as it was imported.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
+        self._own_node: str = ray.get_runtime_context().get_node_id()
+
+    def nodes(self) -> tuple[ClusterNode, ...]:
+        """The nodes that are alive, each with the processors that Ray may use there.
+
+        Raises:
+            ClusterError: The node of this process is dead: nothing can be started from here any more.
+        """
+        alive = [node for node in self.ray.nodes() if node["Alive"]]
+        if self._own_node not in {node["NodeID"] for node in alive}:
+            raise ClusterError(
+                "The Ray node that this process belongs to has died.",
+                remedy="Give the same command again; what is done is kept.",
+            )
+        found = (
+            ClusterNode(node["NodeID"], node["NodeManagerHostname"], int(node["Resources"].get("CPU", 0)))
+            for node in alive
+        )
+        return tuple(sorted(found, key=lambda node: node.id))
+
+    def start_worker(self, kind: type, arguments: Sequence[Any], *, node: ClusterNode, calls_at_once: int) -> Any:
+        """Starts a process that serves the methods of a class, on a node or, where that one is gone, on another.
+
+        Ray does not start it again when it dies: whoever uses it does, and knows what was under way.
+        """
+        strategies = import_module("ray.util.scheduling_strategies")
+        place = strategies.NodeAffinitySchedulingStrategy(node.id, soft=True)
+        # It takes no processor from Ray's account: should nodes die, those that are left take over their workers.
+        options = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": calls_at_once}
+        return self.ray.remote(kind).options(scheduling_strategy=place, **options).remote(*arguments)
+
+
+def check_place(on: str) -> str | None:
+    """The address in `ray` or `ray:ADDRESS`; None for a cluster of this machine's own.
+
+    Raises:
+        SettingsError: It is neither.
+    """
+    name, colon, address = on.partition(":")
+    if name != _NAME or (colon and not address):
+        raise SettingsError(f"Nothing runs on {on!r}.", remedy="Known: ray, which starts here, and ray:ADDRESS.")
+    return address or None
+
+
+@contextlib.contextmanager
+def join_cluster(on: str) -> Iterator[RayCluster]:
+    """Joins the cluster at `ray:ADDRESS`, or starts one on this machine for `ray`, and leaves it at the end.
+
+    A process that belongs to a cluster already uses that one, and stays in it.
+
+    Raises:
+        SettingsError: The name is not known, or Ray is not installed.
+        ClusterError: There is no cluster at that address, or none can be started here.
+    """
+    address = check_place(on)
+    # Read by Ray when it is imported.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray = import_module(_NAME)
+    except ImportError:
+        raise SettingsError(
+            "Ray is not installed, and --on ray needs it.", remedy="Install it with: pip install 'beliefrag[ray]'"
+        ) from None
+    if ray.is_initialized():
+        yield RayCluster(ray)
+        return
+    _connect(ray, address)
+    try:
+        yield RayCluster(ray)
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    given: dict[str, Any] = {"address": address or "local", "log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address is None:
+        given |= {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+    # Ray puts a handler of its own in place of ours.
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(**given)
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        where = f"The Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
+        raise ClusterError(
+            f"{where}: {str(error).splitlines()[0][:200]}",
+            remedy="Check the address and that the cluster runs." if address else "See Ray's log files.",
+        ) from error
+    finally:
+        with contextlib.suppress(ValueError, TypeError):  # not in the main thread
+            signal.signal(signal.SIGTERM, before)
+    # What nodes report of themselves goes to standard output, which is for results, whatever Ray is told about its
+    # logs. A death is told by whoever notices that something has to be done again.
+    import_module("ray._private.worker").print_to_stdstream = _ignore_report
+
+
+def _ignore_report(*_: object, **__: object) -> None:
+    pass
