@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.http_server import ChatServer
 
 if TYPE_CHECKING:
-    from tests.support.postgres_server import PostgresServer
+    from tests.support.postgres import PostgresServer
 
 # How fast a machine is, or what else runs on it, is no property of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,7 +37,7 @@ def chat_server() -> Iterator[ChatServer]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server that all tests share; each makes a database of its own, and starts it again after a kill."""
-    from tests.support.postgres_server import postgres_server
+    from tests.support.postgres import run_postgres
 
-    with postgres_server() as server:
+    with run_postgres() as server:
         yield server

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from beliefrag.errors import ModelError, SettingsError
+from beliefrag.errors import BeliefRAGError, SettingsError, explain_missing_extra
 
 __all__ = ["ClusterError", "ClusterNode", "RayCluster", "check_place", "join_cluster"]
 
@@ -25,7 +25,7 @@ _OBJECT_STORE_BYTES = 256 * 1024 * 1024
 """What workers exchange is small: episodes and blocks of passages."""
 
 
-class ClusterError(ModelError):
+class ClusterError(BeliefRAGError):
     """The Ray cluster cannot be joined, or it is gone."""
 
 
@@ -103,18 +103,15 @@ def join_cluster(on: str) -> Iterator[RayCluster]:
     A process that belongs to a cluster already uses that one, and stays in it.
 
     Raises:
-        SettingsError: The name is not known, or Ray is not installed.
+        SettingsError: The name is not known.
+        MissingExtra: Ray is not installed.
         ClusterError: There is no cluster at that address, or none can be started here.
     """
     address = check_place(on)
     # Read by Ray when it is imported.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
+    with explain_missing_extra("--on ray", "ray"):
         ray = import_module(_NAME)
-    except ImportError:
-        raise SettingsError(
-            "Ray is not installed, and --on ray needs it.", remedy="Install it with: pip install 'beliefrag[ray]'"
-        ) from None
     if ray.is_initialized():
         yield RayCluster(ray)
         return
@@ -144,7 +141,8 @@ def _connect(ray: Any, address: str | None) -> None:
             signal.signal(signal.SIGTERM, before)
     # What nodes report of themselves goes to standard output, which is for results, whatever Ray is told about its
     # logs. A death is told by whoever notices that something has to be done again.
-    import_module("ray._private.worker").print_to_stdstream = _ignore_report
+    inner: Any = import_module("ray._private.worker")
+    inner.print_to_stdstream = _ignore_report
 
 
 def _ignore_report(*_: object, **__: object) -> None:

@@ -23,7 +23,7 @@ class Jobs:
     """The jobs of a plan in their order, for one or several lanes.
 
     Methods ask much the same about one question. A lane that begins a question gets all its episodes that come next, so
-    that equal requests meet in one process and are paid for once. A lane without work takes over what waits for another.
+    that equal requests meet in one process and are paid for once. A lane without work takes over what waits elsewhere.
 
     Args:
         plan: What is to be done.

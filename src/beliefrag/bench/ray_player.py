@@ -1,7 +1,7 @@
 """Plays the episodes of a run on the workers of a Ray cluster.
 
-The run's process keeps the plan and the files; workers play. When a worker dies, alone or with its node, whatever it had
-under way is played again by a new one: the replies that were paid for are in the shared cache.
+The run's process keeps the plan and the files; workers play. When a worker dies, alone or with its node, whatever it
+had under way is played again by a new one: the replies that were paid for are in the shared cache.
 """
 
 from __future__ import annotations
@@ -42,7 +42,14 @@ _LOCAL = "local:"
 
 @contextlib.asynccontextmanager
 async def open_ray_player(
-    on: str, *, settings: Settings, spec: RunSpec, before: RunRecord | None, record: RunRecord, calls: int, episodes: int
+    on: str,
+    *,
+    settings: Settings,
+    spec: RunSpec,
+    before: RunRecord | None,
+    record: RunRecord,
+    calls: int,
+    episodes: int,
 ) -> AsyncIterator[RayPlayer]:
     """Starts workers on a cluster, each with everything opened, and ends them afterwards.
 
@@ -168,9 +175,7 @@ class RayPlayer:
                 self._cluster.ray.kill(worker)
 
     def _start(self, node: ClusterNode) -> Any:
-        return self._cluster.start_worker(
-            EpisodeWorker, [[self._inputs]], node=node, calls_at_once=self._calls_at_once
-        )
+        return self._cluster.start_worker(EpisodeWorker, [[self._inputs]], node=node, calls_at_once=self._calls_at_once)
 
     async def _open_worker(self, lane: int) -> WorkerOpened:
         while True:

@@ -112,14 +112,16 @@ class EpisodeWorker:
     async def _opened(self) -> Setup:
         async with self._turn:
             if self._setup is None:
-                inputs: WorkerInputs = await self._inputs[0]
-                if inputs.host == socket.gethostname():
-                    os.environ["BELIEFRAG_CACHE_DIR"] = inputs.cache_folder
-                if Path(inputs.folder).is_dir():
-                    os.chdir(inputs.folder)
-                logging.getLogger("beliefrag").addHandler(self._warnings)
-                self._setup = set_up(inputs.settings, inputs.spec, inputs.before)
+                self._setup = self._open(await self._inputs[0])
         return self._setup
+
+    def _open(self, inputs: WorkerInputs) -> Setup:
+        if inputs.host == socket.gethostname():
+            os.environ["BELIEFRAG_CACHE_DIR"] = inputs.cache_folder
+        if Path(inputs.folder).is_dir():
+            os.chdir(inputs.folder)
+        logging.getLogger("beliefrag").addHandler(self._warnings)
+        return set_up(inputs.settings, inputs.spec, inputs.before)
 
 
 class _WarningCollector(logging.Handler):

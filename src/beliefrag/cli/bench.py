@@ -93,9 +93,7 @@ def run(
         injection=injection,
     )
     run_options.ensure_run_weights(settings, how, judge)
-    raise typer.Exit(
-        run_(settings, spec, out, at_once=how.concurrency, on=on, dry_run=how.dry_run, yes=how.yes)
-    )
+    raise typer.Exit(run_(settings, spec, out, at_once=how.concurrency, on=on, dry_run=how.dry_run, yes=how.yes))
 
 
 @app.command()

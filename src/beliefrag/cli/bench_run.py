@@ -38,7 +38,14 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 def run(
-    settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None, dry_run: bool, yes: bool, on: str | None = None
+    settings: Settings,
+    spec: RunSpec,
+    out: Path,
+    *,
+    at_once: int | None,
+    dry_run: bool,
+    yes: bool,
+    on: str | None = None,
 ) -> int:
     """Runs what is wanted, and gives the exit code."""
     if on is not None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from beliefrag.cli import options
 from beliefrag.cli.labelled_questions import QuestionOptions
+
+if TYPE_CHECKING:
+    from beliefrag.models.reply_stores import AnyReplyStore, StorePlace
 
 __all__ = ["app"]
 
@@ -21,10 +26,25 @@ app = typer.Typer(help="Recorded model replies: stats, audit, repair, export, im
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines.", show_default=False)]
 
 
-def _path() -> Path:
-    from beliefrag.paths import cache_dir
+def _place() -> StorePlace:
+    from beliefrag.models.reply_stores import reply_store_place
+    from beliefrag.settings import load_settings
 
-    return cache_dir() / "replies.sqlite"
+    return reply_store_place(load_settings().settings.cache)
+
+
+@contextmanager
+def _open_store(*, read_only: bool = False) -> Iterator[AnyReplyStore]:
+    """Opens the store that the settings name. What its database refuses is an error in one line."""
+    from beliefrag.errors import ModelError
+    from beliefrag.models.postgres_replies import StoreFailure
+    from beliefrag.models.reply_stores import open_reply_store
+
+    with open_reply_store(_place(), read_only=read_only) as store:
+        try:
+            yield store
+        except StoreFailure as failure:
+            raise ModelError(f"The reply cache {store.path} cannot be used: {failure}.") from None
 
 
 @app.command()
@@ -35,15 +55,18 @@ def stats(debug: options.Debug = False) -> None:
     """
     from beliefrag.cli.output import print_table
     from beliefrag.cli.weights import format_size
-    from beliefrag.models.reply_store import ReplyStore
 
-    path = _path()
-    if not path.is_file():
-        typer.echo(f"There is no cache yet; it will be {path}")
+    place = _place()
+    if isinstance(place, Path) and not place.is_file():
+        typer.echo(f"There is no cache yet; it will be {place}")
         return
-    with ReplyStore(path, read_only=True) as store:
+    with _open_store(read_only=True) as store:
         found = store.stats()
-    rows = [("file", str(path)), ("size", format_size(found.bytes)), ("replies", f"{found.entries:,}")]
+    rows = [
+        ("file" if isinstance(place, Path) else "place", str(store.path)),
+        ("size", format_size(found.bytes)),
+        ("replies", f"{found.entries:,}"),
+    ]
     print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in found.by_model.items())])
 
 
@@ -71,9 +94,10 @@ def audit(
     """
     from beliefrag import bench
     from beliefrag.cli.output import print_table, show_status
+    from beliefrag.settings import load_settings
 
     folders, own = asked.read(further)
-    typed = {**model.as_settings(), "prompts": prompts}
+    typed = {**model.as_settings(), "prompts": prompts, "cache": load_settings().settings.cache}
     changes = {name: value for name, value in typed.items() if value is not None}
     with show_status("asking again"):
         found = bench.audit(run, data=folders, own=own, changes=changes, most=most)
@@ -101,13 +125,14 @@ def repair(
     """Keep the replies of a damaged cache that are whole, and say what was lost.
 
     A reply is whole if it matches its checksum. What is lost is asked for again when it is needed. A file that is
-    damaged itself is kept beside the new one. No run may use the cache meanwhile.
+    damaged itself is kept beside the new one, and no run may use it meanwhile; a database may be in use.
 
     Example: beliefrag cache repair
     """
-    from beliefrag.models.reply_repair import repair_store
+    from beliefrag.models.reply_repair import repair_database, repair_store
 
-    report = repair_store(file or _path())
+    place = file or _place()
+    report = repair_store(place) if isinstance(place, Path) else repair_database(place)
     typer.echo(f"{report.kept:,} replies are whole and kept")
     if report.damaged:
         keys = ", ".join(key[:12] for key in report.damaged[:5]) + (" ..." if len(report.damaged) > 5 else "")
@@ -133,10 +158,10 @@ def export(
     Example: beliefrag cache export replies.jsonl
     """
     from beliefrag.errors import SettingsError
-    from beliefrag.models.reply_store import ReplyStore, export_lines
+    from beliefrag.models.reply_store import export_lines
 
     count = 0
-    with ReplyStore(_path(), read_only=True) as store:
+    with _open_store(read_only=True) as store:
         try:
             with file.open("wb" if force else "xb") as out:
                 for line in export_lines(store, model=model):
@@ -153,9 +178,9 @@ def import_(file: _File, debug: options.Debug = False) -> None:
 
     Example: beliefrag cache import replies.jsonl
     """
-    from beliefrag.models.reply_store import ReplyStore, import_lines
+    from beliefrag.models.reply_store import import_lines
 
-    with file.open("rb") as lines, ReplyStore(_path()) as store:
+    with file.open("rb") as lines, _open_store() as store:
         found = import_lines(lines, store)
     typer.echo(
         f"{found.added:,} replies added, {found.known:,} were known, {found.different:,} differ and were left out"
@@ -180,14 +205,13 @@ def prune(
     import time
 
     from beliefrag.errors import SettingsError
-    from beliefrag.models.reply_store import ReplyStore
 
-    path = _path()
-    if not path.is_file():
+    place = _place()
+    if isinstance(place, Path) and not place.is_file():
         typer.echo("There is no cache, and nothing to delete.")
         return
     moment = time.time() - older_than * 86_400
-    with ReplyStore(path) as store:
+    with _open_store() as store:
         doomed = sum(stored.created < moment for stored in store)
         if doomed and not yes:
             if not (sys.stdin.isatty() and sys.stderr.isatty()):

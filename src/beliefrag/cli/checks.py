@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import shutil
-import sqlite3
 import sys
 import tempfile
 import time
@@ -22,7 +21,8 @@ from typing import Any
 from beliefrag.calibration import RunConditions, find_calibration_warnings, select_artifact
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.postgres_replies import MissingStoreError
+from beliefrag.models.reply_stores import STORE_FAILURES, StorePlace, open_reply_store, reply_store_place
 from beliefrag.models.weights.store import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
@@ -123,8 +123,12 @@ def _check_package(name: str, module: str) -> Finding:
         return Finding(CheckState.PROBLEM, name, detail, "Install it again: pip install --force-reinstall " + name)
 
 
-def check_cache() -> Iterator[Finding]:
-    """Checks the cache folder: whether it can be written to, whether there is room, and what is recorded in it."""
+def check_cache(cache: bool | str = True) -> Iterator[Finding]:
+    """Checks the cache folder: whether it can be written to, whether there is room, and what is recorded in it.
+
+    Args:
+        cache: The setting `cache`, which may name a database for the replies.
+    """
     try:
         folder = cache_dir()
     except BeliefRAGError as error:
@@ -141,7 +145,7 @@ def check_cache() -> Iterator[Finding]:
             yield _warning("cache folder", detail, "Free some space, or set BELIEFRAG_CACHE_DIR to another disk.")
         else:
             yield _ok("cache folder", detail)
-    yield _check_replies(folder / "replies.sqlite")
+    yield _check_replies(reply_store_place(cache))
 
 
 def _why_not_writable(folder: Path) -> str:
@@ -158,16 +162,18 @@ def _why_not_writable(folder: Path) -> str:
     return ""
 
 
-def _check_replies(path: Path) -> Finding:
-    if not path.is_file():
+def _check_replies(place: StorePlace) -> Finding:
+    if isinstance(place, Path) and not place.is_file():
         return _ok("recorded replies", "none yet")
     try:
-        with ReplyStore(path, read_only=True) as store:
+        with open_reply_store(place, read_only=True) as store:
             stats = store.stats()
+    except MissingStoreError:
+        return _ok("recorded replies", "none yet")
     except BeliefRAGError as error:
         return _problem("recorded replies", error)
-    except sqlite3.Error as error:
-        return Finding(CheckState.PROBLEM, "recorded replies", f"{path}: {error}", "Move the file away.")
+    except STORE_FAILURES as error:
+        return Finding(CheckState.PROBLEM, "recorded replies", f"{place}: {error}", "Run `beliefrag cache repair`.")
     return _ok("recorded replies", f"{stats.entries:,}, from {len(stats.by_model)} models, {stats.bytes / 1e6:.1f} MB")
 
 

@@ -45,8 +45,8 @@ def doctor(
     typed = model.as_settings() | calibration.as_settings()
     typed |= {"verifier": verifier, "retriever": retriever, "prompts": prompts}
     with show_status("checking everything"):
-        findings = [*checks.check_installation(), *checks.check_cache()]
         settings, finding = checks.check_settings(typed, config)
+        findings = [*checks.check_installation(), *checks.check_cache(settings.cache)]
         findings += [finding, *checks.check_model(settings)]
         findings += checks.check_documents(options.join_docs(documents.docs, further) or [], documents.index)
     rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]

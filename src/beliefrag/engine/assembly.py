@@ -25,9 +25,9 @@ from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method, reads_draft
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
+from beliefrag.models.reply_stores import reply_store_place
 from beliefrag.models.weights import missing_identity
 from beliefrag.models.with_retries import RetryPolicy
-from beliefrag.paths import cache_dir
 from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import (
@@ -90,7 +90,7 @@ def open_model(
         )
     return compose(
         provider,
-        cache=cache_dir() / "replies.sqlite" if settings.cache or replay else None,
+        cache=reply_store_place(settings.cache) if settings.cache or replay else None,
         replay=replay,
         retry=RetryPolicy(seconds=settings.retry_seconds),
         limit=settings.concurrency,

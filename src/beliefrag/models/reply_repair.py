@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from beliefrag.errors import SettingsError
+from beliefrag.models.postgres_replies import PostgresReplyStore, StoreFailure
 from beliefrag.models.reply_store import (
     DamagedReplyError,
     ReplyStore,
@@ -22,7 +23,7 @@ from beliefrag.models.reply_store import (
     select_columns,
 )
 
-__all__ = ["RepairReport", "repair_store"]
+__all__ = ["RepairReport", "repair_database", "repair_store"]
 
 _ROWS_AT_ONCE = 512
 _MOST_ROWS_PER_PAGE = 64
@@ -40,6 +41,27 @@ class RepairReport:
     """Numbers of rows that lie on damaged pages. Some of them may have been deleted before."""
     set_aside: Path | None = None
     """Where the damaged file is now; None if the file itself was sound."""
+
+
+def repair_database(address: str) -> RepairReport:
+    """Removes the damaged replies of a store in PostgreSQL. Others may use it in the meantime.
+
+    Damaged pages are the server's to repair: whatever it refuses to read is an error here.
+
+    Raises:
+        SettingsError: The database cannot be used, or refuses to be read.
+    """
+    with PostgresReplyStore(address) as store:
+        try:
+            whole, damaged = store.find_damaged()
+            for key in damaged:
+                store.remove(key)
+        except StoreFailure as failure:
+            raise SettingsError(
+                f"The reply cache {store.path} cannot be read: {failure}.",
+                remedy="Repair or restore the database.",
+            ) from None
+    return RepairReport(kept=whole, damaged=damaged)
 
 
 def repair_store(path: Path) -> RepairReport:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -144,8 +144,8 @@ class ReplyStore:
         Raises:
             sqlite3.Error: It could not be stored.
         """
-        text = _to_json(stored.reply)
-        seal = _seal(stored.key.encode(), stored.model.encode(), stored.created, text.encode())
+        text = reply_to_json(stored.reply)
+        seal = seal_row(stored.key.encode(), stored.model.encode(), stored.created, text.encode())
         row = (stored.key, stored.model, stored.created, text, seal)
         statement = (
             "INSERT INTO replies (key, model, created, reply, seal) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -284,7 +284,8 @@ def _switch_to_wal(db: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _to_json(reply: ChatReply) -> str:
+def reply_to_json(reply: ChatReply) -> str:
+    """Writes a reply in the form in which stores hold it."""
     value: dict[str, Any] = {
         "text": reply.text,
         "tokens_in": reply.tokens_in,
@@ -340,12 +341,13 @@ def read_row(row: StoredRow) -> StoredReply:
     if not (isinstance(key_bytes, bytes) and isinstance(model, bytes) and isinstance(text, bytes)):
         raise DamagedReplyError(str(key_bytes))
     key = key_bytes.decode("utf-8", "replace")
-    if seal is not None and seal != _seal(key_bytes, model, created, text):
+    if seal is not None and seal != seal_row(key_bytes, model, created, text):
         raise DamagedReplyError(key)
     return StoredReply(key, model.decode("utf-8", "replace"), created, _from_json(key, text), seal)
 
 
-def _seal(key: bytes, model: bytes, created: object, text: bytes) -> str:
+def seal_row(key: bytes, model: bytes, created: object, text: bytes) -> str:
+    """Gives the seal of a row: a hash of all that it holds."""
     parts = (key, model, repr(created).encode(), text)
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()[:32]
 
@@ -358,7 +360,7 @@ def _seal_all(db: sqlite3.Connection) -> None:
             _from_json("", text)
         except DamagedReplyError:
             return None
-        return _seal(key, model, created, text)
+        return seal_row(key, model, created, text)
 
     db.create_function("seal_of", 4, seal, deterministic=True)
     db.execute("BEGIN IMMEDIATE")
@@ -386,7 +388,7 @@ class ImportCounts:
     """Replies that the store had already with another text; the store keeps its own."""
 
 
-def export_lines(store: ReplyStore, *, model: str | None = None) -> Iterator[bytes]:
+def export_lines(store: Iterable[StoredReply], *, model: str | None = None) -> Iterator[bytes]:
     """Gives all replies, oldest first, as one line of JSON each.
 
     Args:
@@ -399,7 +401,17 @@ def export_lines(store: ReplyStore, *, model: str | None = None) -> Iterator[byt
             yield adapter.dump_json(stored) + b"\n"
 
 
-def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
+class _WritableStore(Protocol):
+    """What an import needs of a store."""
+
+    def get(self, key: str) -> ChatReply | None: ...
+
+    def put(self, key: str, model: str, reply: ChatReply) -> ChatReply: ...
+
+    def remove(self, key: str) -> None: ...
+
+
+def import_lines(lines: Iterable[bytes], store: _WritableStore) -> ImportCounts:
     """Puts exported replies into a store. All lines are read first: a damaged file changes nothing.
 
     Raises:
@@ -419,7 +431,7 @@ def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
     return ImportCounts(added, known, different)
 
 
-def _get_whole(store: ReplyStore, key: str) -> ChatReply | None:
+def _get_whole(store: _WritableStore, key: str) -> ChatReply | None:
     try:
         return store.get(key)
     except DamagedReplyError:
@@ -440,7 +452,7 @@ def _read_line(adapter: TypeAdapter[StoredReply], line: bytes, number: int) -> S
         ) from None
     if not _KEY.fullmatch(stored.key):
         raise SettingsError(f"Line {number} has no key of a reply.", remedy="Export the cache again.")
-    row = (stored.key.encode(), stored.model.encode(), stored.created, _to_json(stored.reply).encode())
-    if stored.seal is not None and stored.seal != _seal(*row):
+    row = (stored.key.encode(), stored.model.encode(), stored.created, reply_to_json(stored.reply).encode())
+    if stored.seal is not None and stored.seal != seal_row(*row):
         raise SettingsError(f"Line {number} was changed after it was exported.", remedy="Export the cache again.")
     return stored
