@@ -292,7 +292,6 @@ async def carry_out_async(
             record = _resume(before, setup.record, plan)
             if record != before:
                 record.write(out)
-            report_progress(RunProgress(plan, 0, earlier=tuple(log.summaries.values())))
             done = 0
 
             def count(episode: EpisodeSummary) -> None:
@@ -301,6 +300,7 @@ async def carry_out_async(
                 report_progress(RunProgress(plan, done, episode))
 
             async with _open_player(prepared, on, before, plan) as player:
+                report_progress(RunProgress(plan, 0, earlier=tuple(log.summaries.values())))
                 runner = Runner(
                     player,
                     log,
