@@ -125,6 +125,8 @@ class Retrieved(Event):
     added: tuple[str, ...]
     known: tuple[str, ...]
     refused: tuple[str, ...]
+    readmitted: tuple[str, ...] = ()
+    """Ids of passages that were dropped earlier and are retained again."""
     novelty: float
     mutations: tuple[Mutation, ...]
     evidence: tuple[str, ...]
@@ -143,7 +145,7 @@ class Rewritten(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned(Event):
-    """VERIFY was carried out: flagged passages are gone for good."""
+    """VERIFY was carried out: flagged passages are gone."""
 
     kind: ClassVar[str] = "pruned"
     mutations: tuple[Mutation, ...]
@@ -193,6 +195,8 @@ def _plain(value: Any) -> Any:
         record = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
         if isinstance(value, Hit) and value.provenance is None:
             del record["provenance"]
+        if isinstance(value, Retrieved) and not value.readmitted:
+            del record["readmitted"]
         if isinstance(value, Passage | Citation) and not value.place:
             del record["place"]
         return record

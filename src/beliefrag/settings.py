@@ -23,8 +23,18 @@ from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
-__all__ = ["DEFAULT_MODEL", "LoadedSettings", "Prices", "Settings", "load_settings", "user_config_path"]
+__all__ = [
+    "DECLINE_BELOW",
+    "DEFAULT_MODEL",
+    "LoadedSettings",
+    "Prices",
+    "Settings",
+    "load_settings",
+    "user_config_path",
+]
 
+DECLINE_BELOW = 0.35
+"""Where questions are asked, an answer that is less likely right than this is not given."""
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
 
@@ -101,6 +111,16 @@ class Settings(BaseModel):
         description="largest share of wrong answers among those given; needs a guarantee in the calibration",
     )
     confidence: float = Field(default=0.9, gt=0, lt=1, description="the probability with which max_error must hold")
+    decline_below: float = Field(
+        default=DECLINE_BELOW,
+        ge=0,
+        le=1,
+        description="answerability below which ask, serve and the Python class decline; a guarantee has its own",
+    )
+    keep_when_correcting: bool = Field(
+        default=True,
+        description="whether a dropped passage may come back and a likelier earlier answer be given, but in benchmarks",
+    )
     cache: Annotated[bool | str, BeforeValidator(_check_cache)] = Field(
         default=True,
         description="keep model replies, so that nothing is paid for twice: true, false, or the address of a "

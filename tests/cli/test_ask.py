@@ -91,6 +91,24 @@ def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Comm
     assert stubborn.err.startswith("stopped: ")
 
 
+def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for(
+    beliefrag: Command, docs: Path, home: Path
+) -> None:
+    (home / "beliefrag.toml").write_text("decline_below = 0.9\n")
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--no-cache")
+    declined = beliefrag(*given, "--json")
+    assert (declined.code, declined.record["outcome"], declined.record["answer"]) == (3, "abstained", None)
+    assert declined.record["best_guess"] == "Larvik" and declined.record["answerability"] < 0.9
+    assert "Larvik" in declined.record["nearest"][-1]["quote"]
+    shown = beliefrag(*given)
+    assert shown.code == 3 and "answer: none" in shown.out.splitlines()
+    assert any(line.startswith("best guess: Larvik (") for line in shown.out.splitlines())
+    quiet = beliefrag(*given, "--quiet")
+    assert (quiet.code, quiet.out) == (3, "") and "best guess" in quiet.err
+    guessed = beliefrag(*given, "--best-guess", "--quiet")
+    assert (guessed.code, guessed.out) == (0, "Larvik\n")
+
+
 def test_stopping_is_an_answer_too(beliefrag: Command, docs: Path, home: Path) -> None:
     ran = beliefrag(
         *("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--rounds", "1"),

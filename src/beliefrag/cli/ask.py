@@ -47,10 +47,14 @@ def ask(
     top_k: Annotated[int | None, _budget_option("Passages per search", _DEFAULT.top_k)] = None,
     actions: Annotated[int | None, _budget_option("Most actions, the last one included", _DEFAULT.actions)] = None,
     tokens: Annotated[int | None, _budget_option("Tokens after which no search begins", _DEFAULT.tokens)] = None,
-    never_abstain: Annotated[
+    best_guess: Annotated[
         bool,
         typer.Option(
-            "--never-abstain", metavar="", help="Always give the best answer there is.", rich_help_panel=_BUDGET
+            "--best-guess",
+            "--never-abstain",
+            metavar="",
+            help="Never decline: give the best guess as the answer, however unlikely.",
+            rich_help_panel=_BUDGET,
         ),
     ] = False,
     as_json: Annotated[
@@ -123,7 +127,7 @@ def ask(
         config=config,
         method=method,
         **{f"budget.{name}": limit for name, limit in limits.items()},
-        **{"thresholds.abstain": False if never_abstain else None},
+        **{"thresholds.abstain": False if best_guess else None},
     )
     # The trace comes first: if it cannot be written, nothing has been paid for yet.
     with (

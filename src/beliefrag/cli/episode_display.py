@@ -7,7 +7,14 @@ from typing import TextIO
 
 from beliefrag import events
 from beliefrag.cli.episode import Display
-from beliefrag.cli.episode_words import Row, belief_items, describe_calibration, describe_effect, summary_rows
+from beliefrag.cli.episode_words import (
+    Row,
+    belief_items,
+    describe_calibration,
+    describe_effect,
+    format_percent,
+    summary_rows,
+)
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 from beliefrag.cli.trace import json_line
 from beliefrag.engine.assembly import Assembly
@@ -51,6 +58,9 @@ def print_answer(result: Result) -> None:
         sys.stdout.write(safe_line(result.answer) + "\n")
     if isinstance(result.outcome, Abstained | Stopped):
         print_notice(f"{result.outcome.name}: {result.reason}")
+    if result.best_guess is not None:
+        sure = format_percent(result.answerability)
+        print_notice(f"best guess, {sure} likely right: {result.best_guess} (--best-guess makes it the answer)")
 
 
 def print_failure(result: Result) -> None:

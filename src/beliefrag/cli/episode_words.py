@@ -93,10 +93,11 @@ def describe_effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]
 
 
 def _describe_hits(event: events.Retrieved, titles: Mapping[str, str]) -> str:
-    if not event.hits:
+    if not (event.hits or event.readmitted):
         return "nothing"
     parts = [f"{len(event.added)} new" + (f" ({_join_titles(event.added, titles)})" if event.added else "")]
     parts += [f"{len(event.known)} known"] if event.known else []
+    parts += [f"{len(event.readmitted)} taken back"] if event.readmitted else []
     parts += [f"{len(event.refused)} dropped earlier"] if event.refused else []
     return ", ".join(parts)
 
@@ -108,8 +109,10 @@ def _join_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
 def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
     """Says how it ended: answer, outcome, confidence, reason, quotes, what else was read, cost."""
     answer = outcome.answer if isinstance(outcome, Answered | Stopped) else "none"
+    guess = outcome.best_guess if isinstance(outcome, Abstained) else None
     rows = [
         Row("answer", (answer,)),
+        *([Row("best guess", (f"{guess} ({format_percent(outcome.answerability)} likely right)",))] if guess else []),
         Row("outcome", (_OUTCOMES.get(type(outcome), outcome.name),)),
         Row("confidence", (format_percent(outcome.answerability),)),
         Row("reason", (outcome.reason,)),

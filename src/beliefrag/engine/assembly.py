@@ -352,9 +352,26 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     return replace(
         assembly,
         engine=engine,
-        harness=replace(assembly.harness, budget=settings.budget, made_with=made_with),
+        harness=replace(
+            assembly.harness,
+            budget=settings.budget,
+            made_with=made_with,
+            decline_below=_choose_decline_threshold(settings, engine.guarantee),
+            # A guarantee was measured under the paper's rule, and holds under it alone.
+            keep_when_correcting=settings.keep_when_correcting and engine.guarantee is None,
+        ),
         method=engine.build_method(settings.method, assembly.scale),
     )
+
+
+def _choose_decline_threshold(settings: Settings, guarantee: Guarantee | None) -> float | None:
+    """Gives the answerability below which no answer is given; None where every answer is."""
+    if not settings.thresholds.abstain:
+        return None
+    if guarantee is not None:
+        return guarantee.threshold
+    least = settings.thresholds.least_answerability
+    return settings.decline_below if least is None else least
 
 
 def guarantee_from_settings(

@@ -29,7 +29,9 @@ class EvidenceChange:
     known: tuple[str, ...] = ()
     """Returned, but already retained."""
     refused: tuple[str, ...] = ()
-    """Returned, but dropped earlier: ids once dropped never come back."""
+    """Returned, but dropped earlier, and not taken back."""
+    readmitted: tuple[Passage, ...] = ()
+    """Dropped earlier, and taken back."""
 
 
 @dataclass(slots=True)
@@ -38,6 +40,9 @@ class _Entry:
     score: float
     round: int
     rank: int
+    queries: set[str] = field(default_factory=set)
+    """The searches that returned it."""
+    drops: int = 0
 
 
 @dataclass(slots=True)
@@ -46,10 +51,15 @@ class Evidence:
 
     Passages are kept in the order in which they came, so that a prompt built from them begins like the one before
     it and a model server can reuse the shared beginning.
+
+    Args:
+        readmits: Whether a dropped passage may come back, once: when a search by another query finds it again, or
+            when nothing better came. Otherwise a passage that was dropped never comes back, which is the paper's rule.
     """
 
+    readmits: bool = False
     _entries: dict[str, _Entry] = field(default_factory=dict)
-    _dropped: dict[str, None] = field(default_factory=dict)
+    _dropped: dict[str, _Entry] = field(default_factory=dict)
     _log: list[Mutation] = field(default_factory=list)
     _rounds: int = 0
 
@@ -81,33 +91,63 @@ class Evidence:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, hits: Sequence[Hit], *, step: int, reason: str) -> EvidenceChange:
-        """Takes in what a search returned, except what was dropped before."""
+    def add(self, hits: Sequence[Hit], *, step: int, reason: str, query: str = "") -> EvidenceChange:
+        """Takes in what a search returned, except what was dropped before and may not come back.
+
+        Args:
+            hits: What the search returned, best first.
+            step: The step of the episode.
+            reason: Why the search was made.
+            query: What was searched for.
+        """
         self._rounds += 1
         added: list[Passage] = []
         known: list[str] = []
         refused: list[str] = []
+        readmitted: list[Passage] = []
         for rank, hit in enumerate(hits):
             identifier = hit.passage.id
             if identifier in self._dropped:
-                refused.append(identifier)
+                if self._may_return(identifier) and query not in self._dropped[identifier].queries:
+                    readmitted.append(self._take_back(identifier, step, "found again by another query"))
+                else:
+                    refused.append(identifier)
+                    continue
             elif identifier in self._entries:
-                entry = self._entries[identifier]
-                entry.score = max(entry.score, hit.score)
-                if identifier not in known and hit.passage not in added:
+                if identifier not in known and hit.passage not in (*added, *readmitted):
                     known.append(identifier)
             else:
                 self._entries[identifier] = _Entry(hit.passage, hit.score, self._rounds, rank)
                 self._log.append(Mutation("add", identifier, step, reason))
                 added.append(hit.passage)
-        return EvidenceChange(tuple(added), tuple(known), tuple(refused))
+            entry = self._entries[identifier]
+            entry.score = max(entry.score, hit.score)
+            entry.queries.add(query)
+        return EvidenceChange(tuple(added), tuple(known), tuple(refused), tuple(readmitted))
+
+    def take_back_dropped(self, *, step: int) -> tuple[Passage, ...]:
+        """Takes back what was dropped and may come back, because nothing better came; gives what came back."""
+        back = [identifier for identifier in self._dropped if self._may_return(identifier)]
+        return tuple(self._take_back(identifier, step, "nothing better was found") for identifier in back)
+
+    def _may_return(self, identifier: str) -> bool:
+        # A passage that was judged unhelpful twice stays away.
+        return self.readmits and self._dropped[identifier].drops == 1
+
+    def _take_back(self, identifier: str, step: int, reason: str) -> Passage:
+        entry = self._dropped.pop(identifier)
+        self._entries[identifier] = entry
+        self._log.append(Mutation("add", identifier, step, reason))
+        return entry.passage
 
     def drop(self, ids: Iterable[str], *, step: int, reason: str) -> tuple[str, ...]:
-        """Removes passages for good. Ids that are not retained are passed over; returns those removed."""
+        """Removes passages. Ids that are not retained are passed over; returns those removed."""
         removed = []
         for identifier in ids:
-            if self._entries.pop(identifier, None) is not None:
-                self._dropped[identifier] = None
+            entry = self._entries.pop(identifier, None)
+            if entry is not None:
+                entry.drops += 1
+                self._dropped[identifier] = entry
                 self._log.append(Mutation("drop", identifier, step, reason))
                 removed.append(identifier)
         return tuple(removed)

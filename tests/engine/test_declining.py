@@ -1,0 +1,175 @@
+"""Where questions are asked: unlikely answers are not given, and a correction loses nothing that it cannot replace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from beliefrag.engine import loop
+from beliefrag.engine.assembly import assemble
+from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.loop import Harness
+from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.events import Retrieved
+from beliefrag.outcome import Abstained, Answered, Stopped
+from beliefrag.prompts import Prompts
+from beliefrag.result import Result
+from beliefrag.settings import DECLINE_BELOW, Settings
+from beliefrag.types import Action, Attempt, CitationRole, Decision, Hit, Passage, Question
+from beliefrag.verifiers import build_verifier
+from tests.support.episodes import PlannedRetriever, script
+
+TOWER = Hit(Passage("tower", "Graz", "Graz has a clock tower. The tower of Graz is 28 m high."), 9.0)
+OTHER = Hit(Passage("other", "Linz", "Linz lies on the Danube."), 5.0)
+THIRD = Hit(Passage("third", "Wels", "Wels has a fair."), 4.0)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A method that takes planned actions at planned probabilities."""
+
+    name: ClassVar[str] = "planned"
+    steps: tuple[tuple[Action, float | None, str | None], ...]
+    drop: tuple[str, ...] = ()
+
+    def begin(self) -> Controller:
+        return self
+
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        _, sure, draft = self.steps[view.step]
+        return Measurement(answerability=sure, attempt=Attempt(draft) if draft else None)
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        action = self.steps[view.step][0]
+        query = f"query {view.step}" if action is Action.RETRIEVE and view.queries else None
+        answer = self.steps[view.step][2]
+        return Decision(action, "planned", "as planned", query=query, drop=self.drop, answer=answer)
+
+
+async def play(folder: Path, method: Planned, *searches: Sequence[Hit], **rules: Any) -> Result:
+    model = script(folder, {"purpose": "answer", "reply": "28 m", "repeat": True})
+    harness = Harness(model, PlannedRetriever(*searches), Prompts.load(), build_verifier("structured"), **rules)
+    question = Question("How high is the clock tower of Graz?")
+    return Result.from_events([event async for event in loop.run(question, method, harness)])
+
+
+@pytest.mark.parametrize("action", [Action.ANSWER, Action.STOP])
+async def test_an_answer_below_the_threshold_becomes_a_guess(tmp_path: Path, action: Action) -> None:
+    method = Planned(((Action.RETRIEVE, 0.1, None), (action, 0.2, None)))
+    result = await play(tmp_path, method, [TOWER], decline_below=0.35)
+    assert isinstance(result.outcome, Abstained)
+    assert (result.answer, result.best_guess, result.answerability) == (None, "28 m", 0.2)
+    assert result.citations == () and "28 m" in result.nearest[-1].quote
+    assert "answerability 0.20 is not at least 0.35" in result.reason
+
+
+async def test_an_answer_at_the_threshold_is_given_with_its_citations(tmp_path: Path) -> None:
+    method = Planned(((Action.RETRIEVE, 0.1, None), (Action.STOP, 0.35, None)))
+    result = await play(tmp_path, method, [TOWER], decline_below=0.35)
+    assert isinstance(result.outcome, Stopped) and result.answer == "28 m"
+    assert result.citations[-1].role is CitationRole.ANSWER
+
+
+async def test_a_method_that_knows_no_probability_answers_as_ever(tmp_path: Path) -> None:
+    method = Planned(((Action.RETRIEVE, None, None), (Action.ANSWER, None, None)))
+    result = await play(tmp_path, method, [TOWER], decline_below=0.35)
+    assert isinstance(result.outcome, Answered)
+
+
+async def test_who_abstains_tells_the_draft_as_a_guess(tmp_path: Path) -> None:
+    method = Planned(((Action.RETRIEVE, 0.1, None), (Action.ABSTAIN, 0.2, "a tower")))
+    result = await play(tmp_path, method, [TOWER])
+    assert (result.answer, result.best_guess, result.usage.calls) == (None, "a tower", 0)
+
+
+CORRECTED = Planned(
+    (
+        (Action.RETRIEVE, 0.1, None),
+        (Action.VERIFY, 0.8, "28 m"),
+        (Action.RETRIEVE, 0.3, None),
+        (Action.STOP, 0.4, "the Danube"),
+    ),
+    drop=("tower",),
+)
+
+
+async def test_an_answer_that_was_likelier_before_a_correction_is_the_answer(tmp_path: Path) -> None:
+    result = await play(tmp_path, CORRECTED, [TOWER], [OTHER], keep_when_correcting=True)
+    assert (result.answer, result.answerability) == ("28 m", 0.8)
+    assert [passage.id for passage in result.sources] == ["tower"]
+    assert "before the correction" in result.reason
+
+
+async def test_without_that_rule_the_last_answer_is_the_answer(tmp_path: Path) -> None:
+    result = await play(tmp_path, CORRECTED, [TOWER], [OTHER])
+    assert (result.answer, result.answerability) == ("the Danube", 0.4)
+
+
+async def test_an_earlier_state_without_a_draft_is_answered_from_its_own_passages(tmp_path: Path) -> None:
+    steps = tuple((action, sure, None) for action, sure, _ in CORRECTED.steps)
+    result = await play(tmp_path, Planned(steps, drop=("tower",)), [TOWER], [OTHER], keep_when_correcting=True)
+    assert (result.answer, [passage.id for passage in result.sources]) == ("28 m", ["tower"])
+
+
+async def test_a_likelier_answer_without_a_correction_in_between_changes_nothing(tmp_path: Path) -> None:
+    steps = ((Action.RETRIEVE, 0.1, None), (Action.RETRIEVE, 0.8, "early"), (Action.STOP, 0.4, "late"))
+    result = await play(tmp_path, Planned(steps), [TOWER], [OTHER], keep_when_correcting=True)
+    assert result.answer == "late"
+
+
+def searched(result: Result) -> list[Retrieved]:
+    return [event for event in result.events if isinstance(event, Retrieved)]
+
+
+async def test_a_dropped_passage_comes_back_when_another_query_finds_it(tmp_path: Path) -> None:
+    result = await play(tmp_path, CORRECTED, [TOWER], [OTHER, TOWER], keep_when_correcting=True)
+    last = searched(result)[-1]
+    assert last.readmitted == ("tower",) and last.refused == () and set(last.evidence) == {"other", "tower"}
+    assert last.mutations[-1].reason == "found again by another query"
+
+
+async def test_a_dropped_passage_comes_back_when_nothing_better_came(tmp_path: Path) -> None:
+    result = await play(tmp_path, CORRECTED, [TOWER, OTHER], [OTHER], keep_when_correcting=True)
+    last = searched(result)[-1]
+    assert last.readmitted == ("tower",) and last.mutations[-1].reason == "nothing better was found"
+
+
+async def test_under_the_rule_of_the_paper_it_never_comes_back(tmp_path: Path) -> None:
+    for second in ([OTHER, TOWER], [OTHER]):
+        last = searched(await play(tmp_path, CORRECTED, [TOWER, OTHER], second))[-1]
+        assert last.readmitted == () and "tower" not in last.evidence
+
+
+async def test_a_passage_that_was_dropped_twice_stays_away(tmp_path: Path) -> None:
+    again = (*CORRECTED.steps[:3], (Action.VERIFY, 0.5, None), (Action.RETRIEVE, 0.5, None), (Action.STOP, 0.5, None))
+    method = Planned(again, drop=("tower",))
+    result = await play(tmp_path, method, [TOWER], [TOWER, OTHER], [TOWER, THIRD], keep_when_correcting=True)
+    assert searched(result)[-1].refused == ("tower",)
+
+
+def test_products_decline_below_the_setting_and_nothing_is_lost_in_corrections(tmp_path: Path) -> None:
+    settings = Settings(model=f"scripted:{write_replies(tmp_path)}", borrow="published", cache=False)
+    harness = assemble(settings, passages=[TOWER.passage]).harness
+    assert (harness.decline_below, harness.keep_when_correcting) == (DECLINE_BELOW, True)
+    for changes, expected in (
+        ({"decline_below": 0.6}, 0.6),
+        ({"thresholds": {"least_answerability": 0.2}}, 0.2),
+        ({"thresholds": {"abstain": False}}, None),
+    ):
+        changed = Settings.model_validate(settings.model_dump() | changes)
+        assert assemble(changed, passages=[TOWER.passage]).harness.decline_below == expected
+
+
+def test_benchmarks_keep_the_rules_of_the_paper() -> None:
+    rules = Harness.__dataclass_fields__
+    assert (rules["decline_below"].default, rules["keep_when_correcting"].default) == (None, False)
+
+
+def write_replies(folder: Path) -> Path:
+    file = folder / "replies.jsonl"
+    file.write_text('{"purpose": "answer", "reply": "28 m", "repeat": true}\n', encoding="utf-8")
+    return file
