@@ -63,7 +63,7 @@ def test_a_path_and_a_place_are_needed(beliefrag: Command, home: Path) -> None:
     without_paths = beliefrag("index", "--out", home / "ships")
     assert without_paths.code == 2
     assert "Name files or folders" in without_paths.err
-    assert "Missing option '--out'" in beliefrag("index", home).err
+    assert "--out DIR or --to ENGINE" in beliefrag("index", home).err
     assert beliefrag("index", home).code == 2
 
 

@@ -9,6 +9,7 @@ import pytest
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, session
 from beliefrag.retrieval import writer as writer_module
+from beliefrag.retrieval.session import WriteSession
 from beliefrag.retrieval.store import dead_passages
 from beliefrag.types import Passage
 
@@ -95,7 +96,7 @@ def test_a_writer_that_was_forgotten_does_not_block_for_ever(tmp_path: Path) -> 
 def test_long_work_is_committed_on_the_way(
     tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "_BATCH", 4)
+    monkeypatch.setattr(WriteSession, "batch", 4)
     with IndexWriter(tmp_path / "index") as writer:
         writer.add(shelf)
         assert len(Bm25Index.open(tmp_path / "index")) == 8
@@ -189,7 +190,7 @@ def test_after_compaction_scores_are_those_of_a_fresh_index(tmp_path: Path, shel
 
 
 def test_a_large_index_is_only_rewritten_when_it_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "_QUICKLY_REWRITTEN", 5)
+    monkeypatch.setattr(writer_module, "QUICKLY_REWRITTEN", 5)
     monkeypatch.setattr(session, "THREADS", 1)
     passages = [Passage(f"p{n}", "", f"text number {n}") for n in range(50)]
     with IndexWriter(tmp_path / "index") as writer:

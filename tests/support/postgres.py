@@ -84,6 +84,7 @@ class PostgresServer:
         self._data = folder / "data"
         self._data.mkdir()
         self._process: subprocess.Popen[bytes] | None = None
+        self._by_extension: dict[str, str] = {}
         if os.geteuid() == 0:
             os.chown(self._data, _NOBODY, _NOBODY)
         self._run(
@@ -149,6 +150,15 @@ class PostgresServer:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         return self.url(name)
+
+    def database_with(self, extension: str) -> str:
+        """Gives the address of the database that has an extension; it is made at the first time."""
+        if extension not in self._by_extension:
+            url = self.new_database()
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"CREATE EXTENSION {extension}")
+            self._by_extension[extension] = url
+        return self._by_extension[extension]
 
 
 @contextmanager

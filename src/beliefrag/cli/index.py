@@ -31,8 +31,17 @@ def index(
     ] = None,
     *,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder of the index. It is made, or brought up to date.")
-    ],
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The folder of the index. It is made, or brought up to date."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="ENGINE",
+            help="An index on an engine elsewhere, in place of a folder: NAME:key=value,... as for --retriever.",
+        ),
+    ] = None,
     names: Annotated[
         bool,
         typer.Option(
@@ -55,7 +64,20 @@ def index(
     from beliefrag import index as make_index
     from beliefrag.errors import SettingsError
     from beliefrag.retrieval import upgrade_index
+    from beliefrag.retrieval.indexing import index_paths_to
+    from beliefrag.settings import load_settings
 
+    if (out is None) == (to is None):
+        raise SettingsError("An index needs one place.", remedy="Give either --out DIR or --to ENGINE:key=value,...")
+    if to is not None:
+        if upgrade or not paths:
+            raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
+        engines = load_settings({}).settings.retrievers
+        with show_index_progress() as progress:
+            report = index_paths_to(paths, to, progress=progress, options=engines)
+        _print_report(report, to)
+        return
+    assert out is not None
     if upgrade:
         if paths:
             raise SettingsError("--upgrade reads no documents.", remedy="Leave the paths out, or leave --upgrade out.")
@@ -66,13 +88,13 @@ def index(
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
     with show_index_progress() as progress:
         report = make_index(paths, out, progress=progress, names=names)
-    _print_report(report, out)
+    _print_report(report, str(out))
 
 
-def _print_report(report: IndexReport, out: Path) -> None:
+def _print_report(report: IndexReport, out: str) -> None:
     changed = f"{report.files_read:,} read, {report.files_unchanged:,} unchanged, {report.files_removed:,} removed"
     passages = f"{report.passages_total:,} ({report.passages_added:,} added, {report.passages_removed:,} removed)"
-    rows = [("index", str(out)), ("files", changed), ("passages", passages), ("fingerprint", report.fingerprint)]
+    rows = [("index", out), ("files", changed), ("passages", passages), ("fingerprint", report.fingerprint)]
     rows += [("seconds", f"{report.seconds:.1f}"), ("skipped", f"{len(report.skipped):,}")]
     for heading, value in rows:
         typer.echo(f"{heading:<12} {safe_line(value)}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import statistics
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,10 +14,10 @@ import tantivy
 
 from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
-from beliefrag.retrieval.chunk import split_sentences
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import REBUILD, IndexUnusable, read_snapshot
 from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
 from beliefrag.retrieval.store import (
     ANALYSER,
     CONTENT,
@@ -39,7 +37,7 @@ from beliefrag.types import Hit, Passage
 if TYPE_CHECKING:
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["MOST_WORDS", "Bm25Index", "Bm25Options", "query_terms"]
+__all__ = ["MOST_WORDS", "Bm25Index", "Bm25Options", "passage_terms", "query_terms", "query_words"]
 
 _Scored = tuple[float, tantivy.DocAddress]
 
@@ -57,11 +55,6 @@ _ENGLISH = (
     .filter(tantivy.Filter.stemmer("english"))
     .build()
 )
-_SAMPLE_PASSAGES = 100
-_SAMPLE_WORDS = 10
-_SAMPLE_SENTENCE = 5
-"""Words that a sentence must have to be asked for."""
-_SAMPLE_HITS = 5
 
 
 class Bm25Index:
@@ -144,22 +137,12 @@ class Bm25Index:
 
     @cached_property
     def score_scale(self) -> ScoreScale:
-        """Where the scores of this corpus lie (location mu_s and scale tau_s), measured on the corpus itself.
-
-        Raw scores grow with the corpus and the query, so the same number is a good match in one corpus and a poor one
-        in another. A user has no questions for their own documents, but has the passages: ten words of one sentence
-        ask for it about as a question does, and the scores of such a search, the passage itself included, lie where
-        those of a real search lie. docs/results/score_scale.md compares the two. The same corpus always gives the same
-        scale.
-        """
-        return self.measure_score_scale(_make_question(passage) for passage in self.first(_SAMPLE_PASSAGES))
+        """Where the scores of this corpus lie, measured on the corpus itself."""
+        return self.measure_score_scale(make_question(passage) for passage in self.first(SAMPLE_PASSAGES))
 
     def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
-        """Gives where the first scores of searches with these questions lie."""
-        scores = [hit.score for question in questions for hit in self.search(question, _SAMPLE_HITS)]
-        if len(scores) < 2:
-            return ScoreScale(location=1.0, scale=1.0)
-        return ScoreScale(statistics.fmean(scores), max(statistics.pstdev(scores), 0.1))
+        """Where the first scores of searches with these questions lie."""
+        return measure_score_scale(self.search, questions)
 
     def search(self, query: str, k: int) -> list[Hit]:
         """Returns the k best passages for the words of the query, best first; equal scores by passage id.
@@ -270,15 +253,6 @@ class Bm25Index:
         return sorted(near, key=lambda hit: self._passage(hit[1]).id)[:count]
 
 
-def _make_question(passage: Passage) -> str:
-    """Ten words of one sentence of the passage, in their order. The passage is the seed, so the run plays no part."""
-    draw = random.Random(passage.id)  # noqa: S311
-    sentences = [sentence.split() for sentence in split_sentences(passage.text)]
-    words = draw.choice([each for each in sentences if len(each) >= _SAMPLE_SENTENCE] or [passage.text.split()])
-    kept = sorted(draw.sample(range(len(words)), min(_SAMPLE_WORDS, len(words))))
-    return " ".join(words[place] for place in kept)
-
-
 def _check_count(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> CorpusState:
     if searcher.num_docs != state.passages:
         raise IndexUnusable(
@@ -303,14 +277,24 @@ def _open_bm25(options: Bm25Options, source: PassageSource) -> Bm25Index:
     return source.open_index()
 
 
+def passage_terms(text: str) -> list[str]:
+    """Gives the terms of a passage, analysed as the embedded engine does, for an engine that cannot do it itself."""
+    return _ENGLISH.analyze(text)
+
+
+def query_words(text: str) -> list[str]:
+    """Gives the words of a query, each spelling once, for an engine that analyses them itself."""
+    # Half of a surrogate pair cannot cross into tantivy; as a question mark it is no word and does no harm.
+    words = dict.fromkeys(_SPLIT_WORDS.analyze(text.encode("utf-8", "replace").decode()))
+    return list(islice(words, MOST_WORDS))
+
+
 def query_terms(text: str) -> list[str]:
     """Gives the terms that a query searches for, analysed exactly as passages are.
 
     A word that stands in the query twice in the same spelling counts once, as in tantivy's parser.
     """
-    # Half of a surrogate pair cannot cross into tantivy; as a question mark it is no word and does no harm.
-    words = dict.fromkeys(_SPLIT_WORDS.analyze(text.encode("utf-8", "replace").decode()))
-    return _ENGLISH.analyze(" ".join(islice(words, MOST_WORDS)))
+    return _ENGLISH.analyze(" ".join(query_words(text)))
 
 
 def _words_query(schema: tantivy.Schema, text: str) -> tantivy.Query | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.chunk import cut_document
@@ -16,7 +17,7 @@ from beliefrag.retrieval.files import FoundFiles, Skipped, find_files
 from beliefrag.retrieval.ledger import IndexedFile, read_snapshot
 from beliefrag.retrieval.readers import FORMATS, reader_for
 from beliefrag.retrieval.text import printable_path
-from beliefrag.retrieval.writer import IndexWriter, PassageChange
+from beliefrag.retrieval.writer import IndexWriter, PassageChange, PassageWriter
 from beliefrag.types import Passage
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "OnProgress",
     "Paths",
     "index_paths",
+    "index_paths_to",
     "list_paths",
     "upgrade_index",
 ]
@@ -102,25 +104,74 @@ def index_paths(
         EmptyCorpus: Nothing can be read; an index that was there before stays as it was.
         CorpusError: A path does not exist, or the index cannot be written.
     """
-    began = time.monotonic()
     target = Path(out)
     given = list_paths(paths)
     found = find_files(given, leave_out=target)
     made_here = not target.exists()
+
+    def finish(writer: PassageWriter) -> None:
+        assert isinstance(writer, IndexWriter)
+        writer.compact()
+        if names:
+            writer.upgrade()
+
     try:
         with IndexWriter(target) as writer:
-            work = _IndexRefresh(writer, found, progress or _ignore_progress)
-            work.run()
-            if not len(writer):
-                raise _empty_corpus_error(given, work.skipped)
-            writer.compact()
-            if names:
-                writer.upgrade()
-            total, fingerprint = len(writer), writer.fingerprint
+            return _refresh_index(writer, found, given, progress, finish)
     except EmptyCorpus:
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
         raise
+
+
+def index_paths_to(
+    paths: Paths,
+    to: str,
+    *,
+    progress: OnProgress | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> IndexReport:
+    """Indexes all documents below some paths on an engine elsewhere, and can be run again to take in what changed.
+
+    The index is made if it is not there. Work is committed as it goes, and a batch that meets a failing connection is
+    tried again: a run that was killed is completed by the next one.
+
+    Args:
+        paths: Files and folders.
+        to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
+        progress: Called as the work goes on.
+        options: Further options of retrievers by name, as in the settings file.
+
+    Raises:
+        SettingsError: That engine cannot be filled.
+        EmptyCorpus: Nothing can be read.
+        CorpusError: A path does not exist, or the index cannot be written.
+        RetrievalError: The engine cannot be reached.
+    """
+    # The engines need extras, which only those need who use them.
+    from beliefrag.retrieval.engines.targets import open_session  # noqa: PLC0415
+
+    given = list_paths(paths)
+    found = find_files(given)
+    session = open_session(to, options)
+    with PassageWriter(session) as writer:
+        return _refresh_index(writer, found, given, progress, lambda _: session.finish())
+
+
+def _refresh_index(
+    writer: PassageWriter,
+    found: FoundFiles,
+    given: list[Path],
+    progress: OnProgress | None,
+    finish: Callable[[PassageWriter], None],
+) -> IndexReport:
+    began = time.monotonic()
+    work = _IndexRefresh(writer, found, progress or _ignore_progress)
+    work.run()
+    if not len(writer):
+        raise _empty_corpus_error(given, work.skipped)
+    writer.commit()
+    finish(writer)
     return IndexReport(
         files_read=work.read,
         files_unchanged=work.unchanged,
@@ -128,9 +179,9 @@ def index_paths(
         skipped=tuple(work.skipped),
         passages_added=work.passages_added,
         passages_removed=work.passages_removed,
-        passages_total=total,
+        passages_total=len(writer),
         seconds=time.monotonic() - began,
-        fingerprint=fingerprint,
+        fingerprint=writer.fingerprint,
     )
 
 
@@ -169,7 +220,7 @@ class _IndexRefresh:
         on_progress: Called as the work goes on.
     """
 
-    def __init__(self, writer: IndexWriter, found: FoundFiles, on_progress: OnProgress) -> None:
+    def __init__(self, writer: PassageWriter, found: FoundFiles, on_progress: OnProgress) -> None:
         self._writer = writer
         self._found = found
         self._on_progress = on_progress

@@ -60,7 +60,13 @@ class Retriever(Protocol):
 
 
 RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
-    "retriever", "beliefrag.retrievers", {"bm25": "beliefrag.retrieval.bm25", "linked": "beliefrag.retrieval.linked"}
+    "retriever",
+    "beliefrag.retrievers",
+    {
+        "bm25": "beliefrag.retrieval.bm25",
+        "linked": "beliefrag.retrieval.linked",
+        "postgres": "beliefrag.retrieval.engines.postgres",
+    },
 )
 """Every retriever that `--retriever NAME` can choose."""
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -78,6 +78,7 @@ class WriteSession:
         CorpusError: The directory holds something else, or it cannot be written.
     """
 
+    batch = 50_000
     ledger: Ledger
     pending: dict[str, StoredPassage | None]
     """Passages that were put or (None) dropped since the last commit, by id."""
@@ -109,6 +110,14 @@ class WriteSession:
     def state(self) -> CorpusState:
         """The corpus as it will be after the next commit."""
         return CorpusState.from_sum(self._passages, self._total)
+
+    @property
+    def recorded_files(self) -> Mapping[str, IndexedFile]:
+        """The files that are recorded as indexed, as of the last commit."""
+        return self.ledger.files
+
+    def look_up(self, ids: Sequence[str]) -> None:
+        """Does nothing: ids are looked up on this machine, one by one."""
 
     def find_stored(self, passage_id: str) -> StoredPassage | None:
         """Gives what the index will hold under an id after the next commit."""

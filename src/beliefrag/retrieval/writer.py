@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval.fingerprint import passage_digest
+from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import IndexedFile
 from beliefrag.retrieval.session import StoredPassage, WriteSession
 from beliefrag.retrieval.store import check_passage, dead_passages
 from beliefrag.types import Passage
 
-__all__ = ["IndexWriter", "PassageChange"]
+__all__ = ["QUICKLY_REWRITTEN", "IndexWriter", "PassageChange", "PassageWriter", "WritingSession"]
 
-_BATCH = 50_000
-_QUICKLY_REWRITTEN = 20_000
+QUICKLY_REWRITTEN = 20_000
+"""How many passages an index may have that is rewritten whenever a passage was deleted."""
 
 _T = TypeVar("_T")
 
@@ -31,24 +32,80 @@ class PassageChange(NamedTuple):
     removed: int
 
 
-class IndexWriter:
-    """Adds, replaces and deletes passages of an index, which is made if it is not there.
+class WritingSession(Protocol):
+    """One writer's turn at an index, wherever it is kept: what it holds, and changes that are not committed yet."""
+
+    batch: int
+    """After how many changed passages the writer commits by itself."""
+
+    @property
+    def pending(self) -> Mapping[str, StoredPassage | None]:
+        """Passages that were put or (None) dropped since the last commit, by id."""
+        ...
+
+    @property
+    def files(self) -> MutableMapping[str, IndexedFile | None]:
+        """Files to be recorded with the next commit."""
+        ...
+
+    @property
+    def recorded_files(self) -> Mapping[str, IndexedFile]:
+        """Files that are recorded as indexed, as of the last commit."""
+        ...
+
+    @property
+    def state(self) -> CorpusState:
+        """The corpus as it will be after the next commit."""
+        ...
+
+    def explain_write_errors(self) -> AbstractContextManager[None]:
+        """Turns every failure to write into one error that says what to do."""
+        ...
+
+    def look_up(self, ids: Sequence[str]) -> None:
+        """Says which ids will be asked for next, so that one request can answer for all of them."""
+        ...
+
+    def find_stored(self, passage_id: str) -> StoredPassage | None:
+        """Gives what the index will hold under an id after the next commit."""
+        ...
+
+    def find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
+        """Gives the passage, with its sources, that stood under an id at the last commit."""
+        ...
+
+    def ids_of(self, source: str) -> set[str]:
+        """Gives the ids of all passages that came from a source."""
+        ...
+
+    def put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
+        """Stores a passage, in place of what was held under its id."""
+        ...
+
+    def drop(self, passage_id: str, held: StoredPassage) -> None:
+        """Removes what is held under an id."""
+        ...
+
+    def commit(self) -> None:
+        """Makes all changes visible and safe; does nothing when there are none."""
+        ...
+
+    def close(self) -> None:
+        """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
+        ...
+
+
+class PassageWriter:
+    """Adds, replaces and deletes passages of an index, wherever it is kept.
 
     Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost and what was
     committed is not: the same calls made again complete the work. To keep memory bounded the writer also commits by
-    itself every 50,000 passages. As a context manager it commits at the end, or drops what is uncommitted when an
+    itself when a batch is full. As a context manager it commits at the end, or drops what is uncommitted when an
     exception passes through. It belongs to one thread.
-
-    Args:
-        path: The index directory.
-
-    Raises:
-        IndexBusy: Another writer is at work.
-        CorpusError: The directory holds something else, or it cannot be written.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._session = WriteSession(Path(path))
+    def __init__(self, session: WritingSession) -> None:
+        self._changes = session
 
     def __enter__(self) -> Self:
         return self
@@ -63,26 +120,26 @@ class IndexWriter:
             self.close()
 
     def __len__(self) -> int:
-        return self._session.state.passages
+        return self._changes.state.passages
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint that the index will have after the next commit."""
-        return self._session.state.fingerprint
+        return self._changes.state.fingerprint
 
     @property
     def uncommitted(self) -> int:
         """How many passages were added or removed since the last commit."""
-        return len(self._session.pending)
+        return len(self._changes.pending)
 
     @property
     def files(self) -> Mapping[str, IndexedFile]:
         """The files that are recorded as indexed, by path, as of the last commit."""
-        return self._session.ledger.files
+        return self._changes.recorded_files
 
     def record(self, path: str, record: IndexedFile | None) -> None:
         """Notes, with the next commit, that a file is indexed in this state, or (None) no longer at all."""
-        self._session.files[path] = record
+        self._changes.files[path] = record
 
     def add(self, passages: Iterable[Passage]) -> PassageChange:
         """Adds passages; one whose id is there already is replaced.
@@ -90,10 +147,11 @@ class IndexWriter:
         Raises:
             CorpusError: A passage cannot be indexed, or the disk refused.
         """
-        session = self._session
+        session = self._changes
         added = removed = 0
         for block in _cut_blocks(passages):
             with session.explain_write_errors():
+                session.look_up([passage.id for passage in block])
                 for passage in block:
                     new = StoredPassage(_checked_digest(passage), (passage.source,))
                     held = session.find_stored(passage.id)
@@ -105,10 +163,11 @@ class IndexWriter:
 
     def delete(self, ids: Iterable[str]) -> int:
         """Deletes passages by id and returns how many were there."""
-        session = self._session
+        session = self._changes
         count = 0
         for block in _cut_blocks(ids):
             with session.explain_write_errors():
+                session.look_up(block)
                 for passage_id in block:
                     held = session.find_stored(passage_id)
                     if held is not None:
@@ -127,10 +186,11 @@ class IndexWriter:
             CorpusError: A passage cannot be indexed, or the disk refused.
         """
         added = removed = 0
-        with self._session.explain_write_errors():
-            stale = self._session.ids_of(source)
+        with self._changes.explain_write_errors():
+            stale = self._changes.ids_of(source)
         for block in _cut_blocks(passages):
-            with self._session.explain_write_errors():
+            with self._changes.explain_write_errors():
+                self._changes.look_up([given.id for given in block])
                 for given in block:
                     passage, new, held = self._choose_id(given, source, stale)
                     stale.discard(passage.id)
@@ -139,7 +199,7 @@ class IndexWriter:
                         removed += held is not None
                     if held != new:
                         self._put(passage, new, held)
-        with self._session.explain_write_errors():
+        with self._changes.explain_write_errors():
             for passage_id in sorted(stale):
                 removed += self._remove_source(passage_id, source)
         return PassageChange(added, removed)
@@ -150,8 +210,62 @@ class IndexWriter:
         Raises:
             CorpusError: The disk refused. The writer is then of no further use; what was committed before stands.
         """
-        with self._session.explain_write_errors():
-            self._session.commit()
+        with self._changes.explain_write_errors():
+            self._changes.commit()
+
+    def close(self) -> None:
+        """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
+        self._changes.close()
+
+    def _put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
+        self._changes.put(passage, new, held)
+        if len(self._changes.pending) >= self._changes.batch:
+            self._changes.commit()
+
+    def _choose_id(
+        self, passage: Passage, source: str, stale: set[str]
+    ) -> tuple[Passage, StoredPassage, StoredPassage | None]:
+        digest, held = _checked_digest(passage), self._changes.find_stored(passage.id)
+        if held is None or (held.sources == (source,) and passage.id in stale):
+            return passage, StoredPassage(digest, (source,)), held
+        if held.digest == digest:
+            sources = held.sources if source in held.sources else (source, *held.sources)
+            return passage, StoredPassage(digest, sources), held
+        return self._choose_id(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
+
+    def _remove_source(self, passage_id: str, source: str) -> bool:
+        """Takes a source from a passage, and removes the passage when that was its last one."""
+        session = self._changes
+        held = session.find_stored(passage_id)
+        if held is None or source not in held.sources:
+            return False
+        rest = tuple(other for other in held.sources if other != source)
+        if not rest:
+            session.drop(passage_id, held)
+            return True
+        if passage_id in session.pending:
+            session.commit()
+        found = session.find_committed(passage_id)
+        if found is None:
+            raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
+        session.put(found[0], StoredPassage(held.digest, rest), held)
+        return False
+
+
+class IndexWriter(PassageWriter):
+    """Writes an index on disk, which is made if it is not there; it also commits by itself every 50,000 passages.
+
+    Args:
+        path: The index directory.
+
+    Raises:
+        IndexBusy: Another writer is at work.
+        CorpusError: The directory holds something else, or it cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._session = WriteSession(Path(path))
+        super().__init__(self._session)
 
     def compact(self, *, force: bool = False) -> bool:
         """Rewrites the index without what deleted passages left behind, and says whether it did.
@@ -164,7 +278,7 @@ class IndexWriter:
         with session.explain_write_errors():
             session.commit()
             dead = dead_passages(session.ledger.store)
-            worthwhile = force or len(self) <= _QUICKLY_REWRITTEN or 10 * dead > len(self)
+            worthwhile = force or len(self) <= QUICKLY_REWRITTEN or 10 * dead > len(self)
             if not dead or not worthwhile:
                 return False
             session.rewrite()
@@ -194,44 +308,6 @@ class IndexWriter:
         with self._session.explain_write_errors():
             self._session.commit()
             return write_graph(self._session.path, self._session.view())
-
-    def close(self) -> None:
-        """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
-        self._session.close()
-
-    def _put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
-        self._session.put(passage, new, held)
-        if len(self._session.pending) >= _BATCH:
-            self._session.commit()
-
-    def _choose_id(
-        self, passage: Passage, source: str, stale: set[str]
-    ) -> tuple[Passage, StoredPassage, StoredPassage | None]:
-        digest, held = _checked_digest(passage), self._session.find_stored(passage.id)
-        if held is None or (held.sources == (source,) and passage.id in stale):
-            return passage, StoredPassage(digest, (source,)), held
-        if held.digest == digest:
-            sources = held.sources if source in held.sources else (source, *held.sources)
-            return passage, StoredPassage(digest, sources), held
-        return self._choose_id(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
-
-    def _remove_source(self, passage_id: str, source: str) -> bool:
-        """Takes a source from a passage, and removes the passage when that was its last one."""
-        session = self._session
-        held = session.find_stored(passage_id)
-        if held is None or source not in held.sources:
-            return False
-        rest = tuple(other for other in held.sources if other != source)
-        if not rest:
-            session.drop(passage_id, held)
-            return True
-        if passage_id in session.pending:
-            session.commit()
-        found = session.find_committed(passage_id)
-        if found is None:
-            raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
-        session.put(found[0], StoredPassage(held.digest, rest), held)
-        return False
 
 
 def _cut_blocks(items: Iterable[_T]) -> Iterator[list[_T]]:

@@ -1,0 +1,152 @@
+"""A retriever over any engine: settles ties, notices changes, and says how scores are to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.policy import ScoreScale
+from beliefrag.retrieval.bm25 import query_terms
+from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, SearchEngine, id_key
+from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
+from beliefrag.types import Hit, Passage
+
+if TYPE_CHECKING:
+    from beliefrag.retrieval.passage_source import PassageSource
+
+__all__ = ["CHANGES", "EngineRetriever", "check_passages"]
+
+CHANGES = ("refuse", "follow")
+"""What to do when the index changes while it is searched: fail, or search on and compare nothing."""
+_DIGITS = 6
+"""Engines add up the same terms in different orders: scores that agree in so many digits are the same score."""
+_DEEPEST = 100_000
+
+
+@dataclass(frozen=True)
+class EngineRetriever:
+    """Searches an index on an engine elsewhere.
+
+    Args:
+        engine: The engine.
+        follow_changes: Search on when the index changes. Otherwise a search that sees other passages than the first one
+            fails: half of a run's numbers would be about another corpus.
+    """
+
+    engine: SearchEngine
+    follow_changes: bool = False
+
+    @property
+    def identity(self) -> str:
+        """Names the ranking."""
+        return self.engine.identity
+
+    @property
+    def description(self) -> EngineDescription:
+        """Which engine and index are searched."""
+        return self.engine.description
+
+    @cached_property
+    def opened(self) -> IndexState:
+        """The state of the index when it was opened."""
+        return self.engine.read_state()
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the passages as they were when the index was opened."""
+        return self.opened.fingerprint
+
+    def __len__(self) -> int:
+        return self.opened.passages
+
+    @cached_property
+    def score_scale(self) -> ScoreScale:
+        """Where the scores of this corpus lie, measured on the corpus itself."""
+        return measure_score_scale(self.search, map(make_question, self.engine.first(SAMPLE_PASSAGES)))
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """Returns the k best passages for the words of the query, best first; equal scores by passage id.
+
+        Raises:
+            RetrievalError: k is negative, the engine failed, or the index has changed.
+        """
+        if k < 0:
+            raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
+        before = self.opened
+        if k == 0 or not query_terms(query):
+            return []
+        limit = k + 1
+        while True:
+            found, now = self.engine.find(query, limit)
+            self._check_state(before, now)
+            cut_in_tie = len(found) == limit > k and _round(found[k - 1][1]) == _round(found[-1][1])
+            if not cut_in_tie or limit >= min(_DEEPEST, now.passages):
+                break
+            limit = min(16 * limit, _DEEPEST)
+        hits = [Hit(passage, _round(score)) for passage, score in found]
+        hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
+        return hits[:k]
+
+    def get(self, ids: Iterable[str]) -> list[Passage]:
+        """Returns the passages with these ids, in the order given, by one lookup.
+
+        Raises:
+            RetrievalError: One of them is not in the index.
+        """
+        wanted = list(ids)
+        found = self.engine.get(list(dict.fromkeys(wanted))) if wanted else {}
+        if missing := [each for each in wanted if each not in found]:
+            raise RetrievalError(
+                f"{self.engine.description.index} holds no passage {missing[0]!r}.",
+                remedy="Check that it is the same corpus.",
+            )
+        return [found[each] for each in wanted]
+
+    def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
+        """Returns the keys and scores of the k best passages without their texts."""
+        found = self.engine.find_ids(query, k) if query_terms(query) else []
+        return [id_key(each) for each, _ in found], [score for _, score in found]
+
+    def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
+        """Gives key, id, title and text of all passages, some thousand at a time."""
+        for page in self.engine.read_passages():
+            yield [(id_key(passage.id), passage.id, passage.title, passage.text) for passage in page]
+
+    def close(self) -> None:
+        """Lets the connections go."""
+        self.engine.close()
+
+    def _check_state(self, before: IndexState, now: IndexState) -> None:
+        if now != before and not self.follow_changes:
+            raise RetrievalError(
+                f"{self.description.index} changed during the run: it had {before.passages:,} passages "
+                f"({before.fingerprint}) and has {now.passages:,} ({now.fingerprint}).",
+                remedy="Run again, or give changes=follow to search an index that changes.",
+            )
+
+
+def _round(score: float) -> float:
+    return float(f"{score:.{_DIGITS}g}")
+
+
+def check_passages(retriever: EngineRetriever, source: PassageSource, *, how: str) -> EngineRetriever:
+    """Gives the retriever back if its index holds just the passages that the user named, where they named any.
+
+    Args:
+        retriever: The opened engine.
+        source: The passages.
+        how: The command that fills the index.
+
+    Raises:
+        CorpusError: It holds other passages.
+    """
+    if source.is_given and source.open_index().fingerprint != retriever.fingerprint:
+        raise CorpusError(
+            f"{retriever.description.index} holds {len(retriever):,} passages, and they are not {source}.",
+            remedy=f"Fill it with {how}, give fill=true to put these passages into an index of their own, or name no "
+            "passages.",
+        )
+    return retriever

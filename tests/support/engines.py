@@ -1,0 +1,73 @@
+"""Every engine in one form, so that one suite of tests can run on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from beliefrag.retrieval import Bm25Index, IndexWriter
+from beliefrag.retrieval.engines.postgres import PostgresOptions, PostgresTable
+from beliefrag.retrieval.engines.postgres_filling import PostgresSession
+from beliefrag.retrieval.engines.retriever import EngineRetriever
+from beliefrag.retrieval.writer import PassageWriter
+from beliefrag.types import Passage
+from tests.support.postgres import PostgresServer
+
+
+class EngineUnderTest(Protocol):
+    """An index that is empty at first."""
+
+    def open(self) -> Bm25Index | EngineRetriever:
+        """Opens it for searches."""
+        ...
+
+    def write(self) -> AbstractContextManager[PassageWriter]:
+        """Opens it for one writer; all is ready for searches when the block ends."""
+        ...
+
+
+class EmbeddedEngine:
+    """The embedded engine, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self) -> Bm25Index:
+        return Bm25Index.open(self.folder)
+
+    @contextmanager
+    def write(self) -> Iterator[PassageWriter]:
+        with IndexWriter(self.folder) as writer:
+            yield writer
+            writer.compact(force=True)
+
+
+_TABLES = count(1)
+
+
+class PostgresEngine:
+    """A table of its own, in the database that has one of the two extensions."""
+
+    def __init__(self, server: PostgresServer, extension: str) -> None:
+        self.url = server.database_with(extension)
+        self.options = PostgresOptions(url=self.url, table=f"passages_{next(_TABLES)}")
+
+    def open(self) -> EngineRetriever:
+        return EngineRetriever(PostgresTable(self.options))
+
+    @contextmanager
+    def write(self) -> Iterator[PassageWriter]:
+        session = PostgresSession(self.options)
+        with PassageWriter(session) as writer:
+            yield writer
+            writer.commit()
+            session.finish()
+
+
+def fill(engine: EngineUnderTest, passages: list[Passage]) -> None:
+    """Puts passages into an index."""
+    with engine.write() as writer:
+        writer.add(passages)
