@@ -288,7 +288,7 @@ def test_rows_with_the_same_id_in_two_files_live_side_by_side(docs: Path, out: P
 def test_a_large_file_of_rows_is_committed_on_the_way_and_told_of(
     tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.writer._BATCH", 1000)
+    monkeypatch.setattr("beliefrag.retrieval.session.WriteSession.batch", 1000)
     (tmp_path / "rows.jsonl").write_text(
         "".join(json.dumps({"id": f"r{n}", "text": f"row number {n}"}) + "\n" for n in range(3500))
     )
