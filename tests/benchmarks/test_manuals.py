@@ -1,0 +1,88 @@
+"""The benchmark of the manuals: what counts as right, what holds a quote, and that it goes on where it ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import manuals
+
+PAGE = "The tower of Graz is 28 m high and has four clocks that show the hours."
+QUESTIONS = [
+    {
+        "id": "q1",
+        "question": "How high is the tower of Graz?",
+        "answers": ["28 m"],
+        "kind": "single",
+        "supporting": [{"file": "towns/graz.txt", "quote": "The tower of Graz is 28 m high and has four clocks"}],
+    },
+    {"id": "q2", "question": "Who built the tower of Linz?", "answers": [], "kind": "unanswerable", "supporting": []},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    documents = tmp_path / "set" / "documents" / "towns"
+    documents.mkdir(parents=True)
+    (documents / "graz.txt").write_text(PAGE, encoding="utf-8")
+    lines = "".join(json.dumps(row) + "\n" for row in QUESTIONS)
+    (tmp_path / "set" / "questions.jsonl").write_text(lines, encoding="utf-8")
+    (tmp_path / "replies.jsonl").write_text('{"purpose": "answer", "reply": "28 m", "repeat": true}\n', "utf-8")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str) -> None:
+    given = ["--data", str(folder / "set"), "--method", "static", "--model", f"scripted:{folder / 'replies.jsonl'}"]
+    monkeypatch.setattr(sys, "argv", ["manuals", *given, "--out", str(folder / "out.jsonl"), *words])
+    manuals.main()
+
+
+def test_it_counts_right_answers_answered_refusals_and_citations(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, folder)
+    out = capsys.readouterr().out
+    assert "unanswerable ones answered: 1 of 1" in out
+    assert "single-hop ones answered right: 1 of 1, 1.00 (0.21-1.00)" in out
+    assert "right answers whose citations hold every quote: 1 of 1" in out
+    assert "two-hop ones answered right: none to look at" in out
+
+
+def test_it_goes_on_where_it_ended_and_asks_a_torn_line_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, folder, "--n", "1")
+    out = folder / "out.jsonl"
+    out.write_text(out.read_text("utf-8")[:-20], encoding="utf-8")
+    capsys.readouterr()
+    run(monkeypatch, folder)
+    asked = [line for line in capsys.readouterr().out.splitlines() if " in " in line and line.startswith("q")]
+    assert [line.split(":")[0] for line in asked] == ["q2"]
+
+
+def test_a_file_of_other_settings_is_not_added_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(monkeypatch, folder)
+    with pytest.raises(SystemExit, match="name another file"):
+        run(monkeypatch, folder, "--set", "decline_below=0")
+
+
+def test_an_answer_is_right_as_a_run_of_words_however_it_is_spaced() -> None:
+    question = {"answers": ["64MB"]}
+    assert manuals.is_right("64 MB", question) and manuals.is_right("It is 64MB.", question)
+    assert not manuals.is_right("640MB", question) and not manuals.is_right(None, question)
+
+
+def test_a_quote_is_held_by_its_larger_part_in_its_own_file() -> None:
+    quote = {"file": "a/graz.txt", "quote": "one two three four five six seven eight nine ten"}
+    assert manuals.holds_quote([("x/graz.txt", "zero one two three four five six end")], quote)
+    assert not manuals.holds_quote([("x/graz.txt", "one two three four five, and then six")], quote)
+    assert not manuals.holds_quote([("x/linz.txt", quote["quote"])], quote)
+
+
+def test_none_of_twenty_leaves_a_wide_interval() -> None:
+    low, high = manuals.wilson_interval(0, 20)
+    assert low == 0.0 and 0.15 < high < 0.17
