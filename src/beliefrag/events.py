@@ -7,6 +7,7 @@ value; `as_record` gives it as plain data, ready for JSON.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -185,14 +186,17 @@ def as_record(event: Event) -> dict[str, Any]:
     return record
 
 
+_LEAVES = (str, int, float, type(None))
+
+
 def _plain(value: Any) -> Any:
     # Most values are leaves, and asking whether something is a dataclass is slow.
-    if isinstance(value, str | int | float | None):
+    if isinstance(value, _LEAVES):
         return value
     if isinstance(value, Usage):
         return usage_record(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        record = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        record = {name: _plain(getattr(value, name)) for name in _field_names(value.__class__)}
         if isinstance(value, Hit) and value.provenance is None:
             del record["provenance"]
         if isinstance(value, Retrieved) and not value.readmitted:
@@ -207,9 +211,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+@functools.cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
 def usage_record(usage: Usage) -> dict[str, Any]:
     """Usage as plain data: totals, then each purpose with its own."""
-    totals = {f.name: getattr(usage, f.name) for f in dataclasses.fields(usage) if f.name != "by_purpose"}
+    totals = {name: getattr(usage, name) for name in _field_names(Usage) if name != "by_purpose"}
     record: dict[str, Any] = {"tokens": usage.tokens} | totals
     if usage.by_purpose:
         record["by_purpose"] = {purpose: usage_record(part) for purpose, part in usage.by_purpose.items()}

@@ -75,7 +75,7 @@ def test_a_question_that_takes_too_long_is_cancelled(tmp_path: Path) -> None:
     with served(*opened(tmp_path, seconds=300), limits=ServerLimits(timeout=0.3)) as server:
         response = server.ask()
         assert response.status_code == 504
-        assert response.json()["detail"] == "There was no answer within 0.3 seconds."
+        assert "0.3 seconds" in response.json()["detail"]
         assert server.model.inside == 0
         name, problem = events(server.ask(headers=STREAM).text)[-1]
         assert (name, problem["status"]) == ("error", 504)
@@ -100,15 +100,13 @@ def test_places_and_queue_are_limited_and_the_rest_is_told_when_to_come_back(tmp
 
 
 async def test_how_long_to_wait_follows_from_how_long_episodes_took() -> None:
-    gate = AdmissionQueue(2, 0, max_wait=60)
-    gate._update_average(10.0)
+    gate = AdmissionQueue(2, 0)
+    gate._update_average(9.5)
     async with gate.place(), gate.place():
         with pytest.raises(QueueFull) as caught:
             async with gate.place():
                 pass
-        assert caught.value.retry_after == 5, "two places, ten seconds each: one is free every five"
-    gate._update_average(10_000.0)
-    assert gate.retry_after() == 60
+        assert caught.value.retry_after == 10, "both have just begun, and an episode takes 9.5 seconds"
 
 
 async def test_before_anything_has_finished_the_oldest_episode_tells_how_long_one_takes(
@@ -116,7 +114,7 @@ async def test_before_anything_has_finished_the_oldest_episode_tells_how_long_on
 ) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    gate = AdmissionQueue(1, 0, max_wait=60)
+    gate = AdmissionQueue(1, 0)
     async with gate.place():
         assert gate.retry_after() == 1
         now = 107.5
@@ -124,7 +122,7 @@ async def test_before_anything_has_finished_the_oldest_episode_tells_how_long_on
 
 
 async def test_who_stops_waiting_leaves_the_queue() -> None:
-    gate = AdmissionQueue(1, 1, max_wait=60)
+    gate = AdmissionQueue(1, 1)
 
     async def hold() -> None:
         async with gate.place():

@@ -265,7 +265,7 @@ async def test_a_question_that_takes_too_long_is_an_error_and_its_model_call_is_
     async with live(service(settings(tmp_path), limits=limits)) as (address, _), connected(address) as client:
         late = await client.call_tool("ask", {"question": QUESTION})
     assert late.is_error
-    assert text(late) == "There was no answer within 0.5 seconds. Ask again later."
+    assert "0.5 seconds" in text(late)
     assert endless.cancelled == 1
 
 

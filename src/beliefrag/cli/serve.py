@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
@@ -28,9 +28,18 @@ _NETWORK = "Network"
 _LIMITS = "Limits"
 _WATCHING = "Watching"
 
-Timeout = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0.1, help="How long a question may take.", rich_help_panel=_LIMITS)
-]
+_EMBEDDED_TIMEOUT = 900.0
+"""Seconds for a question where the model runs on this machine's processor, which takes minutes for a hard one."""
+
+
+def _timeout_option(seconds: float) -> Any:
+    return typer.Option(
+        metavar="SECONDS",
+        min=0.1,
+        help="How long a question may take from its turn on; the wait before it does not count. By default "
+        f"{_EMBEDDED_TIMEOUT:g} where the model runs on this machine, {seconds:g} otherwise.",
+        rich_help_panel=_LIMITS,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +69,26 @@ class AccessOptions:
 class LimitOptions:
     """How much the server does at a time, and for one question."""
 
+    usual_timeout: ClassVar[float] = 120.0
+    """Seconds for a question where the model has a server of its own."""
+
     concurrency: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="How many questions are answered at a time.", rich_help_panel=_LIMITS),
-    ] = 4
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="How many questions are answered at a time. By default 1 where the model runs on this machine, "
+            "because it answers one call at a time; 4 otherwise.",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None
     queue: Annotated[
         int,
         typer.Option(
             metavar="N", min=0, help="How many questions may wait; more are refused.", rich_help_panel=_LIMITS
         ),
     ] = 16
-    timeout: Timeout = 120.0
+    timeout: Annotated[float | None, _timeout_option(usual_timeout)] = None
     max_question_chars: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most characters of a question.", rich_help_panel=_LIMITS)
     ] = 4_000
@@ -111,14 +129,15 @@ class LimitOptions:
 
         asked = {"tokens": self.max_tokens, "rounds": self.max_rounds}
         budget = {name: value for name, value in asked.items() if value is not None}
+        embedded = settings.model.startswith("local:")
         return ServerLimits(
             request_bytes=request_bytes,
             question_chars=self.max_question_chars,
             connections=self.max_connections,
             connections_per_client=self.max_connections_per_client,
-            concurrency=self.concurrency,
+            concurrency=self.concurrency or (1 if embedded else 4),
             queue=self.queue,
-            timeout=self.timeout,
+            timeout=self.timeout or (_EMBEDDED_TIMEOUT if embedded else self.usual_timeout),
             grace=grace,
             budget=replace(settings.budget, **budget),
         )
@@ -128,7 +147,8 @@ class LimitOptions:
 class McpLimitOptions(LimitOptions):
     """The limits for tools of agents, which may wait longer."""
 
-    timeout: Timeout = 300.0
+    usual_timeout: ClassVar[float] = 300.0
+    timeout: Annotated[float | None, _timeout_option(usual_timeout)] = None
 
 
 @app.command()

@@ -1,14 +1,16 @@
-"""Admits as many episodes as the server can run, lets a few wait, and tells the others when to ask again."""
+"""Admits as many episodes as the server can run, lets others wait in the open, and says when to ask again."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
-__all__ = ["AdmissionQueue", "QueueFull"]
+__all__ = ["AdmissionQueue", "QueueFull", "Waiting"]
 
 _WEIGHT = 0.2
 """How much the latest episode counts in the moving average of durations."""
@@ -26,22 +28,36 @@ class QueueFull(Exception):
         self.retry_after = retry_after
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Where a request stands in the queue."""
+
+    place: int
+    """1 for the next one that may begin; 0 where the question begins at once."""
+    expected_seconds: int | None
+    """How long it will probably wait; None as long as no question has been answered."""
+
+    def __str__(self) -> str:
+        when = "" if self.expected_seconds is None else f", about {self.expected_seconds} s"
+        return f"waiting, place {self.place}{when}"
+
+
 class AdmissionQueue:
-    """A fixed number of places, with a queue in front of them.
+    """A fixed number of places, with a queue in front of them: whoever comes first begins first.
 
     Args:
         places: How many may run at a time.
         queue: How many may wait.
-        max_wait: The largest wait that a client is ever told, in seconds.
+        notice_seconds: How often a request that waits is told where it stands, besides each time that it moves up.
     """
 
-    def __init__(self, places: int, queue: int, *, max_wait: float) -> None:
+    def __init__(self, places: int, queue: int, *, notice_seconds: float = 15.0) -> None:
         self._places = places
         self._queue = queue
-        self._max_wait = max_wait
-        self._free = asyncio.Semaphore(places)
+        self._notice_seconds = notice_seconds
         self._started: dict[object, float] = {}
-        self._waiting = 0
+        self._line: list[asyncio.Event] = []
+        """One event for each request that waits, set whenever it moves up."""
         self._average: float | None = None
 
     @property
@@ -52,38 +68,73 @@ class AdmissionQueue:
     @property
     def waiting(self) -> int:
         """How many requests are in the queue."""
-        return self._waiting
+        return len(self._line)
 
     @contextlib.asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
+    async def place(self, on_wait: Callable[[Waiting], None] | None = None) -> AsyncIterator[None]:
         """Holds a place while the context is entered.
+
+        Args:
+            on_wait: Is told where the request stands: at once, whenever that changes, and every few seconds.
 
         Raises:
             QueueFull: There is no free place and no room to wait for one.
         """
-        if self._free.locked() and self._waiting >= self._queue:
-            raise QueueFull(self.retry_after())
-        self._waiting += 1
-        try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1
+        if self._line or len(self._started) >= self._places:
+            if len(self._line) >= self._queue:
+                raise QueueFull(self.retry_after())
+            await self._wait_for_turn(on_wait)
+        elif on_wait is not None:
+            on_wait(Waiting(0, 0))
         key = object()
         began = self._started[key] = time.monotonic()
         try:
             yield
         finally:
             del self._started[key]
-            self._free.release()
             self._update_average(time.monotonic() - began)
+            self._move_up()
 
     def retry_after(self) -> int:
         """Estimates from past durations after how many whole seconds a new request would get a place."""
+        if (expected := self._expected_seconds(len(self._line) + 1)) is not None:
+            return max(1, expected)
         # Before anything has finished, the age of the oldest episode is all that is known.
+        oldest = max((time.monotonic() - began for began in self._started.values()), default=0.0)
+        return max(1, math.ceil(oldest * (len(self._line) + 1) / self._places))
+
+    async def _wait_for_turn(self, on_wait: Callable[[Waiting], None] | None) -> None:
+        moved = asyncio.Event()
+        self._line.append(moved)
+        try:
+            # The first in the line may begin when a place is free; it is woken whenever that may have become so.
+            while self._line[0] is not moved or len(self._started) >= self._places:
+                if on_wait is not None:
+                    place = self._line.index(moved) + 1
+                    on_wait(Waiting(place, self._expected_seconds(place)))
+                moved.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._notice_seconds):
+                        await moved.wait()
+        finally:
+            self._line.remove(moved)
+            self._move_up()
+
+    def _move_up(self) -> None:
+        for moved in self._line:
+            moved.set()
+
+    def _expected_seconds(self, place: int) -> int | None:
+        """Estimates when the request at this place of the line begins, if each episode takes as long as usual."""
+        if self._average is None:
+            return None
         now = time.monotonic()
-        duration = self._average or max((now - began for began in self._started.values()), default=0.0)
-        wait = duration * (self._waiting + 1) / self._places
-        return max(1, math.ceil(min(wait, self._max_wait)))
+        ends = [max(self._average - (now - began), 0.0) for began in self._started.values()]
+        ends += [0.0] * (self._places - len(ends))
+        heapq.heapify(ends)
+        for _ in range(place - 1):
+            heapq.heapreplace(ends, ends[0] + self._average)
+        return math.ceil(ends[0])
 
     def _update_average(self, seconds: float) -> None:
         self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)

@@ -12,7 +12,7 @@ import errno
 import logging
 import time
 from collections import Counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -23,6 +23,8 @@ __all__ = ["ConnectionRegistry", "limited_protocol", "log_exhausted_files"]
 _log = logging.getLogger(__name__)
 _REPORT_SECONDS = 60.0
 """An attack makes thousands of events; the log gets one line a minute with their numbers."""
+_MOST_PENDING = 65_536
+"""Bytes that are sent without waiting for the end of the turn."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -86,6 +88,55 @@ class ConnectionRegistry:
         return False
 
 
+class JoinedWrites:
+    """A transport that sends what is written in one turn of the event loop together.
+
+    The protocol writes the head and the body of a response one after the other. Each would be a system call of its own,
+    which costs more than the rest of sending a short response.
+
+    Args:
+        transport: The connection.
+        loop: The event loop that it belongs to.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._pending: list[bytes] = []
+        self._size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Sends the data at the end of this turn, or at once if there is much of it: a slow reader is noticed then."""
+        if not data:
+            return
+        if not self._pending:
+            self._loop.call_soon(self._flush)
+        self._pending.append(data)
+        self._size += len(data)
+        if self._size >= _MOST_PENDING:
+            self._flush()
+
+    def close(self) -> None:
+        """Sends what is left and closes the connection."""
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Closes the connection without sending what is left."""
+        self._pending.clear()
+        self._transport.abort()
+
+    def _flush(self) -> None:
+        data = b"".join(self._pending)
+        self._pending.clear()
+        self._size = 0
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+
+
 class LimitedProtocol(H11Protocol):
     """A connection that is closed if its next request does not arrive in time, or if its client stops reading."""
 
@@ -113,7 +164,7 @@ class LimitedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Registers the connection, or closes it if there are too many."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
         if self.registry.admit(self):
             self._update_request_timer()
         else:

@@ -29,11 +29,12 @@ class ServerLimits:
     queue: int = 16
     """How many requests may wait; further ones are refused."""
     timeout: float = 120.0
-    """Seconds that a request may take, including its wait."""
+    """Seconds that an episode may take. The wait for its turn does not count."""
     grace: float = 30.0
     """Seconds that running episodes are given at shutdown."""
     heartbeat: float = 15.0
-    """Seconds of silence in a stream after which a comment keeps the connection alive."""
+    """Seconds of silence in a stream after which a comment keeps the connection alive, and those between two news of
+    the queue."""
     body_seconds: float = 10.0
     """Seconds within which a request's body must have arrived."""
     connections: int = 1_000

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beliefrag.events import CallFinished, Event, Finished, Retrieved, Started
 from beliefrag.outcome import Failed
+from beliefrag.web.admission import Waiting
 from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 
@@ -85,6 +86,8 @@ class RequestRecord:
     tokens_out: int = 0
     refused: str | None = None
     """Why the request was refused before an episode began."""
+    waiting: Waiting | None = None
+    """Where the question stood in the queue when it came."""
     client_left: bool = False
     """Whether the client left before it was answered."""
     _texts: list[str] = field(default_factory=list)
@@ -174,7 +177,12 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-ID"] = record.request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = record.request_id
+                if record.waiting is not None:
+                    headers["X-Queue-Place"] = str(record.waiting.place)
+                    if record.waiting.expected_seconds is not None:
+                        headers["X-Queue-Seconds"] = str(record.waiting.expected_seconds)
             await send(message)
 
         try:
@@ -201,6 +209,8 @@ class RequestLog:
         self._metrics.request_seconds.labels(route).observe(seconds)
         fields: dict[str, Any] = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
+        if record.waiting is not None and record.waiting.place:
+            fields["queue_place"] = record.waiting.place
         if record.refused is not None:
             self._metrics.refused.labels(record.refused).inc()
             fields["refused"] = record.refused

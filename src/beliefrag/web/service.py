@@ -19,7 +19,7 @@ from beliefrag.events import Event, Finished
 from beliefrag.outcome import Failed
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Question
-from beliefrag.web.admission import AdmissionQueue, QueueFull
+from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
@@ -32,7 +32,7 @@ _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"
 """The folders of absolute paths, as the system's errors name them: in quotes, or alone. Web addresses stay."""
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
 
-OnEvent = Callable[[Event], None]
+OnEvent = Callable[[Event | Waiting], None]
 
 
 class EpisodeObserver(Protocol):
@@ -63,7 +63,7 @@ class AnswerService:
         self.limits = limits
         self.settings = settings.model_copy(update={"budget": _lower_budget(settings.budget, limits.budget)})
         self.assembly = change_policy(assembly, self.settings)
-        self.admission = AdmissionQueue(limits.concurrency, limits.queue, max_wait=limits.timeout)
+        self.admission = AdmissionQueue(limits.concurrency, limits.queue, notice_seconds=limits.heartbeat)
         self._running: set[asyncio.Task[None]] = set()
         self._draining = False
         self._stopping = False
@@ -102,7 +102,10 @@ class AnswerService:
     async def run_episode(
         self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
     ) -> None:
-        """Runs one episode to its end, or until it is cancelled.
+        """Waits for a place, and runs one episode to its end, or until it is cancelled.
+
+        The first thing that `on_event` gets says how many questions are before this one. The time limit begins with the
+        episode: a client that waits for others loses nothing of it.
 
         Raises:
             HttpProblem: There is no place, the time is over, or the server shuts down.
@@ -115,7 +118,8 @@ class AnswerService:
         began = time.monotonic()
         ending = "broken"
         try:
-            async with asyncio.timeout(self.limits.timeout), self.admission.place():
+            async with self.admission.place(on_event), asyncio.timeout(self.limits.timeout):
+                began = time.monotonic()
                 last = await self._run_loop(question, assembly, observers, on_event)
             ending = last.outcome.name
         except QueueFull as full:
@@ -123,7 +127,7 @@ class AnswerService:
             raise self._busy(full) from None
         except TimeoutError:
             ending = "timed_out"
-            words = f"There was no answer within {self.limits.timeout:g} seconds."
+            words = f"There was no answer within {self.limits.timeout:g} seconds of its turn."
             raise HttpProblem(504, "timeout", words, remedy="Ask again later.") from None
         except asyncio.CancelledError:
             ending = "shut_down" if self._stopping else "cancelled"
@@ -192,7 +196,7 @@ class EpisodeTask:
     """
 
     def __init__(self, run: Callable[[OnEvent], Coroutine[None, None, None]], receive: Receive) -> None:
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Event | Waiting | None] = asyncio.Queue()
         self._run = asyncio.create_task(run(self._events.put_nowait))
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         for task in (self._run, self._disconnect):
@@ -210,10 +214,28 @@ class EpisodeTask:
         """Cancels the episode and waits until it has ended."""
         for task in (self._run, self._disconnect):
             task.cancel()
+        if self._run.done():
+            # Its error, if there is one, counts as seen.
+            _ = self._run.cancelled() or self._run.exception()
+            return
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
-    async def next_event(self, timeout: float | None = None) -> Event:  # noqa: ASYNC109 - a wait, not a deadline
-        """Waits for the next event.
+    async def wait_to_end(self) -> list[Event]:
+        """Waits for the end of the episode, and gives all its events.
+
+        Raises:
+            ClientDisconnected: The client left.
+            HttpProblem: The episode could not be run.
+        """
+        await asyncio.wait((self._run, self._disconnect), return_when=asyncio.FIRST_COMPLETED)
+        if not self._run.done():
+            raise ClientDisconnected
+        self._run.result()
+        taken = [self._events.get_nowait() for _ in range(self._events.qsize())]
+        return [event for event in taken if isinstance(event, Event)]
+
+    async def next_event(self, timeout: float | None = None) -> Event | Waiting:  # noqa: ASYNC109 - no deadline
+        """Waits for the next event, or for news of the place in the queue.
 
         Raises:
             TimeoutError: There was none within that many seconds.

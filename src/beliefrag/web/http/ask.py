@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
+from beliefrag.web.admission import Waiting
 from beliefrag.web.answers import AnswerBody, answer_body, event_record
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.streams import (
@@ -20,8 +22,8 @@ from beliefrag.web.http.streams import (
     document_stream,
     encode_event,
     events_with_heartbeats,
+    wait_for_admission,
     wait_for_result,
-    wait_for_start,
 )
 from beliefrag.web.problems import AsciiJson, HttpProblem, document_problems
 from beliefrag.web.request_log import request_record
@@ -31,7 +33,7 @@ from beliefrag.web.service import EpisodeTask
 __all__ = ["AskBody", "ask_routes"]
 
 _PATH = "/v1/ask"
-_EVENT_NAMES = (*(kind.kind for kind in Event.__subclasses__() if kind is not Finished), "result", "error")
+_EVENT_NAMES = ("waiting", *(kind.kind for kind in Event.__subclasses__() if kind is not Finished), "result", "error")
 _STREAM_EXAMPLE = (
     'id: 0\nevent: started\ndata: {"event":"started","step":0,"at":0.0,"question":{"text":"Who approves travel?",'
     '"id":""},"method":"beliefrag"}\n\n: still here\n\nid: 9\nevent: result\ndata: {"outcome":"answered",'
@@ -83,7 +85,7 @@ def ask_routes(context: HttpContext) -> APIRouter:
         task = context.start_episode(request, question, assembly_for_request(service, body.settings))
         request_id = request_record(request.scope).request_id
         if EVENT_STREAM in request.headers.get("accept", ""):
-            first = await wait_for_start(task)
+            first = await wait_for_admission(task)
             return EpisodeStream(task, _stream_events(context, task, first, request_id))
         return AsciiJson(answer_body(await wait_for_result(task), service, request_id).model_dump())
 
@@ -91,13 +93,17 @@ def ask_routes(context: HttpContext) -> APIRouter:
 
 
 async def _stream_events(
-    context: HttpContext, task: EpisodeTask, first: Event, request_id: str
+    context: HttpContext, task: EpisodeTask, first: Event | Waiting, request_id: str
 ) -> AsyncIterator[bytes]:
     seen: list[Event] = []
     try:
         async for event in events_with_heartbeats(task, first, context.service.limits.heartbeat):
             if event is None:
                 yield HEARTBEAT
+                continue
+            if isinstance(event, Waiting):
+                if event.place:
+                    yield encode_event({"event": "waiting", **asdict(event)}, name="waiting")
                 continue
             seen.append(event)
             record = event_record(event, prompts=context.show_prompts)

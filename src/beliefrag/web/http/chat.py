@@ -24,8 +24,8 @@ from beliefrag.web.http.streams import (
     document_stream,
     encode_event,
     stream_answer,
+    wait_for_admission,
     wait_for_result,
-    wait_for_start,
 )
 from beliefrag.web.problems import AsciiJson, HttpProblem, document_openai_errors
 from beliefrag.web.request_log import request_record
@@ -70,7 +70,7 @@ def chat_routes(context: HttpContext) -> APIRouter:
             role = builder.chunk({"role": "assistant", "content": ""}, **({"usage": None} if with_usage else {}))
             pieces = stream_answer(
                 task,
-                await wait_for_start(task),
+                await wait_for_admission(task),
                 service,
                 builder.request_id,
                 closing=lambda answer: _closing_chunks(builder, answer, with_usage=with_usage),

@@ -9,6 +9,8 @@ from typing import Literal
 from starlette.requests import Request
 
 from beliefrag.engine.assembly import Assembly
+from beliefrag.events import Event
+from beliefrag.web.admission import Waiting
 from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import request_record
@@ -37,8 +39,17 @@ class HttpContext:
 
     def start_episode(self, request: Request, question: str, assembly: Assembly) -> EpisodeTask:
         """Starts an episode for a request whose body was read."""
-        observers: list[EpisodeObserver] = [request_record(request.scope), self.metrics]
+        record = request_record(request.scope)
+        observers: list[EpisodeObserver] = [record, self.metrics]
         if self.make_observer is not None:
             observers.append(self.make_observer(request.headers))
-        run = self.service.run_episode
-        return EpisodeTask(lambda on_event: run(question, assembly, observers, on_event), request.receive)
+
+        async def run(on_event: Callable[[Event | Waiting], None]) -> None:
+            def note_wait(event: Event | Waiting) -> None:
+                if isinstance(event, Waiting) and record.waiting is None:
+                    record.waiting = event
+                on_event(event)
+
+            await self.service.run_episode(question, assembly, observers, note_wait)
+
+        return EpisodeTask(run, request.receive)

@@ -27,8 +27,8 @@ from beliefrag.web.http.streams import (
     document_stream,
     encode_event,
     stream_answer,
+    wait_for_admission,
     wait_for_result,
-    wait_for_start,
 )
 from beliefrag.web.problems import AsciiJson, HttpProblem, document_openai_errors
 from beliefrag.web.request_log import request_record
@@ -265,7 +265,7 @@ def responses_routes(context: HttpContext) -> APIRouter:
         if body.stream:
             pieces = stream_answer(
                 task,
-                await wait_for_start(task),
+                await wait_for_admission(task),
                 service,
                 builder.request_id,
                 closing=builder.closing_events,

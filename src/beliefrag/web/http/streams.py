@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
+from beliefrag.web.admission import Waiting
 from beliefrag.web.answers import AnswerBody, answer_body
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, request_record
@@ -24,8 +25,8 @@ __all__ = [
     "encode_event",
     "events_with_heartbeats",
     "stream_answer",
+    "wait_for_admission",
     "wait_for_result",
-    "wait_for_start",
 ]
 
 EVENT_STREAM = "text/event-stream"
@@ -63,15 +64,12 @@ def document_stream(example: str, *names: str) -> dict[str, Any]:
 
 async def wait_for_result(task: EpisodeTask) -> Result:
     """Waits for the end of an episode."""
-    seen: list[Event] = []
     async with task:
-        while not (seen and isinstance(seen[-1], Finished)):
-            seen.append(await task.next_event())
-    return Result.from_events(seen)
+        return Result.from_events(await task.wait_to_end())
 
 
-async def wait_for_start(task: EpisodeTask) -> Event:
-    """Waits until the episode has begun. Until then a refusal can still be a status; afterwards it cannot."""
+async def wait_for_admission(task: EpisodeTask) -> Event | Waiting:
+    """Waits until the question has a place in the queue. Until then a refusal can still be a status."""
     try:
         return await task.next_event()
     except BaseException:
@@ -79,14 +77,16 @@ async def wait_for_start(task: EpisodeTask) -> Event:
         raise
 
 
-async def events_with_heartbeats(task: EpisodeTask, first: Event, heartbeat: float) -> AsyncIterator[Event | None]:
-    """Gives the events of an episode, and None after each silence of so many seconds.
+async def events_with_heartbeats(
+    task: EpisodeTask, first: Event | Waiting, heartbeat: float
+) -> AsyncIterator[Event | Waiting | None]:
+    """Gives the events of an episode and news of its place in the queue, and None after so many seconds of silence.
 
     Raises:
         ClientDisconnected: The client left.
         HttpProblem: The episode was interrupted.
     """
-    event: Event | None = first
+    event: Event | Waiting | None = first
     while True:
         yield event
         if isinstance(event, Finished):
@@ -99,7 +99,7 @@ async def events_with_heartbeats(task: EpisodeTask, first: Event, heartbeat: flo
 
 async def stream_answer(
     task: EpisodeTask,
-    first: Event,
+    first: Event | Waiting,
     service: AnswerService,
     request_id: str,
     *,
@@ -110,7 +110,7 @@ async def stream_answer(
 
     Args:
         task: The episode.
-        first: Its first event.
+        first: The first news of it.
         service: What runs it.
         request_id: Identifies the request.
         closing: Gives the last pieces of the stream, from the answer.
@@ -121,6 +121,9 @@ async def stream_answer(
         async for event in events_with_heartbeats(task, first, service.limits.heartbeat):
             if event is None:
                 yield HEARTBEAT
+            elif isinstance(event, Waiting):
+                if event.place:
+                    yield f": {event}\n\n".encode("ascii")
             else:
                 seen.append(event)
         pieces = closing(answer_body(Result.from_events(seen), service, request_id))

@@ -29,7 +29,7 @@ from beliefrag._version import __version__
 from beliefrag.errors import BeliefRAGError
 from beliefrag.events import CallStarted, Decided, Event, Finished
 from beliefrag.result import Result
-from beliefrag.web.admission import AdmissionQueue, QueueFull
+from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
 from beliefrag.web.mcp.disconnect import disconnect_of
 from beliefrag.web.mcp.schema import (
     AskArguments,
@@ -101,7 +101,7 @@ class McpTools:
         self._service = service
         limits = service.limits
         # Searches take milliseconds, episodes seconds or minutes: neither should wait for the other.
-        self._searches = AdmissionQueue(limits.concurrency, limits.queue, max_wait=limits.timeout)
+        self._searches = AdmissionQueue(limits.concurrency, limits.queue)
         self._tools: dict[str, Callable[[_Context, CallToolRequestParams, RequestRecord], Awaitable[BaseModel]]] = {
             "ask": self._ask,
             "search": self._search,
@@ -169,8 +169,10 @@ class McpTools:
             disconnect_of(context.request),
         ) as task:
             while not (seen and isinstance(seen[-1], Finished)):
-                seen.append(await task.next_event())
-                if message := _progress_message(seen[-1]):
+                event = await task.next_event()
+                if isinstance(event, Event):
+                    seen.append(event)
+                if message := _progress_message(event):
                     messages += 1
                     with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                         await context.session.report_progress(messages, message=message)
@@ -191,9 +193,11 @@ class McpTools:
         return search_reply(hits[: arguments.k])
 
 
-def _progress_message(event: Event) -> str | None:
+def _progress_message(event: Event | Waiting) -> str | None:
     """Gives one line about what happens now, in our own words: it holds nothing of a passage or a reply."""
     match event:
+        case Waiting():
+            return str(event) if event.place else None
         case Decided():
             return f"{event.decision.action.value}: {event.decision.reason}"
         case CallStarted():
