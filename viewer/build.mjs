@@ -21,7 +21,7 @@ if (process.argv.includes("--tests")) {
 } else {
   // A classic script: an exported file allows it by its hash, which a browser does not do for modules from a file.
   await build({
-    entryPoints: [join(here, "src/app.ts"), join(here, "src/app.css")],
+    entryPoints: ["app.ts", "app.css", "ask.ts", "ask.css"].map((name) => join(here, "src", name)),
     outdir: assets,
     bundle: true,
     format: "iife",
@@ -31,5 +31,5 @@ if (process.argv.includes("--tests")) {
     minifyWhitespace: true,
     minifySyntax: true,
   });
-  for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(assets, name));
+  for (const name of ["index.html", "ask.html", "icon.svg"]) await copyFile(join(here, "src", name), join(assets, name));
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +19,11 @@ from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
+from beliefrag.web.auth import Credential
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.page import AskPage
 from beliefrag.web.server import AnswerServer, listen
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
@@ -117,20 +120,25 @@ def served(
     host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
     make_reloader: Callable[[AnswerService], Any] | None = None,
+    make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, Credential]] | None = None,
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
     service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
     if make_reloader is not None:
         site["reloader"] = make_reloader(service)
+    bound = listen("127.0.0.1", 0)
+    credential = None
+    if make_page is not None:
+        site["page"], credential = make_page(service, bound)
     app = create_app(
         HttpContext(service, ServerMetrics(service.admission), **site),
         token=token,
         host=host,
         serve_metrics=metrics,
         allowed_hosts=allowed_hosts,
+        credential=credential,
     )
-    bound = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"
     server = AnswerServer(app, service)
     loops: list[asyncio.AbstractEventLoop] = []

@@ -21,7 +21,7 @@ async function start(): Promise<void> {
   const path = location.pathname;
   const links = about.kind === "run"
     ? [{ href: "/", label: "Run", here: path === "/" }, { href: "/episodes", label: "Episodes", here: path === "/episodes" }]
-    : [];
+    : about.kind === "page" ? [{ href: "/", label: "Ask", here: false }] : [];
   const main = frame(about.name, links);
   if (about.kind === "run") onKey(["r"], "the run", () => { location.href = "/"; });
   replace(main, h("p", { class: "muted" }, "Reading \u2026"));

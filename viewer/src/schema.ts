@@ -128,4 +128,4 @@ export interface Overview {
   failures: { cause: string; dataset: string; method: string; episodes: number }[];
   made: Record<string, string>;
 }
-export interface About { kind: "run" | "trace" | "live"; name: string }
+export interface About { kind: "run" | "trace" | "live" | "page"; name: string }

@@ -9,6 +9,7 @@ import typer
 from beliefrag._version import __version__
 from beliefrag.cli import bench, cache, calibrate, config, data, model, prompt, serve
 from beliefrag.cli.ask import ask
+from beliefrag.cli.ask_page import ask_page
 from beliefrag.cli.demo import demo
 from beliefrag.cli.doctor import doctor
 from beliefrag.cli.index import index
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.command()(ask)
+app.command("app")(ask_page)
 app.command()(demo)
 app.command()(index)
 app.add_typer(data.app, name="data")

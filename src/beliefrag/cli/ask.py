@@ -33,7 +33,12 @@ def _budget_option(help_: str, default: int) -> Any:
 
 @options.with_option_groups
 def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to answer.", show_default=False)],
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="QUESTION", help="What to answer; without one, a prompt opens for many.", show_default=False
+        ),
+    ] = None,
     further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
     *,
     documents: options.DocumentOptions,
@@ -98,10 +103,13 @@ def ask(
 
     Example: beliefrag ask "Who approves travel?" --docs handbook/
 
+    Without a question it opens a prompt that keeps the model loaded; /help lists its commands.
+
     Ends with 0 when an answer was given, 3 when it declined, 1 when something failed, 2 when it was asked wrongly.
     """
     import asyncio
     import contextlib
+    import os
 
     from beliefrag.cli.episode import run_episode
     from beliefrag.cli.episode_display import choose_display, print_answer, print_failure, print_json
@@ -110,7 +118,13 @@ def ask(
     from beliefrag.cli.trace import Trace
     from beliefrag.types import Question
 
-    if not question.strip():
+    if question is not None and documents.docs and os.path.exists(question):  # noqa: PTH110 - Path fails on long texts
+        # A shell turns `--docs notes/*.md` into one option and further arguments, of which the first is no question.
+        further = [Path(question), *(further or ())]
+        question = None
+    if question is None:
+        _check_prompt(**{"--json": as_json, "--trace": trace, "--view": view, "--otel": tracing.otel})
+    elif not question.strip():
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
     if as_json and quiet:
         raise typer.BadParameter("--json and --quiet exclude each other")
@@ -129,6 +143,12 @@ def ask(
         **{f"budget.{name}": limit for name, limit in limits.items()},
         **{"thresholds.abstain": False if best_guess else None},
     )
+    if question is None:
+        from beliefrag.cli.ask_prompt import AskPrompt
+
+        opened = open_assembly(settings, docs=paths, index=documents.index)
+        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet)).run()
+        return
     # The trace comes first: if it cannot be written, nothing has been paid for yet.
     with (
         Trace(trace, replace=force) if trace else contextlib.nullcontext() as written,
@@ -150,6 +170,17 @@ def ask(
     if written is not None:
         written.check()
     raise typer.Exit(exit_code(result.outcome))
+
+
+def _check_prompt(**given: object) -> None:
+    """Refuses to open a prompt where nobody can type, or with an option that belongs to one question."""
+    from beliefrag.cli.ask_prompt import is_on_terminal
+
+    for name, value in given.items():
+        if value:
+            raise typer.BadParameter(f"{name} needs a question", param_hint="QUESTION")
+    if not is_on_terminal():
+        raise typer.BadParameter("it is missing, and a prompt needs a terminal", param_hint="QUESTION")
 
 
 def _serve_page(

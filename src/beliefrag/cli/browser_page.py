@@ -17,7 +17,7 @@ from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
 from beliefrag.web.view import LiveSource, ViewServer, active_thresholds
 
-__all__ = ["DisplayWithPage", "serve_live_page", "show_page", "wait_for_interrupt"]
+__all__ = ["DisplayWithPage", "open_address", "serve_live_page", "show_page", "wait_for_interrupt"]
 
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
 """One of these says that a Linux machine has a screen for a browser, or which browser to take."""
@@ -68,9 +68,14 @@ def serve_live_page(display: Display | None, assembly: Assembly, *, no_open: boo
 
 def show_page(server: ViewServer, *, no_open: bool) -> None:
     """Says where the page is, and opens it unless told not to."""
-    print_notice(f"view: {server.address}")
-    if not no_open and not _open_browser(server.address_once):
-        print_notice("view: no browser was found here; open the address yourself.")
+    open_address("view", server.address, server.address_once, no_open=no_open)
+
+
+def open_address(command: str, address: str, address_once: str, *, no_open: bool) -> None:
+    """Prints an address, and opens the one with the key that works once in a browser unless told not to."""
+    print_notice(f"{command}: {address}")
+    if not no_open and not _open_browser(address_once):
+        print_notice(f"{command}: no browser was found here; open the address yourself.")
 
 
 def wait_for_interrupt() -> None:

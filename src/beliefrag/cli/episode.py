@@ -41,8 +41,18 @@ async def run_episode(
     display: Display | None,
     trace: Trace | None,
     spans: EpisodeSpans | None = None,
+    keep_open: bool = False,
 ) -> Result:
-    """Answers a question. Cancelling it, or an error in the display, cancels the model call that is under way."""
+    """Answers a question. Cancelling it, or an error in the display, cancels the model call that is under way.
+
+    Args:
+        question: What to answer.
+        assembly: The opened model, documents and method.
+        display: What shows the events.
+        trace: Where they are written.
+        spans: What makes OpenTelemetry spans of them.
+        keep_open: Leave the model open for the next question.
+    """
     seen: list[Event] = []
     began = time.perf_counter()
     stream = loop.run(question, assembly.method, assembly.harness)
@@ -63,5 +73,6 @@ async def run_episode(
             last = seen[-1] if seen else None
             how = last.outcome.name if isinstance(last, Finished) else "cancelled"
             spans.on_end(how, time.perf_counter() - began)
-        await assembly.model.aclose()
+        if not keep_open:
+            await assembly.model.aclose()
     return Result.from_events(seen)

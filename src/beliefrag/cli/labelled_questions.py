@@ -60,7 +60,11 @@ class QuestionOptions:
 
 def _user_dataset(questions: Path, docs: list[Path]) -> Dataset:
     from beliefrag import bench
-    from beliefrag.cli.output import show_status
+    from beliefrag.cli.output import print_notice, show_status
 
     with show_status("reading documents"):
-        return bench.user_dataset(questions, docs)
+        dataset = bench.user_dataset(questions, docs)
+    if left_out := dataset.card.skipped:
+        number = f"{len(left_out)} questions are" if len(left_out) > 1 else "1 question is"
+        print_notice(f"note: {number} left out: {left_out[0]}.")
+    return dataset

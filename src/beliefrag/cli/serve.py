@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.ask_page import FeedbackOption
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
@@ -192,6 +193,16 @@ def http(
     max_request_bytes: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most bytes of a request's body.", rich_help_panel=_LIMITS)
     ] = 65_536,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page",
+            metavar="",
+            help="Serve a page to ask in as well, at an address with a key that is printed; see 'beliefrag app'.",
+            rich_help_panel=_NETWORK,
+        ),
+    ] = False,
+    feedback: FeedbackOption = None,
     metrics: Annotated[
         bool, typer.Option("--metrics", metavar="", help="Serve /metrics for Prometheus.", rich_help_panel=_WATCHING)
     ] = False,
@@ -222,7 +233,8 @@ def http(
     import sys
 
     from beliefrag.cli.opening import open_assembly
-    from beliefrag.web.auth import read_token
+    from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
+    from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
     from beliefrag.web.metrics import ServerMetrics
     from beliefrag.web.reload import IndexReloader
@@ -230,16 +242,21 @@ def http(
     from beliefrag.web.server import listen, serve
     from beliefrag.web.service import AnswerService
 
+    if feedback is not None and not page:
+        raise typer.BadParameter("--feedback needs --page, on which it is given", param_hint="--feedback")
     paths = options.join_docs(documents.docs, further)
     settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
     server_limits = limits.make_limits(settings, grace=grace, request_bytes=max_request_bytes)
     token = read_token(access.token_file, host)
+    kept = open_feedback(feedback) if page else None
     # The address comes first: if it is taken, no document was read in vain.
     with listen(host, port) as bound, options.tracing(tracing) as traces:
         service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
+        browser = PageAccess.for_server(bound, token, command="beliefrag serve http --page") if page else None
         context = HttpContext(
             service,
             ServerMetrics(service.admission),
+            page=make_page(service, kept, paths, documents.index, show_prompts=show_prompts) if kept else None,
             model_name=served_model,
             earlier_turns=earlier_turns,
             show_prompts=show_prompts,
@@ -247,10 +264,15 @@ def http(
             reloader=IndexReloader(service, docs=paths, index=documents.index),
         )
         server = create_app(
-            context, token=token, host=host, allowed_hosts=access.allowed_host or (), serve_metrics=metrics
+            context,
+            token=token,
+            host=host,
+            allowed_hosts=access.allowed_host or (),
+            serve_metrics=metrics,
+            credential=TokenOrBrowserKey(BearerToken(token), browser.key) if browser else None,
         )
         with json_log(sys.stderr):
-            serve(server, service, bound)
+            serve(server, service, bound, on_listening=browser.log_address if browser else None)
 
 
 @app.command()

@@ -24,6 +24,7 @@ from beliefrag.retrieval.store import (
     ID,
     KEY,
     ORDER,
+    SOURCE,
     check_passage,
     explain_engine_errors,
     index_schema,
@@ -44,6 +45,9 @@ _Scored = tuple[float, tantivy.DocAddress]
 _ATTEMPTS = 20
 _PAGE = 5000
 _SMALL_HEAP = 50_000_000
+_DOCUMENT_PASSAGES = 400
+"""Passages of a file that are read as one document: about forty thousand words."""
+_DOCUMENT_SEARCHED = 5_000
 MOST_WORDS = 1024
 """How many distinct words of a query count; the rest of a longer text is ignored, so that no query runs for minutes."""
 
@@ -182,6 +186,30 @@ class Bm25Index:
                     )
                 found.append(self._passage(hits[0][1]))
         return found
+
+    def read_document(self, passage_id: str) -> tuple[list[Passage], bool]:
+        """Returns the passages of the file that a passage came from, in the order in which they were read.
+
+        Of a file with very many passages, such as a table of texts, only those with the same title are returned.
+
+        Returns:
+            The passages, and whether they are all that the index holds of the file.
+
+        Raises:
+            RetrievalError: The index holds no such passage.
+        """
+        (passage,) = self.get([passage_id])
+        with explain_engine_errors(RetrievalError, "A document could not be read", remedy="Build the index again."):
+            same_source = tantivy.Query.term_query(self._schema, SOURCE, passage.source)
+            found = self._searcher.search(same_source, _DOCUMENT_SEARCHED, count=False).hits
+            addresses = sorted((address for _, address in found), key=lambda each: (each.segment_ord, each.doc))
+            passages = [self._passage(address) for address in addresses]
+        if len(passages) <= _DOCUMENT_PASSAGES:
+            return passages, True
+        same_title = [each for each in passages if each.title == passage.title]
+        if passage not in same_title or len(same_title) > _DOCUMENT_PASSAGES:
+            return [passage], False
+        return same_title, False
 
     def first(self, count: int) -> list[Passage]:
         """Returns the first passages by id: a sample that does not depend on how the index was built."""

@@ -3,9 +3,10 @@
 On loopback the Host header must be a name of this machine. A web page can point a name of its own at 127.0.0.1 and let
 a browser send requests to it (DNS rebinding), but it cannot choose the Host header.
 
-Programs send the token in a header. The viewer's browser gets it in an address, which the command prints, and keeps it
-in a cookie that scripts and other sites cannot use. A browser that the command itself opens gets an address that works
-once, because other users of the machine can read the command lines of processes.
+Programs send the token in a header. A browser gets it in an address, which the command prints, and keeps it in a
+cookie that scripts and other sites cannot use. A browser that the command itself opens gets an address that works once,
+because other users of the machine can read the command lines of processes. The page to ask in sends questions and
+feedback: these must also come from a page of the server itself, which the browser tells in the header Origin.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -29,7 +30,18 @@ from beliefrag.errors import SettingsError
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import refuse
 
-__all__ = ["PAGE_POLICY", "AllowedHosts", "BearerToken", "BrowserKey", "ServerAuth", "is_loopback", "read_token"]
+__all__ = [
+    "PAGE_POLICY",
+    "AllowedHosts",
+    "BearerToken",
+    "BrowserKey",
+    "Credential",
+    "ServerAuth",
+    "TokenOrBrowserKey",
+    "came_from_page",
+    "is_loopback",
+    "read_token",
+]
 
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _SHORTEST_TOKEN = 16
@@ -37,6 +49,8 @@ _LONGEST_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
 """They need no token: they only say yes or no, to whatever watches the server."""
+_FROM_PAGE = "beliefrag.from_page"
+"""Set in the scope of a request that a browser with the key has sent."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 PAGE_POLICY = (
@@ -181,29 +195,36 @@ class BearerToken:
 
 
 class BrowserKey:
-    """A key in an address, then in a cookie, for the browser of the person who started the viewer.
+    """A key in an address, then in a cookie, for the browser of the person who started the command.
 
     Args:
         token: What the browser must know.
-        once: A second key that the first request may show in its place.
+        once: A second key that the first request may show in its place; None where no browser is opened.
         port: Where the server listens. Cookies are shared between ports, so the cookie's name holds it.
+        command: The command that printed the address, for a person who opened another one.
+        may_send: Whether a page may send something, or can only be read.
     """
 
     content_policy = PAGE_POLICY
 
-    def __init__(self, token: str, once: str, port: int) -> None:
+    def __init__(
+        self, token: str, once: str | None, port: int, *, command: str = "beliefrag view", may_send: bool = False
+    ) -> None:
         self._token = token
-        self._once: str | None = once
+        self._once = once
         self._cookie = f"beliefrag_view_{port}"
+        self._command = command
+        self._may_send = may_send
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
         """Moves the key from the address into a cookie, and afterwards reads it from there."""
         if len(scope["path"]) > _LONGEST_PAGE_PATH:
             return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
-        if scope["method"] not in ("GET", "HEAD"):
+        sends = scope["method"] not in ("GET", "HEAD")
+        if sends and not (self._may_send and scope["method"] == "POST"):
             return self.refuse(scope, HttpProblem(405, "wrong_method", "These pages can only be read."))
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = dict(query).get("token", "")
+        given = "" if sends else dict(query).get("token", "")
         if self._is_token(given) or self._use_once(given, scope["method"]):
             rest = urlencode([pair for pair in query if pair[0] != "token"])
             # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
@@ -211,10 +232,17 @@ class BrowserKey:
             answer = Response(status_code=303, headers={"Location": target})
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
-        if self._is_token(_read_cookies(headers.get("cookie", "")).get(self._cookie, "")):
-            return None
-        words = "Open the whole address that 'beliefrag view' printed: it holds a key."
-        return self.refuse(scope, HttpProblem(403, "no_key", words))
+        if not self.has_cookie(headers):
+            words = f"Open the whole address that '{self._command}' printed: it holds a key."
+            return self.refuse(scope, HttpProblem(403, "no_key", words))
+        if sends and not _is_same_origin(headers):
+            return self.refuse(scope, HttpProblem(403, "other_origin", "Only a page of this server may send this."))
+        scope[_FROM_PAGE] = True
+        return None
+
+    def has_cookie(self, headers: Headers) -> bool:
+        """Whether a request has the cookie with the key."""
+        return self._is_token(_read_cookies(headers.get("cookie", "")).get(self._cookie, ""))
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
         """Gives a line of text, for a person reads it."""
@@ -228,6 +256,46 @@ class BrowserKey:
             return False
         self._once = None
         return True
+
+
+class TokenOrBrowserKey:
+    """Lets programs in by the token and browsers by their key, for a server that has both a page and an interface.
+
+    Args:
+        token: What programs show, at the addresses below /v1 and those that only they use.
+        browser: What browsers show.
+    """
+
+    content_policy = PAGE_POLICY
+
+    def __init__(self, token: BearerToken, browser: BrowserKey) -> None:
+        self._token = token
+        self._browser = browser
+
+    def check(self, scope: Scope, headers: Headers) -> Response | None:
+        """Asks for the key on the page, and elsewhere where the browser shows it; otherwise for the token."""
+        if _is_for_programs(scope["path"]) and not self._browser.has_cookie(headers):
+            return self._token.check(scope, headers)
+        return self._browser.check(scope, headers)
+
+    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
+        """Gives a refusal in the form that the clients of the path read."""
+        return (self._token if _is_for_programs(scope["path"]) else self._browser).refuse(scope, problem)
+
+
+def came_from_page(scope: Scope) -> bool:
+    """Whether a browser with the key has sent a request."""
+    return scope.get(_FROM_PAGE, False) is True
+
+
+def _is_for_programs(path: str) -> bool:
+    return path.startswith("/v1/") or path in _OPEN_PATHS or path in ("/metrics", "/openapi.json")
+
+
+def _is_same_origin(headers: Headers) -> bool:
+    """Whether the page that sends a request came from the same server. Its scheme may be that of a proxy."""
+    origin = urlsplit(headers.get("origin", ""))
+    return origin.scheme in ("http", "https") and origin.netloc.lower() == headers.get("host", "").strip().lower()
 
 
 class ServerAuth:

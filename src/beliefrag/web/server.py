@@ -57,10 +57,16 @@ class AnswerServer(uvicorn.Server):
         app: The application.
         service: Whose running episodes are given a grace.
         before_shutdown: Called when the end begins, to close what would never end by itself.
+        on_listening: Called when it listens.
     """
 
     def __init__(
-        self, app: ASGIApp, service: AnswerService, *, before_shutdown: Callable[[], None] | None = None
+        self,
+        app: ASGIApp,
+        service: AnswerService,
+        *,
+        before_shutdown: Callable[[], None] | None = None,
+        on_listening: Callable[[], None] | None = None,
     ) -> None:
         self._connections = ConnectionRegistry(service.limits)
         super().__init__(
@@ -78,6 +84,7 @@ class AnswerServer(uvicorn.Server):
         )
         self._service = service
         self._before_shutdown = before_shutdown
+        self._on_listening = on_listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen and only then logs the address, so that a client may connect as soon as it reads it."""
@@ -85,6 +92,8 @@ class AnswerServer(uvicorn.Server):
         await super().startup(sockets)
         for bound in sockets or ():
             _log.info("listening", extra={"fields": {"address": _address(bound)}})
+        if self._on_listening is not None:
+            self._on_listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops listening, drains the service, and closes the connections."""
@@ -113,9 +122,11 @@ class AnswerServer(uvicorn.Server):
                 signal.signal(number, earlier)
 
 
-def serve(app: ASGIApp, service: AnswerService, bound: socket.socket) -> None:
+def serve(
+    app: ASGIApp, service: AnswerService, bound: socket.socket, *, on_listening: Callable[[], None] | None = None
+) -> None:
     """Serves until SIGINT or SIGTERM."""
-    asyncio.run(AnswerServer(app, service).serve(sockets=[bound]))
+    asyncio.run(AnswerServer(app, service, on_listening=on_listening).serve(sockets=[bound]))
 
 
 def _address(bound: socket.socket) -> str:

@@ -12,16 +12,18 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from beliefrag._version import __version__
-from beliefrag.web.auth import AllowedHosts, BearerToken, ServerAuth
+from beliefrag.web.auth import AllowedHosts, BearerToken, Credential, ServerAuth
 from beliefrag.web.health import health_routes
 from beliefrag.web.http.ask import ask_routes
 from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.responses import responses_routes
 from beliefrag.web.limits import BodyLimit
+from beliefrag.web.page import page_routes
 from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
 from beliefrag.web.reload import reload_routes
 from beliefrag.web.request_log import RequestLog, refuse
+from beliefrag.web.view.app import create_view_app
 
 __all__ = ["HttpContext", "create_app"]
 
@@ -38,6 +40,7 @@ def create_app(
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
     serve_metrics: bool = False,
+    credential: Credential | None = None,
 ) -> FastAPI:
     """Creates the server as an ASGI application.
 
@@ -50,6 +53,7 @@ def create_app(
         host: The address that it will listen at.
         allowed_hosts: More names by which clients may call it.
         serve_metrics: Whether there is `/metrics`.
+        credential: What clients must show in place of the bearer token alone, for a server with a page.
     """
     service, metrics = context.service, context.metrics
 
@@ -79,12 +83,16 @@ def create_app(
         async def show_metrics() -> Response:
             return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    if context.page is not None:
+        app.include_router(page_routes(context.page, service))
+        # Last, because it takes all addresses that are left: those of the viewer.
+        app.mount("/", create_view_app(context.page.episodes))
     app.add_exception_handler(HttpProblem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid_body)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
-    app.add_middleware(ServerAuth, credential=BearerToken(token), hosts=hosts)
+    app.add_middleware(ServerAuth, credential=credential or BearerToken(token), hosts=hosts)
     app.add_middleware(RequestLog, metrics=metrics)
     _complete_openapi(app, needs_token=token is not None)
     return app

@@ -11,7 +11,9 @@ from starlette.requests import Request
 from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
 from beliefrag.web.admission import Waiting
+from beliefrag.web.auth import came_from_page
 from beliefrag.web.metrics import ServerMetrics
+from beliefrag.web.page import AskPage
 from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import request_record
 from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
@@ -36,6 +38,8 @@ class HttpContext:
 
     reloader: IndexReloader | None = None
     """Opens new versions of the index; None where the passages cannot change."""
+    page: AskPage | None = None
+    """The page to ask in; None where there is none."""
 
     def start_episode(self, request: Request, question: str, assembly: Assembly) -> EpisodeTask:
         """Starts an episode for a request whose body was read."""
@@ -43,6 +47,8 @@ class HttpContext:
         observers: list[EpisodeObserver] = [record, self.metrics]
         if self.make_observer is not None:
             observers.append(self.make_observer(request.headers))
+        if self.page is not None and came_from_page(request.scope):
+            observers.append(self.page.episodes.begin(record.request_id))
 
         async def run(on_event: Callable[[Event | Waiting], None]) -> None:
             def note_wait(event: Event | Waiting) -> None:

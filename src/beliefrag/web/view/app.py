@@ -31,7 +31,13 @@ __all__ = ["ViewServer", "create_view_app"]
 
 _log = logging.getLogger(__name__)
 
-_ASSETS = {"app.js": "text/javascript", "app.css": "text/css", "icon.svg": "image/svg+xml"}
+_ASSETS = {
+    "app.js": "text/javascript",
+    "app.css": "text/css",
+    "ask.js": "text/javascript",
+    "ask.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
 _HOST = "127.0.0.1"
 _START_SECONDS = 20.0
 """Seconds within which a server must have begun."""

@@ -29,7 +29,7 @@ class EpisodeSource(Protocol):
     """Gives episodes by number."""
 
     @property
-    def kind(self) -> Literal["run", "trace", "live"]:
+    def kind(self) -> Literal["run", "trace", "live", "page"]:
         """Where the episodes come from."""
         ...
 

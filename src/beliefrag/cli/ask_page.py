@@ -1,0 +1,104 @@
+"""`beliefrag app`: a page to ask in, in a browser on this machine."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+__all__ = ["FeedbackOption", "ask_page"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+_PORT = 8082
+_SECONDS = 3_600.0
+"""How long a question may take. The person who asked watches it, and can stop it."""
+
+FeedbackOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--feedback",
+        metavar="FILE",
+        help="Where verdicts on answers are kept, as labelled questions for 'beliefrag calibrate'; by default "
+        "feedback.jsonl in this folder.",
+    ),
+]
+
+
+@options.with_option_groups
+def ask_page(
+    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    *,
+    documents: options.DocumentOptions,
+    search: options.SearchOptions,
+    method: options.Method = None,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one.")
+    ] = _PORT,
+    no_open: options.NoOpen = False,
+    feedback: FeedbackOption = None,
+    model: options.ModelOptions,
+    calibration: options.CalibrationOptions,
+    risk: options.RiskOptions,
+    prompts: options.PromptOptions,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Ask questions on a page in the browser, with the quotes that an answer rests on opened in their documents.
+
+    The page is served on this machine alone, and works offline. What you say about answers is kept as labelled
+    questions, from which 'beliefrag calibrate' learns.
+
+    Example: beliefrag app --docs handbook/
+    """
+    from beliefrag.cli.browser_page import open_address
+    from beliefrag.cli.opening import open_assembly
+    from beliefrag.cli.output import print_notice
+    from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
+    from beliefrag.web.http import HttpContext, create_app
+    from beliefrag.web.limits import ServerLimits
+    from beliefrag.web.metrics import ServerMetrics
+    from beliefrag.web.reload import IndexReloader
+    from beliefrag.web.server import listen, serve
+    from beliefrag.web.service import AnswerService
+
+    paths = options.join_docs(documents.docs, further)
+    settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
+    kept = open_feedback(feedback)
+    host = "127.0.0.1"
+    # The address comes first: if it is taken, no document was read in vain.
+    with listen(host, port) as bound:
+        limits = ServerLimits(timeout=_SECONDS, grace=1.0, budget=settings.budget)
+        service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, limits)
+        access = PageAccess.for_server(bound, None, command="beliefrag app")
+        context = HttpContext(
+            service,
+            ServerMetrics(service.admission),
+            page=make_page(service, kept, paths, documents.index, show_prompts=True),
+            reloader=IndexReloader(service, docs=paths, index=documents.index),
+        )
+        server = create_app(context, host=host, credential=access.key)
+
+        def show() -> None:
+            open_address("app", access.address, access.address_once, no_open=no_open)
+            print_notice(f"app: feedback is kept in {kept.path}; the page stays until Ctrl-C.")
+
+        logging.getLogger("beliefrag.web").addHandler(_Notices(logging.WARNING))
+        logging.getLogger("beliefrag.web").propagate = False
+        serve(server, service, bound, on_listening=show)
+
+
+class _Notices(logging.Handler):
+    """Says in one line on the terminal what went wrong with a question. The page itself tells only the kind."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from beliefrag.cli.output import print_notice
+
+        fields = getattr(record, "fields", {})
+        why = ": ".join(str(fields[name]) for name in ("cause", "error") if fields.get(name))
+        print_notice(f"warning: {record.getMessage()} failed: {why}" if why else f"warning: {record.getMessage()}")

@@ -1,0 +1,96 @@
+"""Keeps what people say about answers, as labelled questions that `beliefrag calibrate` takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from beliefrag.errors import SettingsError
+from beliefrag.outcome import Outcome
+from beliefrag.web.problems import HttpProblem
+from beliefrag.web.view.sanitise import replace_lone_surrogates
+
+__all__ = ["FeedbackFile", "Verdict"]
+
+Verdict = Literal["right", "wrong"]
+"""What a person says about an answer, or about having been declined."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    answers: tuple[str, ...]
+    """The right answers, as far as they are known."""
+    feedback: str
+
+
+class FeedbackFile:
+    """A file of JSON Lines to which one labelled question is appended at a time; the last line of a question counts.
+
+    Args:
+        path: The file. It is made with the first feedback.
+
+    Raises:
+        SettingsError: The file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        folder = path.parent
+        if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+            raise SettingsError(
+                f"Feedback cannot be kept in {path}: it cannot be written.", remedy="Name another file with --feedback."
+            )
+
+    def keep(self, question: str, outcome: Outcome, verdict: Verdict, right_answer: str) -> str:
+        """Appends what somebody says about an answer, and gives what it is kept as.
+
+        Args:
+            question: The question.
+            outcome: How it ended.
+            verdict: Whether that was right.
+            right_answer: What the right answer is; empty where nobody says so.
+
+        Raises:
+            HttpProblem: The file cannot be written.
+        """
+        answer = getattr(outcome, "answer", None)
+        label = _make_label(answer, verdict, " ".join(right_answer.split()))
+        record: dict[str, Any] = {
+            "question": " ".join(question.split()),
+            "answers": list(label.answers),
+            "feedback": label.feedback,
+            "given": answer,
+            "outcome": outcome.name,
+            "answerability": outcome.answerability,
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        line = json.dumps(replace_lone_surrogates(record)) + "\n"
+        try:
+            self._append(line.encode("ascii"))
+        except OSError as error:
+            words = f"The feedback could not be kept: {error.strerror}."
+            raise HttpProblem(503, "not_kept", words, remedy="Tell the operator of the server.") from None
+        return label.feedback
+
+    def _append(self, line: bytes) -> None:
+        with self._lock, self.path.open("ab+") as file:
+            end = file.seek(0, os.SEEK_END)
+            if end:
+                file.seek(end - 1)
+                # A line that a full disk or a kill cut off does not take this one with it.
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line)
+
+
+def _make_label(answer: str | None, verdict: Verdict, right_answer: str) -> _Label:
+    if verdict == "right":
+        return _Label((answer,) if answer else (), "right" if answer else "rightly declined")
+    if right_answer:
+        return _Label((right_answer,), "corrected")
+    return _Label((), "wrong" if answer else "wrongly declined")

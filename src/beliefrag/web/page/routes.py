@@ -1,0 +1,120 @@
+"""The addresses of the page to ask in. Questions themselves go to /v1/ask, as those of programs do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from beliefrag.outcome import Failed
+from beliefrag.retrieval import Bm25Index
+from beliefrag.web.page.documents import DocumentBody, read_document
+from beliefrag.web.page.episodes import AskedEpisode, PageEpisodes
+from beliefrag.web.page.feedback import FeedbackFile, Verdict
+from beliefrag.web.problems import HttpProblem
+from beliefrag.web.service import AnswerService
+from beliefrag.web.view.export import read_asset
+from beliefrag.web.view.schema import NotAvailable
+
+__all__ = ["AskPage", "page_routes"]
+
+_MOST_FEEDBACK = 20
+"""How often somebody may say something about one answer: enough to change one's mind, not enough to fill a disk."""
+_LONGEST_ID = 64
+_LONGEST_PASSAGE_ID = 512
+_LONGEST_ANSWER = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class AskPage:
+    """The page to ask in, as one server has it."""
+
+    name: str
+    """What is asked, for a person: the names of the documents."""
+    episodes: PageEpisodes
+    feedback: FeedbackFile
+
+
+class PageBody(BaseModel):
+    """What the page says before anything was asked."""
+
+    name: str
+    passages: int | None = Field(description="how many passages are searched; null where nobody knows")
+    question_chars: int = Field(description="the most characters of a question")
+    feedback: str = Field(description="the name of the file in which feedback is kept")
+
+
+class FeedbackBody(BaseModel):
+    """What somebody says about an answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str = Field(max_length=_LONGEST_ID)
+    verdict: Verdict
+    right_answer: str = Field("", max_length=_LONGEST_ANSWER)
+
+
+class KeptBody(BaseModel):
+    """How feedback was kept."""
+
+    kept_as: str
+
+
+def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
+    """Gives the routes of the page."""
+    router = APIRouter(include_in_schema=False)
+
+    def find(request_id: str) -> AskedEpisode:
+        try:
+            return page.episodes.find(request_id)
+        except NotAvailable as error:
+            raise HttpProblem(404, "not_kept", str(error)) from None
+
+    @router.get("/")
+    async def show() -> Response:
+        return Response(read_asset("ask.html"), media_type="text/html")
+
+    @router.get("/page/about")
+    async def about() -> PageBody:
+        retriever = service.assembly.harness.retriever
+        index = getattr(retriever, "index", retriever)
+        return PageBody(
+            name=page.name,
+            passages=len(index) if isinstance(index, Bm25Index) else None,
+            question_chars=service.limits.question_chars,
+            feedback=page.feedback.path.name,
+        )
+
+    @router.get("/page/trajectory/{request_id}")
+    async def trajectory(request_id: str) -> Response:
+        return RedirectResponse(f"/episode/{find(request_id).number}", 303)
+
+    @router.get("/page/document")
+    async def document(
+        asked: Annotated[str, Query(max_length=_LONGEST_ID)],
+        passage: Annotated[str, Query(max_length=_LONGEST_PASSAGE_ID)],
+    ) -> DocumentBody:
+        episode, retriever = find(asked), service.assembly.harness.retriever
+        try:
+            return await asyncio.to_thread(read_document, retriever, episode, passage)
+        except NotAvailable as error:
+            raise HttpProblem(404, "no_passage", str(error)) from None
+
+    @router.post("/page/feedback")
+    async def feedback(body: Annotated[FeedbackBody, Body()]) -> KeptBody:
+        episode = find(body.id)
+        outcome, question = episode.outcome, episode.question
+        if outcome is None or question is None or isinstance(outcome, Failed):
+            raise HttpProblem(409, "no_answer", "There is no answer to speak of.")
+        if episode.feedback >= _MOST_FEEDBACK:
+            raise HttpProblem(429, "enough", f"There were {_MOST_FEEDBACK} verdicts on this answer already.")
+        episode.feedback += 1
+        kept = await asyncio.to_thread(page.feedback.keep, question.text, outcome, body.verdict, body.right_answer)
+        return KeptBody(kept_as=kept)
+
+    return router

@@ -1,0 +1,168 @@
+"""`beliefrag ask` without a question: a prompt on a terminal that keeps the model open."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
+from tests.support.http_server import ChatServer, completion
+
+REPLIES = (SURE | {"repeat": True}, ANSWER | {"repeat": True})
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
+
+
+class Terminal:
+    """A command on a terminal, to which a test types and whose screen it reads."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self._ours, theirs = pty.openpty()
+        env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
+        self.process = subprocess.Popen(
+            command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True
+        )
+        os.close(theirs)
+        self._screen = ""
+
+    def wait_for(self, words: str, seconds: float = 60) -> str:
+        """Reads until the words are there, and gives everything up to them; what follows is left for later."""
+        give_up = time.monotonic() + seconds
+        while words not in _ESCAPES.sub("", self._screen):
+            assert time.monotonic() < give_up, f"{words!r} never came: {self._screen!r}"
+            if select.select([self._ours], [], [], 0.2)[0]:
+                self._screen += os.read(self._ours, 65536).decode(errors="replace")
+        read, _, rest = _ESCAPES.sub("", self._screen).partition(words)
+        self._screen = rest
+        return read + words
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=60)
+        os.close(self._ours)
+
+
+@pytest.fixture
+def open_prompt(home: Path) -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def start(*more: str | Path) -> Terminal:
+        docs = home / "docs"
+        given = ("--docs", docs if docs.exists() else write_docs(home), *BORROWED)
+        model = () if "--model" in more else ("--model", write_script(home, *REPLIES))
+        opened.append(Terminal("ask", *given, *model, *more))
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(open_prompt: Callable[..., Terminal]) -> None:
+    terminal = open_prompt()
+    terminal.wait_for("/help lists the commands.")
+    terminal.wait_for("ask> ")
+    terminal.type("/why\n")
+    terminal.wait_for("Nothing was asked yet.")
+    terminal.type(f"{QUESTION}\n")
+    terminal.wait_for("Larvik")
+    terminal.wait_for("ask> ")
+    terminal.type("/sources\n")
+    assert "Colin Archer was born in Larvik." in terminal.wait_for("ask> ")
+    terminal.type("/why\n")
+    why = terminal.wait_for("ask> ")
+    assert "1. retrieve" in why
+    assert QUESTION in why
+    assert "It ended as answered" in why
+    terminal.type("Who designed the Fram?\n")
+    terminal.wait_for("Larvik")
+    terminal.wait_for("ask> ")
+    terminal.type("/nonsense\n")
+    terminal.wait_for("There is no command '/nonsense'")
+    terminal.type("/help\n")
+    terminal.wait_for("/quit")
+    terminal.wait_for("ask> ")
+    terminal.type("/quit\n")
+    assert terminal.process.wait(timeout=60) == 0
+
+
+def test_the_arrow_keys_bring_questions_of_earlier_sessions_back(open_prompt: Callable[..., Terminal]) -> None:
+    first = open_prompt("--quiet")
+    first.wait_for("ask> ")
+    first.type(f"{QUESTION}\n")
+    first.wait_for("Larvik")
+    first.wait_for("ask> ")
+    first.type("\x04")
+    assert first.process.wait(timeout=60) == 0
+    second = open_prompt("--quiet")
+    second.wait_for("ask> ")
+    second.type("\x1b[A")
+    second.wait_for(QUESTION)
+    second.type("\n")
+    second.wait_for("Larvik")
+
+
+def test_ctrl_c_stops_a_question_and_the_prompt_goes_on(
+    open_prompt: Callable[..., Terminal], chat_server: ChatServer
+) -> None:
+    sure = json.dumps(SURE["reply"])
+    chat_server.play(completion(sure, delay=60), completion(sure), completion("Larvik"))
+    terminal = open_prompt("--quiet", "--model", "m", "--base-url", chat_server.url)
+    terminal.wait_for("ask> ")
+    terminal.type("A slow question about the Fram\n")
+    give_up = time.monotonic() + 60
+    while not chat_server.requests:
+        assert time.monotonic() < give_up, "the model was never asked"
+        time.sleep(0.05)
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("stopped")
+    terminal.wait_for("ask> ")
+    terminal.type(f"{QUESTION}\n")
+    terminal.wait_for("Larvik")
+    terminal.wait_for("ask> ")
+    terminal.type("half a line")
+    terminal.wait_for("half a line")
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("ask> ")
+    terminal.type("\x04")
+    assert terminal.process.wait(timeout=60) == 0
+
+
+def test_hostile_passages_cannot_act_on_the_terminal(home: Path, open_prompt: Callable[..., Terminal]) -> None:
+    docs = write_docs(home)
+    (docs / "odd.md").write_text(
+        "# Fram\n\nThe designer of the Fram was born \x1b]0;owned\x07 here.\n", encoding="utf-8"
+    )
+    terminal = open_prompt("--quiet")
+    terminal.wait_for("ask> ")
+    terminal.type(f"{QUESTION}\n")
+    terminal.wait_for("Larvik")
+    terminal.wait_for("ask> ")
+    terminal.type("/sources\n")
+    shown = terminal.wait_for("ask> ")
+    assert "owned" in shown
+    assert "\x1b]0" not in shown
+
+
+def test_without_a_terminal_a_question_is_needed(home: Path, beliefrag: Callable[..., Ran]) -> None:
+    docs = write_docs(home)
+    model = ("--model", write_script(home, *REPLIES), *BORROWED)
+    ran = beliefrag("ask", "--docs", docs, *model)
+    assert ran.code == 2
+    assert "a prompt needs a terminal" in ran.err
+    ran = beliefrag("ask", "--docs", docs / "fram.md", docs / "archer.md", *model)
+    assert "a prompt needs a terminal" in ran.err
+    assert beliefrag("ask", "--docs", docs, "--json", *model).err.count("--json needs a question") == 1

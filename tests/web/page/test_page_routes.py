@@ -1,0 +1,281 @@
+"""The page to ask in, over HTTP: who may use it, what it gives, and what it keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from beliefrag.bench.datasets.user_questions import load_user_questions
+from beliefrag.errors import SettingsError
+from beliefrag.runs.errors import DataError
+from beliefrag.web.page import FeedbackFile
+from tests.support.asking import FILE, PASSAGES, SHIP, TRAVEL, UNKNOWN, Asking, asking
+from tests.support.serving import events
+from tests.support.viewing import HOSTILE
+
+TOKEN = "t0ken-that-nobody-guesses"
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+    with asking(tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Asking]:
+    with asking(tmp_path, token=TOKEN, own_machine=False) as running:
+        yield running
+
+
+@pytest.fixture
+def browser(app: Asking) -> Iterator[httpx2.Client]:
+    with app.browser() as client:
+        yield client
+
+
+def ask(client: httpx2.Client, question: str = TRAVEL) -> dict[str, Any]:
+    answer = client.post("/v1/ask", json={"question": question})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_nothing_is_given_without_the_key(app: Asking) -> None:
+    with app.served.client(headers={"Origin": app.url}) as client:
+        for path in ("/", "/page/about", "/assets/ask.js", "/v1/models", "/healthz", "/?token=wrong"):
+            assert client.get(path).status_code == 403, path
+        for path in ("/v1/ask", "/page/feedback", "/page/feedback?token=" + app.address.rpartition("=")[2]):
+            assert client.post(path, json={"question": TRAVEL}).status_code == 403, path
+        refusal = client.get("/").text
+    assert "beliefrag app" in refusal
+    assert app.served.model.asked == 0
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "null", "", "http://127.0.0.1:1", "http://localhost", "file://", "http://evil@127.0.0.1"],
+)
+def test_another_site_cannot_send_questions_or_feedback(app: Asking, browser: httpx2.Client, origin: str) -> None:
+    """The cookie is not sent by other sites; and where it is all the same, the origin tells."""
+    known = ask(browser)
+    headers = {"Origin": origin}
+    before = app.labels()
+    assert browser.post("/v1/ask", json={"question": TRAVEL}, headers=headers).status_code == 403
+    sent = {"id": known["id"], "verdict": "right"}
+    assert browser.post("/page/feedback", json=sent, headers=headers).status_code == 403
+    assert app.labels() == before
+
+
+def test_a_request_without_an_origin_is_refused_and_other_methods_are_too(app: Asking) -> None:
+    with app.browser() as client:
+        del client.headers["Origin"]
+        assert client.post("/v1/ask", json={"question": TRAVEL}).status_code == 403
+        for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+            assert client.request(method, "/page/feedback").status_code == 405
+
+
+def test_the_cookie_is_out_of_reach_and_the_policy_is_strict(app: Asking, browser: httpx2.Client) -> None:
+    with app.served.client() as client:
+        cookie = client.get(app.address.removeprefix(app.url)).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    for path in ("/", "/assets/ask.js", "/page/about", "/nowhere", "/episode/1"):
+        headers = browser.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["cache-control"] == "no-store"
+    page = browser.get("/").text
+    assert not re.search(r"https?://|<script>|style=| on\w+=", page)
+
+
+def test_a_key_for_another_host_name_is_refused(app: Asking, browser: httpx2.Client) -> None:
+    assert browser.get("/", headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_the_page_streams_a_question_and_leads_to_its_trajectory(browser: httpx2.Client) -> None:
+    answer = browser.post("/v1/ask", json={"question": TRAVEL}, headers={"Accept": "text/event-stream"})
+    seen = events(answer.text)
+    assert [name for name, _ in seen][-1] == "result"
+    result = seen[-1][1]
+    assert result["answer"] == "the head of finance"
+    leads = browser.get(f"/page/trajectory/{result['id']}")
+    assert leads.status_code == 303
+    number = int(re.fullmatch(r"/episode/(\d+)", leads.headers["location"])[1])  # type: ignore[index]
+    assert number < 2**53
+    assert browser.get("/api/about").json() == {"kind": "page", "name": "BeliefRAG"}
+    episode = browser.get(f"/api/episode/{number}").json()
+    assert episode["question"] == TRAVEL
+    assert episode["outcome"] == "answered"
+    assert episode["thresholds"]["answer"] == pytest.approx(0.5)
+    assert "Travel above the limit" in str(browser.get(f"/api/episode/{number}/prompts").json()["calls"])
+    assert browser.get(f"/episode/{number}").status_code == 200
+    assert browser.get(f"/api/episode/{number + 1}").status_code == 404
+    assert browser.get("/page/trajectory/nobody").status_code == 404
+
+
+def test_a_document_is_put_together_from_its_passages(browser: httpx2.Client) -> None:
+    known = ask(browser)
+    found = browser.get("/page/document", params={"asked": known["id"], "passage": "t2"}).json()
+    assert found["source"] == "travel.md"
+    assert found["whole"] is True
+    assert [each["id"] for each in found["passages"]] == ["t1", "t2"]
+    assert found["passages"][1]["text"] == PASSAGES[1].text
+
+
+@pytest.mark.parametrize("passage", ["/etc/passwd", "../../etc/passwd", FILE, "", "s1"])
+def test_only_a_passage_that_was_found_can_be_opened(browser: httpx2.Client, passage: str) -> None:
+    known = ask(browser)
+    gone = [each for each in known["sources"] if each["id"] == passage]
+    answer = browser.get("/page/document", params={"asked": known["id"], "passage": passage})
+    assert answer.status_code == (200 if gone else 404)
+    assert browser.get("/page/document", params={"asked": "nobody", "passage": "t2"}).status_code == 404
+    assert browser.get("/page/document", params={"asked": known["id"], "passage": "x" * 600}).status_code == 422
+
+
+def test_verdicts_become_labelled_questions_that_calibrate_reads(app: Asking, browser: httpx2.Client) -> None:
+    app.feedback.unlink(missing_ok=True)
+    right, corrected, wrong = ask(browser, f"{TRAVEL} Again?"), ask(browser, f"  {TRAVEL}\n"), ask(browser, SHIP)
+    declined = ask(browser, UNKNOWN)
+    assert declined["outcome"] == "abstained"
+
+    def say(answer: dict[str, Any], verdict: str, right_answer: str = "") -> str:
+        body = {"id": answer["id"], "verdict": verdict, "right_answer": right_answer}
+        kept = browser.post("/page/feedback", json=body)
+        assert kept.status_code == 200, kept.text
+        return str(kept.json()["kept_as"])
+
+    assert say(right, "right") == "right"
+    assert say(corrected, "wrong") == "wrong"
+    assert say(corrected, "wrong", "  the head\nof accounting ") == "corrected"
+    assert say(wrong, "wrong") == "wrong"
+    assert say(declined, "right") == "rightly declined"
+    assert [each["answers"] for each in app.labels()] == [
+        ["the head of finance"],
+        [],
+        ["the head of accounting"],
+        [],
+        [],
+    ]
+    dataset = load_user_questions(app.feedback, PASSAGES)
+    assert {each.question.text: each.gold.answers for each in dataset.questions} == {
+        f"{TRAVEL} Again?": ("the head of finance",),
+        TRAVEL: ("the head of accounting",),
+    }
+    assert len(dataset.card.skipped) == 2
+    assert "what the right answer is" in dataset.card.skipped[0]
+    # Whoever changes their mind takes the label back.
+    assert say(right, "wrong") == "wrong"
+    assert len(load_user_questions(app.feedback, PASSAGES).questions) == 1
+
+
+def test_a_file_without_any_right_answer_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "feedback.jsonl"
+    file.write_text('{"question": "Who?", "answers": [], "feedback": "wrong"}\n', encoding="ascii")
+    with pytest.raises(DataError, match="nobody has said yet"):
+        load_user_questions(file, PASSAGES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"verdict": "right"},
+        {"id": "x" * 65, "verdict": "right"},
+        {"verdict": "maybe"},
+        {"verdict": "wrong", "right_answer": "x" * 1_001},
+        {"verdict": "wrong", "right_answer": ["a"]},
+        {"verdict": "wrong", "answers": ["planted"]},
+        {"verdict": "wrong", "question": "planted"},
+    ],
+)
+def test_feedback_of_another_form_is_refused(app: Asking, browser: httpx2.Client, body: dict[str, Any]) -> None:
+    known = ask(browser)
+    before = app.labels()
+    sent = body if len(body) == 1 and "id" not in body and body["verdict"] == "right" else {"id": known["id"], **body}
+    assert browser.post("/page/feedback", json=sent).status_code == 422
+    assert app.labels() == before
+
+
+def test_too_large_and_too_much_feedback_is_refused(app: Asking, browser: httpx2.Client) -> None:
+    known = ask(browser)
+    huge = {"id": known["id"], "verdict": "wrong", "right_answer": "x" * 100_000}
+    assert browser.post("/page/feedback", json=huge).status_code == 413
+    said = [browser.post("/page/feedback", json={"id": known["id"], "verdict": "right"}).status_code for _ in range(25)]
+    assert said == [200] * 20 + [429] * 5
+    assert browser.post("/page/feedback", json={"id": "nobody", "verdict": "right"}).status_code == 404
+
+
+def test_hostile_feedback_stays_one_line_of_the_file(app: Asking, browser: httpx2.Client) -> None:
+    app.feedback.unlink(missing_ok=True)
+    known = ask(browser, "Who took\u2028Amundsen through <script>?")
+    body = f'{{"id": "{known["id"]}", "verdict": "wrong", "right_answer": "\\ud800"}}'
+    refused = browser.post("/page/feedback", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 422
+    hostile = "a\n{}\u2028\x00<script>|b"
+    kept = browser.post("/page/feedback", json={"id": known["id"], "verdict": "wrong", "right_answer": hostile})
+    assert kept.status_code == 200, kept.text
+    (label,) = app.labels()
+    assert label["answers"] == ["a {} \x00<script>|b"]
+    (question,) = load_user_questions(app.feedback, PASSAGES).questions
+    assert question.gold.answers == ("a {} \x00<script>|b",)
+    assert question.question.text == "Who took Amundsen through <script>?"
+
+
+def test_a_line_that_was_cut_off_does_not_take_the_next_one_with_it(app: Asking, browser: httpx2.Client) -> None:
+    app.feedback.write_text('{"question": "half', encoding="ascii")
+    browser.post("/page/feedback", json={"id": ask(browser)["id"], "verdict": "right"})
+    first, second = app.feedback.read_text(encoding="ascii").splitlines()
+    assert first == '{"question": "half'
+    assert '"the head of finance"' in second
+    app.feedback.unlink()
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere" / "feedback.jsonl"):
+        with pytest.raises(SettingsError, match="--feedback"):
+            FeedbackFile(path)
+
+
+def test_programs_keep_their_token_and_browsers_get_in_by_it(shared: Asking) -> None:
+    with shared.served.client() as program:
+        assert program.post("/v1/ask", json={"question": TRAVEL}).status_code == 401
+        assert program.get("/v1/healthz").json() == {"status": "ok"}
+        assert program.get("/").status_code == 403
+        program.headers["Authorization"] = f"Bearer {TOKEN}"
+        answer = program.post("/v1/ask", json={"question": TRAVEL})
+        assert answer.status_code == 200
+        assert program.get("/page/about").status_code == 403
+    with shared.browser() as client:
+        assert client.get("/page/about").json()["name"] == "handbook"
+        # What a program has asked is nobody's on the page.
+        assert client.get(f"/page/trajectory/{answer.json()['id']}").status_code == 404
+        own = ask(client)
+        assert client.get(f"/page/trajectory/{own['id']}").status_code == 303
+
+
+def test_a_server_for_others_shows_no_prompts_replies_or_folders(shared: Asking) -> None:
+    with shared.browser() as client:
+        number = client.get(f"/page/trajectory/{ask(client, SHIP)['id']}").headers["location"].rpartition("/")[2]
+        shown = client.get(f"/api/episode/{number}").text + client.get(f"/episode/{number}/export").text
+        prompts = client.get(f"/api/episode/{number}/prompts").json()
+    assert "/srv/" not in shown
+    assert "scripted" not in shown
+    assert prompts["calls"] == []
+    assert "does not show" in prompts["absent"]
+
+
+def test_an_id_that_a_client_chose_does_not_take_anothers_place(app: Asking, browser: httpx2.Client) -> None:
+    first = ask(browser)
+    second = browser.post("/v1/ask", json={"question": SHIP}, headers={"X-Request-ID": first["id"]}).json()
+    assert second["id"] == first["id"]
+    number = browser.get(f"/page/trajectory/{first['id']}").headers["location"].rpartition("/")[2]
+    assert browser.get(f"/api/episode/{number}").json()["question"] == TRAVEL
+    assert HOSTILE in second["answer"]

@@ -1,0 +1,166 @@
+// The page to ask in: the question box, the question that is being answered, and earlier ones.
+
+import { answerView } from "./ask_answer.ts";
+import { askStream, getJson, problemWords } from "./ask_api.ts";
+import { DocumentPanel, type Opened } from "./ask_document.ts";
+import { AskHistory, type Asked } from "./ask_history.ts";
+import type { Answer, PageAbout, StreamEvent } from "./ask_schema.ts";
+import { stepLine, waitingFor } from "./ask_steps.ts";
+import { announcer, frame, onKey, problem } from "./chrome.ts";
+import { h, replace } from "./dom.ts";
+import { count } from "./format.ts";
+import { line, plain, words } from "./text.ts";
+
+class AskPage {
+  readonly #about: PageAbout;
+  readonly #history: AskHistory;
+  readonly #say = announcer();
+  readonly #box: HTMLTextAreaElement;
+  readonly #ask = h("button", { type: "submit", class: "primary" }, "Ask");
+  readonly #stop = h("button", { type: "button", class: "primary", hidden: true }, "Stop");
+  readonly #current = h("article", { class: "panel current", hidden: true, "aria-label": "Question", tabindex: "-1" });
+  readonly #earlier = h("nav", { class: "earlier", "aria-label": "Earlier questions" });
+  readonly #column: HTMLElement;
+  readonly #document: DocumentPanel;
+  #running: AbortController | null = null;
+
+  constructor(main: HTMLElement, about: PageAbout) {
+    this.#about = about;
+    this.#history = new AskHistory(about.name);
+    this.#box = h("textarea", {
+      id: "question", rows: 2, maxlength: about.question_chars, required: true, enterkeyhint: "send",
+      placeholder: "Ask a question about the documents", "aria-keyshortcuts": "/",
+    });
+    const form = h("form", { class: "ask", submit: (event) => { event.preventDefault(); void this.#start(); } },
+      h("label", { for: "question", class: "aside" }, "Question"), this.#box, h("div", {}, this.#ask, this.#stop));
+    this.#column = h("div", { class: "column" }, form, this.#welcome(), this.#current);
+    this.#document = new DocumentPanel(() => [this.#column, this.#earlier, ...document.querySelectorAll<HTMLElement>("header.bar")]);
+    main.classList.add("asking");
+    replace(main, this.#earlier, this.#column, this.#document.element);
+    this.#listEarlier();
+    this.#listen();
+    this.#box.focus();
+  }
+
+  #listen(): void {
+    this.#box.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#box.form?.requestSubmit();
+    });
+    this.#stop.addEventListener("click", () => { this.#running?.abort(); });
+    onKey(["/"], "to the question box", () => { this.#box.focus(); this.#box.select(); });
+    for (let number = 1; number <= 9; number += 1) {
+      const press = (): void => { this.#current.querySelectorAll<HTMLElement>(".quotes .open")[number - 1]?.click(); };
+      onKey([String(number)], `open quote ${number}`, press);
+    }
+    onKey(["t"], "how it got there", () => { this.#current.querySelector<HTMLElement>(".cost a")?.click(); });
+  }
+
+  #welcome(): HTMLElement {
+    const { name, passages } = this.#about;
+    const searched = passages === null ? "" : ` (${count(passages, "passage")})`;
+    return h("p", { class: "welcome muted" }, "Answers come from ", name ? line(name, 120) : "the documents", `${searched}, with the sentences that they rest on. `,
+      "Where the documents do not hold the answer, it declines.");
+  }
+
+  async #start(): Promise<void> {
+    const question = this.#box.value.trim();
+    if (!question || this.#running) return;
+    const running = new AbortController();
+    this.#running = running;
+    this.#setRunning(true);
+    if (this.#document.isOpen) this.#document.close();
+    const steps = h("ol", { class: "happening" });
+    const waiting = h("p", { class: "waiting muted" }, "Sending the question");
+    this.#showCurrent(question, steps, waiting);
+    const began = performance.now();
+    const elapsed = h("span", { class: "elapsed", "aria-hidden": "true" });
+    const timer = setInterval(() => { elapsed.textContent = ` ${Math.round((performance.now() - began) / 1000)} s`; }, 1000);
+    try {
+      const answer = await this.#follow(question, running.signal, steps, (told) => { replace(waiting, told, " \u2026", elapsed); });
+      const asked = { question, at: new Date().toISOString(), answer, seconds: (performance.now() - began) / 1000 };
+      this.#history.add(asked);
+      this.#listEarlier();
+      this.#showAnswer(asked, steps);
+      this.#box.value = "";
+    } catch (error) {
+      waiting.remove();
+      this.#current.append(running.signal.aborted ? h("p", { class: "panel state" }, "Stopped. Nothing was kept.") : problem(error));
+    } finally {
+      clearInterval(timer);
+      this.#running = null;
+      this.#setRunning(false);
+    }
+  }
+
+  async #follow(question: string, signal: AbortSignal, steps: HTMLElement, wait: (told: string) => void): Promise<Answer> {
+    for await (const event of askStream(question, signal)) {
+      if (event.name === "result") return event.data as unknown as Answer;
+      if (event.name === "error") throw new Error(problemWords(event.data, 500));
+      this.#showEvent(event, steps, wait);
+    }
+    throw new Error("The answer broke off: the server has ended.");
+  }
+
+  #showEvent(event: StreamEvent, steps: HTMLElement, wait: (told: string) => void): void {
+    const added = stepLine(event);
+    if (added) {
+      steps.append(h("li", {}, added.text, added.detail && [": ", line(added.detail, 300)]));
+      this.#say(added.text);
+    }
+    const waiting = waitingFor(event);
+    if (waiting) wait(waiting);
+  }
+
+  #showCurrent(question: string, ...content: HTMLElement[]): void {
+    document.title = `${plain(question, 60)} \u2013 BeliefRAG`;
+    replace(this.#current, h("h1", { class: "question" }, words(question, 600)), ...content);
+    this.#current.hidden = false;
+    this.#column.querySelector(".welcome")?.remove();
+  }
+
+  #showAnswer(asked: Asked, steps: HTMLElement | null): void {
+    const open = (opened: Opened, opener: HTMLElement): void => { void this.#document.open(opened, opener); };
+    this.#showCurrent(asked.question);
+    this.#current.append(h("div", {}, answerView(asked, steps, open, this.#say)));
+    this.#say(asked.answer.outcome === "abstained" ? "Declined." : `Answered: ${plain(asked.answer.answer ?? "", 200)}`);
+    for (const button of this.#earlier.querySelectorAll("button[data-id]")) {
+      button.toggleAttribute("aria-current", button.getAttribute("data-id") === asked.answer.id);
+    }
+  }
+
+  #listEarlier(): void {
+    const entries = this.#history.entries;
+    this.#earlier.hidden = entries.length === 0;
+    const rows = entries.map((asked) => h("li", {},
+      h("button", { type: "button", class: "again", "data-id": asked.answer.id, click: () => { this.#showEarlier(asked); } },
+        line(asked.question, 90), h("small", {}, asked.answer.answer === null ? "declined" : line(asked.answer.answer, 60)))));
+    const clear = h("button", { type: "button", class: "clear", click: () => { this.#history.clear(); this.#listEarlier(); this.#box.focus(); } }, "Forget these");
+    replace(this.#earlier, h("details", { open: !matchMedia("(max-width: 60rem)").matches }, h("summary", {}, `Earlier questions (${entries.length})`), h("ul", {}, rows), clear));
+  }
+
+  #showEarlier(asked: Asked): void {
+    if (this.#running) return;
+    if (this.#document.isOpen) this.#document.close();
+    this.#showAnswer(asked, null);
+    this.#current.scrollIntoView({ block: "nearest" });
+    this.#current.focus({ preventScroll: true });
+  }
+
+  #setRunning(running: boolean): void {
+    this.#ask.hidden = running;
+    this.#stop.hidden = !running;
+    this.#box.readOnly = running;
+    this.#current.setAttribute("aria-busy", String(running));
+    if (running) this.#stop.focus();
+    else if (document.activeElement === document.body) this.#box.focus();
+  }
+}
+
+async function start(): Promise<void> {
+  const about = await getJson<PageAbout>("/page/about");
+  new AskPage(frame(about.name, []), about);
+}
+
+start().catch((error: unknown) => { document.body.replaceChildren(problem(error)); });

@@ -1,0 +1,96 @@
+// How a question ended: the answer, or why there is none; the quotes; what else was read; what it cost.
+
+import { feedbackRow } from "./ask_feedback.ts";
+import type { Asked } from "./ask_history.ts";
+import type { Answer, Citation, Source } from "./ask_schema.ts";
+import type { Opened } from "./ask_document.ts";
+import { h, type Child } from "./dom.ts";
+import { count, percent, whole } from "./format.ts";
+import { line, words } from "./text.ts";
+
+export type OpenDocument = (opened: Opened, opener: HTMLElement) => void;
+
+/** The answer of a question, with everything that belongs to it. */
+export function answerView(asked: Asked, steps: HTMLElement | null, open: OpenDocument, say: (told: string) => void): Child[] {
+  const { answer } = asked;
+  const cited = answer.citations ?? [];
+  return [
+    answer.outcome === "abstained" ? declined(answer) : given(answer),
+    quotes(answer, answer.outcome === "abstained" ? (answer.nearest ?? []) : cited, open),
+    furtherSources(answer, cited, open),
+    h("p", { class: "why muted" }, words(answer.why ?? withoutNumbers(answer.reason), 600)),
+    h("p", { class: "cost muted" }, cost(asked), " ", h("a", { href: `/page/trajectory/${encodeURIComponent(answer.id)}` }, "How it got there")),
+    steps?.children.length ? h("details", { class: "done" }, h("summary", {}, "What it did"), steps) : null,
+    feedbackRow(answer, say),
+  ];
+}
+
+/** A reason without the numbers that were compared, which the trajectory shows. */
+export function withoutNumbers(reason: string): string {
+  const told = reason.replace(/\s*\([^()]*\d[^()]*\)/g, "").trim();
+  return told ? `${told.charAt(0).toUpperCase()}${told.slice(1)}${/[.!?]$/.test(told) ? "" : "."}` : "";
+}
+
+function given(answer: Answer): HTMLElement {
+  return h("div", { class: "given" },
+    h("p", { class: "answer" }, words(answer.answer ?? "", 4000)),
+    answer.outcome === "stopped" && h("p", { class: "note" }, "This is the best answer that was found, not one to rely on."),
+    confidence(answer.answerability));
+}
+
+function declined(answer: Answer): HTMLElement {
+  const guess = answer.best_guess;
+  return h("div", { class: "given declined" },
+    h("p", { class: "answer" }, "Declined: the documents do not give an answer to trust."),
+    guess && h("details", { class: "guess" }, h("summary", {}, "Show the best guess"),
+      h("p", {}, words(guess, 2000), " ", h("span", { class: "muted" }, answer.answerability === null ? "(a guess)" : `(a guess, ${percent(answer.answerability)} likely right)`))));
+}
+
+function confidence(probability: number | null): Child {
+  if (probability === null) return h("p", { class: "muted" }, "This method does not say how likely its answer is right.");
+  const share = Math.round(100 * probability);
+  const level = share >= 75 ? "high" : share >= 50 ? "middle" : "low";
+  return h("p", { class: `confidence ${level}` },
+    h("meter", { min: 0, max: 100, value: share, low: 50, high: 75, optimum: 100, "aria-label": "How likely the answer is right" }),
+    h("span", {}, `${percent(probability)} likely right`));
+}
+
+function quotes(answer: Answer, found: readonly Citation[], open: OpenDocument): Child {
+  if (found.length === 0) return null;
+  const titles: Record<string, string> = { abstained: "What came nearest" };
+  const related = found.every((each) => each.role === "related");
+  const title = titles[answer.outcome] ?? (related ? "What comes nearest to it" : "It rests on");
+  return h("section", { class: "quotes", "aria-label": title }, h("h3", {}, title),
+    h("ol", {}, found.map((quote) => h("li", {}, h("blockquote", {}, words(quote.quote, 1200)), openButton(answer, quote, found, open)))));
+}
+
+function openButton(answer: Answer, quote: Citation, all: readonly Citation[], open: OpenDocument): HTMLElement {
+  const where = placeOf(quote);
+  const button = h("button", { type: "button", class: "open" }, "Open ", line(where, 140));
+  button.addEventListener("click", () => { open({ asked: answer.id, passage: quote.passage_id, quotes: all, source: where }, button); });
+  return button;
+}
+
+function furtherSources(answer: Answer, cited: readonly Citation[], open: OpenDocument): Child {
+  const known = new Set(cited.map((each) => each.passage_id));
+  const others = answer.sources.filter((each) => !known.has(each.id));
+  if (others.length === 0) return null;
+  return h("details", { class: "further" },
+    h("summary", {}, `${cited.length ? "Also read" : "Read"}: ${count(others.length, "passage")}`),
+    h("ul", {}, others.map((source) => {
+      const button = h("button", { type: "button", class: "open" }, line(placeOf(source), 140));
+      button.addEventListener("click", () => { open({ asked: answer.id, passage: source.id, quotes: cited, source: placeOf(source) }, button); });
+      return h("li", {}, button, " ", h("span", { class: "muted" }, line(source.excerpt, 120)));
+    })));
+}
+
+/** Where a quote or a passage stands, as a person says it. */
+export function placeOf(found: Citation | Source): string {
+  const title = found.title && found.title !== found.source ? found.title : "";
+  return [title, [found.source, found.place].filter(Boolean).join(", ")].filter(Boolean).join(" \u00b7 ") || "passage";
+}
+
+function cost({ answer: { usage }, seconds }: Asked): string {
+  const recorded = usage.cached_calls ? ` (${whole(usage.cached_calls)} recorded earlier)` : "";
+  return `${seconds.toFixed(1)} s, ${count(usage.searches, "search", "searches")}, ${count(usage.calls, "model call")}${recorded}, ${whole(usage.tokens)} tokens.`;
+}

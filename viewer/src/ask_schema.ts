@@ -1,0 +1,39 @@
+// What the page gets from the server. The names are those of web/answers.py and web/page in src/beliefrag.
+
+export interface PageAbout { name: string; passages: number | null; question_chars: number; feedback: string }
+
+/** A sentence that the answer rests on; the span counts characters of the passage's text as Python does. */
+export interface Citation {
+  passage_id: string;
+  quote: string;
+  span: [number, number];
+  role: string;
+  title: string;
+  source: string;
+  place: string;
+}
+export interface Source { id: string; title: string; excerpt: string; source: string; place?: string }
+export interface AskUsage { tokens: number; calls: number; cached_calls: number; searches: number; seconds: number }
+export interface Answer {
+  id: string;
+  outcome: "answered" | "stopped" | "abstained";
+  answer: string | null;
+  answerability: number | null;
+  reason: string;
+  /** Why it searched, why it stopped and what would change its mind, in words. */
+  why?: string;
+  citations?: Citation[];
+  /** Where it declined: the sentences that came nearest, and what the answer would have been. */
+  nearest?: Citation[];
+  best_guess?: string | null;
+  sources: Source[];
+  usage: AskUsage;
+  calibration: string;
+  guarantee: string | null;
+}
+export interface DocumentPassage { id: string; title: string; text: string; place?: string }
+export interface Document { source: string; whole: boolean; passages: DocumentPassage[] }
+export interface Kept { kept_as: string }
+
+/** An event of a running episode: its name, and what it says. */
+export interface StreamEvent { name: string; data: Record<string, unknown> }
