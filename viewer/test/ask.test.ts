@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { placeOf, withoutNumbers } from "../src/ask_answer.ts";
+import { problemWords, takeEvents } from "../src/ask_api.ts";
+import { readHistory } from "../src/ask_history.ts";
+import { stepLine, waitingFor } from "../src/ask_steps.ts";
+import { quotedParts } from "../src/quotes.ts";
+
+test("a span counts characters as Python does, also after those that take two units", () => {
+  const text = "\u{1f6eb} fly. It is so.";
+  assert.deepEqual(quotedParts(text, [[7, 16]]), [
+    { text: "\u{1f6eb} fly. ", quoted: false },
+    { text: "It is so.", quoted: true },
+  ]);
+});
+
+test("spans that overlap become one, and those outside of the text or of another form are left out", () => {
+  const wrong = [[5, 2], [-1, 3], [90, 99], [0.5, 2]] as [number, number][];
+  assert.deepEqual(quotedParts("abcdef", [[3, 5], [1, 4], ...wrong]), [
+    { text: "a", quoted: false },
+    { text: "bcde", quoted: true },
+    { text: "f", quoted: false },
+  ]);
+  assert.deepEqual(quotedParts("", [[0, 1]]), []);
+});
+
+test("events are taken from a stream as soon as they are whole", () => {
+  const [events, rest] = takeEvents('id: 0\nevent: started\ndata: {"a":1}\n\n: still here\n\nevent: result\ndata: {"b"');
+  assert.deepEqual(events, [{ name: "started", data: { a: 1 } }]);
+  assert.equal(rest, 'event: result\ndata: {"b"');
+});
+
+test("a stored history of another form is left out", () => {
+  const answer = { id: "x", outcome: "answered", answer: "a", answerability: 0.5, reason: "r", sources: [], usage: { tokens: 1 }, calibration: "", guarantee: null };
+  const asked = { question: "q", at: "t", seconds: 1, answer };
+  assert.deepEqual(readHistory(JSON.stringify([asked, { question: 1 }, null, { ...asked, answer: { ...answer, outcome: "<b>" } }])), [asked]);
+  for (const content of [null, "", "{", "{}", "1", '"x"']) assert.deepEqual(readHistory(content), []);
+});
+
+test("steps are told in words", () => {
+  const hits = [{ id: "1", title: "Travel" }, { id: "2", title: "Travel" }, { id: "3", title: "Leave" }];
+  assert.deepEqual(stepLine({ name: "retrieved", data: { query: "limit", hits, added: ["1", "2"] } }), { text: "Searched", detail: "limit: found 2 passages in Travel" });
+  assert.deepEqual(stepLine({ name: "retrieved", data: { query: null } }), { text: "Nothing more to search for", detail: "" });
+  assert.equal(stepLine({ name: "pruned", data: { mutations: [{}] } })?.text, "Put 1 passage aside that did not help");
+  assert.equal(stepLine({ name: "call_finished", data: {} }), null);
+  assert.equal(waitingFor({ name: "call_started", data: { purpose: "answer" } }), "Writing the answer");
+  assert.equal(waitingFor({ name: "waiting", data: { place: 2, expected_seconds: 30 } }), "Other questions come first: place 2 in the queue, about 30 s");
+});
+
+test("reasons, places and problems are told without what only machines read", () => {
+  assert.equal(withoutNumbers("the question can be answered now (answerability 0.84 is at least 0.50)"), "The question can be answered now.");
+  assert.equal(placeOf({ id: "1", title: "Travel", excerpt: "", source: "travel.md", place: "page 3" }), "Travel \u00b7 travel.md, page 3");
+  assert.equal(placeOf({ id: "1", title: "", excerpt: "", source: "" }), "passage");
+  assert.equal(problemWords({ detail: "Busy.", remedy: "Later." }, 429), "Busy. Later.");
+  assert.equal(problemWords(null, 502), "The server answered 502.");
+});
