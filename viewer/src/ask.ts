@@ -18,7 +18,7 @@ class AskPage {
   readonly #box: HTMLTextAreaElement;
   readonly #ask = h("button", { type: "submit", class: "primary" }, "Ask");
   readonly #stop = h("button", { type: "button", class: "primary", hidden: true }, "Stop");
-  readonly #current = h("article", { class: "panel current", hidden: true, "aria-label": "Question", tabindex: "-1" });
+  readonly #current = h("article", { class: "panel current", hidden: true, "aria-label": "Question and answer", tabindex: "-1" });
   readonly #earlier = h("nav", { class: "earlier", "aria-label": "Earlier questions" });
   readonly #column: HTMLElement;
   readonly #document: DocumentPanel;

@@ -13,6 +13,7 @@ import typer
 
 from beliefrag.cli.episode import Display, run_episode
 from beliefrag.cli.episode_display import print_answer, print_failure
+from beliefrag.cli.episode_words import summary_rows
 from beliefrag.cli.output import print_notice, safe_line
 from beliefrag.engine.assembly import Assembly
 from beliefrag.errors import SettingsError
@@ -24,6 +25,8 @@ __all__ = ["AskPrompt", "is_on_terminal"]
 
 _PROMPT = "ask> "
 _HISTORY_LINES = 1_000
+_EVIDENCE = ("because", "nearest", "also read", "read")
+"""The rows of a summary that say what an answer rests on."""
 _HELP = """Type a question, or one of
   /sources   what the last answer rests on, and what else was read
   /why       what was done for the last answer, and why it ended so
@@ -88,11 +91,11 @@ class AskPrompt:
         if self._last is None:
             print_notice("Nothing was asked yet.")
             return
-        if not self._last.sources:
-            typer.echo("No passage was kept.")
-        for passage in self._last.sources:
-            typer.echo(f"{safe_line(passage.title or passage.id)} ({safe_line(passage.source)})")
-            typer.echo(f"  {safe_line(passage.text)}")
+        for row in summary_rows(self._last.outcome, self._last.events):
+            if row.heading in _EVIDENCE:
+                typer.echo(f"{row.heading}:")
+                for value in row.values:
+                    typer.echo(f"  {safe_line(value)}")
 
     def _print_why(self) -> None:
         if self._last is None:

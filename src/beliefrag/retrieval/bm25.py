@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -203,7 +204,8 @@ class Bm25Index:
             same_source = tantivy.Query.term_query(self._schema, SOURCE, passage.source)
             found = self._searcher.search(same_source, _DOCUMENT_SEARCHED, count=False).hits
             addresses = sorted((address for _, address in found), key=lambda each: (each.segment_ord, each.doc))
-            passages = [self._passage(address) for address in addresses]
+            # What a later update added lies behind the rest; where the places of passages are known, they tell.
+            passages = sorted((self._passage(address) for address in addresses), key=_first_number)
         if len(passages) <= _DOCUMENT_PASSAGES:
             return passages, True
         same_title = [each for each in passages if each.title == passage.title]
@@ -279,6 +281,12 @@ class Bm25Index:
         last = sorted(order for order in orders if order is not None)[count - 1]
         near = [hit for hit, order in zip(tied, orders, strict=True) if order is not None and order <= last]
         return sorted(near, key=lambda hit: self._passage(hit[1]).id)[:count]
+
+
+def _first_number(passage: Passage) -> int:
+    """Gives the page, row or line at which a passage begins; 0 where it is not known."""
+    found = re.search(r"\d{1,15}", passage.place)
+    return int(found[0]) if found else 0
 
 
 def _check_count(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> CorpusState:

@@ -22,6 +22,7 @@ class DocumentPassage(BaseModel):
     id: str
     title: str
     text: str
+    place: str = Field(description="page, row or lines in its source; empty where they are not known")
 
 
 class DocumentBody(BaseModel):
@@ -59,5 +60,5 @@ def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) ->
 
 
 def _body(passages: Sequence[Passage], whole: bool, passage: Passage) -> DocumentBody:
-    shown = [DocumentPassage(id=each.id, title=each.title, text=each.text) for each in passages]
+    shown = [DocumentPassage(id=each.id, title=each.title, text=each.text, place=each.place) for each in passages]
     return DocumentBody(source=remove_folders(passage.source), whole=whole, passages=shown)

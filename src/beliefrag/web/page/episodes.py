@@ -65,7 +65,7 @@ class PageEpisodes:
     """
 
     kind: Literal["page"] = "page"
-    name = "BeliefRAG"
+    name = "How it got there"
 
     def __init__(self, thresholds: Mapping[str, float], *, show_prompts: bool) -> None:
         self._thresholds = thresholds
@@ -137,6 +137,7 @@ def _hide_private(record: dict[str, Any], event: Event) -> dict[str, Any]:
         for hit in record["hits"]:
             hit["passage"]["source"] = remove_folders(hit["passage"]["source"])
     elif isinstance(event, Finished):
-        for passage in record["outcome"]["sources"]:
-            passage["source"] = remove_folders(passage["source"])
+        for name in ("sources", "citations", "nearest"):
+            for each in record["outcome"].get(name, ()):
+                each["source"] = remove_folders(each["source"])
     return record

@@ -1,0 +1,345 @@
+"""The page to ask in, in a real browser: Debian's chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.asking import SHIP, TRAVEL, UNKNOWN, Asking, asking
+from tests.support.serving import wait_for
+from tests.support.viewing import HOSTILE, chromium, launch_options
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+try:
+    from playwright.sync_api import expect, sync_playwright
+except ImportError:  # pragma: no cover
+    pytest.skip("playwright is not installed: no page was tried in a browser", allow_module_level=True)
+
+pytestmark = pytest.mark.skipif(
+    chromium() is None, reason="no chromium is installed ('apt-get install chromium'): no page was tried in a browser"
+)
+
+VIEW = Path(__file__).parents[1] / "view"
+CONTRAST, UNNAMED = ((VIEW / name).read_text() for name in ("contrast.js", "unnamed.js"))
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+    with asking(tmp_path_factory.mktemp("asked")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(server: Asking) -> Iterator[Browser]:
+    # The server is opened before: Playwright takes this thread's event loop.
+    expect.set_options(timeout=60_000)  # a machine may be busy with something else
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(**launch_options())
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Visit:
+    """A page, and everything that it asked for or complained of."""
+
+    page: Page
+    base: str
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def ask(self, question: str = TRAVEL) -> Page:
+        self.page.get_by_label("Question", exact=True).fill(question)
+        self.page.keyboard.press("Enter")
+        expect(self.page.get_by_role("group", name="Was this right?")).to_be_visible()
+        return self.page
+
+    def check(self) -> None:
+        """Nothing was fetched from elsewhere, no script of a text ran, and the browser had nothing to refuse."""
+        assert [url for url in self.requests if not url.startswith((self.base + "/", "data:"))] == []
+        assert self.complaints == []
+        assert self.page.evaluate("window.hacked") is None
+
+
+def visit(browser: Browser, server: Asking, **context: object) -> Visit:
+    page = browser.new_context(**context).new_page()  # type: ignore[arg-type]
+    found = Visit(page, server.url)
+    page.on("request", lambda request: found.requests.append(request.url))
+    page.on("pageerror", lambda error: found.complaints.append(str(error)))
+    page.on("console", lambda message: found.complaints.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: found.complaints.append(f"dialog {dialog.message}"))
+    page.goto(server.address)
+    expect(page.get_by_label("Question", exact=True)).to_be_focused()
+    assert "token" not in page.url
+    return found
+
+
+@pytest.fixture
+def visitor(browser: Browser, server: Asking) -> Iterator[Visit]:
+    found = visit(browser, server)
+    yield found
+    found.check()
+    found.page.context.close()
+
+
+def test_an_answer_comes_with_its_quotes_confidence_cost_and_steps(visitor: Visit) -> None:
+    expect(visitor.page.locator(".welcome")).to_contain_text("handbook (4 passages)")
+    page = visitor.ask()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TRAVEL)
+    expect(page.locator(".answer")).to_have_text("the head of finance")
+    expect(page.locator(".confidence")).to_contain_text(re.compile(r"\d+% likely right"))
+    quotes = page.get_by_role("region", name="It rests on").locator("blockquote")
+    expect(quotes.last).to_contain_text("Travel above the limit is approved by the head of finance.")
+    expect(page.locator(".cost")).to_contain_text(re.compile(r"1 search, 2 model calls, [\d,]+ tokens"))
+    page.get_by_text("What it did").click()
+    expect(page.locator(".happening li").first).to_contain_text(f"Searched: {TRAVEL}: found")
+    assert "answerability" not in page.locator("main").inner_text()
+
+
+def test_a_quote_is_opened_in_its_document_and_marked(visitor: Visit) -> None:
+    page = visitor.ask()
+    opener = page.get_by_role("button", name="Open Travel · travel.md").last
+    opener.click()
+    panel = page.get_by_role("region", name="Document", exact=True)
+    expect(panel.get_by_role("heading", level=2)).to_have_text("Travel · travel.md")
+    expect(panel.locator("mark").last).to_have_text("Travel above the limit is approved by the head of finance.")
+    # The passage before it belongs to the same file; that of another file does not.
+    expect(panel).to_contain_text("The desk is in the Elm Building.")
+    expect(panel).not_to_contain_text("team lead")
+    expect(panel.locator(".cited")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(opener).to_be_focused()
+
+
+def test_steps_are_seen_while_they_happen_and_a_question_can_be_stopped(browser: Browser, tmp_path: Path) -> None:
+    with asking(tmp_path, seconds=600) as slow:
+        found = visit(browser, slow)
+        page = found.page
+        page.get_by_label("Question", exact=True).fill(TRAVEL)
+        page.get_by_role("button", name="Ask").click()
+        expect(page.locator(".happening li")).to_contain_text(["Searched"])
+        expect(page.locator(".waiting")).to_contain_text("Reading what was found")
+        expect(page.locator(".elapsed")).to_have_text(re.compile(r"\d+ s"))
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_text("Stopped. Nothing was kept.")).to_be_visible()
+        wait_for(lambda: slow.served.model.inside == 0)
+        expect(page.get_by_role("button", name="Ask")).to_be_visible()
+        found.check()
+        page.context.close()
+
+
+def test_a_question_that_the_documents_do_not_answer_is_declined_in_words(visitor: Visit) -> None:
+    page = visitor.ask(UNKNOWN)
+    expect(page.locator(".answer")).to_have_text("Declined: the documents do not give an answer to trust.")
+    expect(page.locator(".why")).not_to_be_empty()
+    expect(page.get_by_role("button", name="Right to decline")).to_be_visible()
+    expect(page.get_by_role("region", name="It rests on")).to_have_count(0)
+
+
+def test_verdicts_and_the_right_answer_are_kept_as_labels(visitor: Visit, server: Asking) -> None:
+    server.feedback.unlink(missing_ok=True)
+    page = visitor.ask()
+    page.get_by_role("button", name="Right", exact=True).click()
+    expect(page.locator(".kept")).to_have_text("Kept: the answer is right.")
+    expect(page.get_by_role("button", name="Right", exact=True)).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Wrong").click()
+    field = page.get_by_label("The right answer is")
+    expect(field).to_be_focused()
+    field.fill(f"the board {HOSTILE}")
+    page.keyboard.press("Enter")
+    expect(page.locator(".kept")).to_have_text("Kept, with the right answer.")
+    labels = server.labels()
+    assert [each["feedback"] for each in labels] == ["right", "wrong", "corrected"]
+    assert labels[-1]["question"] == TRAVEL
+    assert labels[-1]["answers"][0].startswith("the board <script>")
+
+
+def test_earlier_questions_stay_in_this_browser_alone(browser: Browser, server: Asking) -> None:
+    found = visit(browser, server)
+    page = found.ask()
+    found.ask(UNKNOWN)
+    earlier = page.get_by_role("navigation", name="Earlier questions")
+    expect(earlier.get_by_role("listitem")).to_have_count(2)
+    page.reload()
+    expect(earlier.get_by_role("listitem")).to_have_count(2)
+    earlier.get_by_role("button", name=TRAVEL).click()
+    expect(page.locator(".answer")).to_have_text("the head of finance")
+    page.get_by_role("button", name="Open Travel").last.click()
+    expect(page.locator(".document mark").last).to_be_visible()
+    page.keyboard.press("Escape")
+    other = visit(browser, server)
+    expect(other.page.get_by_role("navigation", name="Earlier questions")).to_be_hidden()
+    earlier.get_by_role("button", name="Forget these").click()
+    page.reload()
+    expect(page.get_by_label("Question", exact=True)).to_be_focused()
+    expect(earlier).to_be_hidden()
+    for each in (found, other):
+        each.check()
+        each.page.context.close()
+
+
+def test_hostile_questions_answers_passages_and_histories_are_text(visitor: Visit) -> None:
+    page = visitor.ask(SHIP)
+    expect(page.locator(".answer")).to_contain_text("<script>window.hacked = 1</script><img src=x")
+    expect(page.locator(".answer .hidden-mark")).to_have_text(["U+202E", "U+202C"])
+    page.locator(".quotes .open, .further .open").first.click()
+    panel = page.get_by_role("region", name="Document", exact=True)
+    expect(panel).to_contain_text("[click](javascript:window.hacked=3)")
+    visitor.ask(f"Who approves {HOSTILE}?")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.hacked = 1</script>")
+    page.reload()
+    earlier = page.get_by_role("navigation", name="Earlier questions")
+    expect(earlier).to_contain_text("<script>window.hacked")
+    page.locator("main a[href^=javascript], main script, main img").first.wait_for(state="detached")
+    # Something else may have written to the storage of this address.
+    planted = [{"question": HOSTILE, "at": "x", "seconds": 1, "answer": {"id": HOSTILE, "outcome": HOSTILE}}]
+    page.evaluate("(text) => localStorage.setItem('asked:handbook', text)", json.dumps(planted))
+    page.reload()
+    expect(page.get_by_label("Question", exact=True)).to_be_focused()
+    expect(earlier).to_be_hidden()
+
+
+def test_no_element_can_be_made_from_text(visitor: Visit) -> None:
+    told = visitor.page.evaluate(
+        "() => { try { document.createElement('p').innerHTML = '<b>'; return 'made'; } catch (e) { return e.name; } }"
+    )
+    assert told == "TypeError"
+    visitor.complaints.clear()  # the refusal is what was wanted
+
+
+def test_a_page_of_another_site_can_neither_read_nor_send(browser: Browser, server: Asking) -> None:
+    found = visit(browser, server)
+    before = server.served.model.asked
+    page = found.page.context.new_page()
+    page.route("http://evil.example/*", lambda route: route.fulfill(body="<p>evil</p>", content_type="text/html"))
+    page.goto("http://evil.example/")
+    send = """async ([url, question]) => {
+      const tries = [
+        () => fetch(url + '/page/about', { credentials: 'include' }),
+        () => fetch(url + '/v1/ask', { method: 'POST', credentials: 'include', mode: 'no-cors',
+                                       body: JSON.stringify({ question }), headers: { 'Content-Type': 'text/plain' } }),
+        () => fetch(url + '/page/feedback', { method: 'POST', credentials: 'include',
+                                              body: '{}', headers: { 'Content-Type': 'application/json' } }),
+      ];
+      const told = [];
+      for (const attempt of tries) {
+        try { told.push((await attempt()).type); } catch (error) { told.push('refused'); }
+      }
+      return told;
+    }"""
+    assert page.evaluate(send, [server.url, TRAVEL]) in (["refused", "opaque", "refused"], ["refused"] * 3)
+    assert server.served.model.asked == before
+    page.context.close()
+
+
+def test_the_trajectory_is_one_click_away_and_leads_back(visitor: Visit) -> None:
+    page = visitor.ask()
+    page.get_by_role("link", name="How it got there").click()
+    page.wait_for_url(re.compile(r"/episode/\d+"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(TRAVEL)
+    expect(page.locator(".step").first).to_be_visible()
+    page.get_by_role("link", name="Ask").click()
+    expect(page.get_by_role("navigation", name="Earlier questions")).to_be_visible()
+
+
+def test_everything_works_by_keyboard_alone(visitor: Visit) -> None:
+    page = visitor.page
+    page.keyboard.type(TRAVEL)
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name="Was this right?")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    panel = page.get_by_role("region", name="Document", exact=True)
+    expect(panel.locator("mark").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Question", exact=True)).to_be_focused()
+    names = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none" or page.evaluate("document.activeElement.tagName") == "BODY"
+        names.append(page.evaluate("document.activeElement.textContent.trim()"))
+        if names[-1] == "Wrong":
+            page.keyboard.press("Enter")
+            break
+    assert any("Open Travel" in name for name in names)
+    page.keyboard.type("the board")
+    page.keyboard.press("Enter")
+    expect(page.locator(".kept")).to_have_text("Kept, with the right answer.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("to the question box")
+    page.keyboard.press("Escape")
+    page.keyboard.press("t")
+    page.wait_for_url(re.compile(r"/episode/\d+"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_the_page_is_readable_in_light_and_dark_and_on_a_phone(
+    browser: Browser, server: Asking, scheme: str, width: int
+) -> None:
+    device = PHONE if width == 390 else {"viewport": {"width": width, "height": 800}}
+    found = visit(browser, server, color_scheme=scheme, **device)
+
+    def look(where: str) -> None:
+        assert found.page.evaluate("document.documentElement.scrollWidth") <= width, where
+        poor = found.page.evaluate(CONTRAST)
+        assert poor == [], (where, poor)
+        assert found.page.evaluate(UNNAMED) == [], where
+
+    look("before")
+    page = found.ask()
+    page.get_by_role("button", name="Wrong").click()
+    expect(page.locator(".kept")).not_to_be_empty()
+    look("answer")
+    page.get_by_role("button", name="Open Travel").last.click()
+    expect(page.locator(".document mark").first).to_be_visible()
+    look("document")
+    if width == 390:
+        box = page.get_by_role("region", name="Document", exact=True).bounding_box()
+        assert box is not None
+        assert (box["x"], box["width"]) == (0, 390)
+        assert page.evaluate("document.querySelector('.column').inert")
+    page.get_by_role("button", name="close").click()
+    found.ask(SHIP)
+    look("hostile")
+    found.ask(UNKNOWN)
+    look("declined")
+    found.check()
+    page.context.close()
+
+
+def test_a_server_that_has_ended_is_told(browser: Browser, tmp_path: Path) -> None:
+    with asking(tmp_path) as running:
+        found = visit(browser, running)
+    found.page.get_by_label("Question", exact=True).fill(TRAVEL)
+    found.page.keyboard.press("Enter")
+    expect(found.page.get_by_role("alert")).to_contain_text("Start the command again")
+    found.page.context.close()
+
+
+def test_a_failure_of_the_model_is_told_and_is_no_answer(browser: Browser, tmp_path: Path) -> None:
+    broken = [{"purpose": "verifier", "error": {"status": 400, "message": "no"}, "repeat": True}]
+    with asking(tmp_path, replies=broken) as running:
+        found = visit(browser, running)
+        found.page.get_by_label("Question", exact=True).fill(TRAVEL)
+        found.page.keyboard.press("Enter")
+        expect(found.page.get_by_role("alert")).to_contain_text("model")
+        expect(found.page.locator(".answer")).to_have_count(0)
+        expect(found.page.get_by_role("navigation", name="Earlier questions")).to_be_hidden()
+        found.page.context.close()
