@@ -9,25 +9,17 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.serve import LimitOptions
 
-__all__ = ["FeedbackOption", "ask_page"]
+__all__ = ["ask_page"]
 
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
 _PORT = 8082
+_REQUEST_BYTES = 65_536
 _SECONDS = 3_600.0
 """How long a question may take. The person who asked watches it, and can stop it."""
-
-FeedbackOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--feedback",
-        metavar="FILE",
-        help="Where verdicts on answers are kept, as labelled questions for 'beliefrag calibrate'; by default "
-        "feedback.jsonl in this folder.",
-    ),
-]
 
 
 @options.with_option_groups
@@ -41,7 +33,7 @@ def ask_page(
         int, typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one.")
     ] = _PORT,
     no_open: options.NoOpen = False,
-    feedback: FeedbackOption = None,
+    feedback: options.Feedback = None,
     model: options.ModelOptions,
     calibration: options.CalibrationOptions,
     risk: options.RiskOptions,
@@ -61,7 +53,6 @@ def ask_page(
     from beliefrag.cli.output import print_notice
     from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
     from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.limits import ServerLimits
     from beliefrag.web.metrics import ServerMetrics
     from beliefrag.web.reload import IndexReloader
     from beliefrag.web.server import listen, serve
@@ -73,7 +64,7 @@ def ask_page(
     host = "127.0.0.1"
     # The address comes first: if it is taken, no document was read in vain.
     with listen(host, port) as bound:
-        limits = ServerLimits(timeout=_SECONDS, grace=1.0, budget=settings.budget)
+        limits = LimitOptions(timeout=_SECONDS).make_limits(settings, grace=1.0, request_bytes=_REQUEST_BYTES)
         service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, limits)
         access = PageAccess.for_server(bound, None, command="beliefrag app")
         context = HttpContext(

@@ -24,6 +24,7 @@ __all__ = [
     "Debug",
     "Docs",
     "DocumentOptions",
+    "Feedback",
     "Label",
     "Method",
     "Model",
@@ -125,6 +126,15 @@ Label = Annotated[
 ]
 NoOpen = Annotated[
     bool, typer.Option("--no-open", metavar="", help="Print the address of the page, and open no browser.")
+]
+Feedback = Annotated[
+    Path | None,
+    typer.Option(
+        "--feedback",
+        metavar="FILE",
+        help="Where verdicts on answers are kept, as labelled questions for 'beliefrag calibrate'; by default "
+        "feedback.jsonl in this folder.",
+    ),
 ]
 Config = Annotated[
     Path | None,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from beliefrag.cli import options
-from beliefrag.cli.ask_page import FeedbackOption
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
@@ -202,7 +201,7 @@ def http(
             rich_help_panel=_NETWORK,
         ),
     ] = False,
-    feedback: FeedbackOption = None,
+    feedback: options.Feedback = None,
     metrics: Annotated[
         bool, typer.Option("--metrics", metavar="", help="Serve /metrics for Prometheus.", rich_help_panel=_WATCHING)
     ] = False,

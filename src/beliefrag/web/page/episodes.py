@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -29,6 +29,8 @@ class AskedEpisode:
     """One episode that was asked in the page: it observes the events and keeps them."""
 
     request_id: str
+    keep: Callable[[AskedEpisode], None]
+    """Called when it begins. A question that is refused, or leaves the queue, takes nobody's place."""
     number: int
     """Its number in the viewer's addresses. It is drawn, so that nobody can guess those of other people."""
     show_prompts: bool
@@ -45,6 +47,7 @@ class AskedEpisode:
         """Keeps one event."""
         if isinstance(event, Started):
             self.question = event.question
+            self.keep(self)
         elif isinstance(event, Retrieved):
             self.passages |= {hit.passage.id: hit.passage for hit in event.hits}
         elif isinstance(event, Finished):
@@ -75,17 +78,9 @@ class PageEpisodes:
         self._by_number: dict[int, AskedEpisode] = {}
 
     def begin(self, request_id: str) -> AskedEpisode:
-        """Begins to keep an episode; the oldest one makes room for it."""
+        """Gives what observes an episode and keeps it once it begins; the oldest one makes room for it."""
         # JavaScript counts exactly up to 53 bits.
-        asked = AskedEpisode(request_id, 1 + secrets.randbits(52), self._show_prompts)
-        with self._lock:
-            # A client may choose the id of its request; it must not take another episode's place.
-            if request_id not in self._by_request:
-                self._by_request[request_id] = self._by_number[asked.number] = asked
-            while len(self._by_request) > _KEPT:
-                _, oldest = self._by_request.popitem(last=False)
-                del self._by_number[oldest.number]
-        return asked
+        return AskedEpisode(request_id, self._keep, 1 + secrets.randbits(52), self._show_prompts)
 
     def find(self, request_id: str) -> AskedEpisode:
         """Gives an episode by the id of its request.
@@ -115,6 +110,15 @@ class PageEpisodes:
 
     def close(self) -> None:
         """Closes nothing: no file stays open."""
+
+    def _keep(self, asked: AskedEpisode) -> None:
+        with self._lock:
+            # A client may choose the id of its request; it must not take another episode's place.
+            if asked.request_id not in self._by_request:
+                self._by_request[asked.request_id] = self._by_number[asked.number] = asked
+            while len(self._by_request) > _KEPT:
+                _, oldest = self._by_request.popitem(last=False)
+                del self._by_number[oldest.number]
 
     def _find_number(self, number: int) -> AskedEpisode:
         with self._lock:
