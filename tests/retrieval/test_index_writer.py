@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tantivy
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, session
+from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, session, store
 from beliefrag.retrieval import writer as writer_module
 from beliefrag.retrieval.session import WriteSession
 from beliefrag.retrieval.store import dead_passages
@@ -212,3 +214,40 @@ def test_opening_what_is_no_index_says_so(tmp_path: Path) -> None:
         with pytest.raises(CorpusError, match="not a BeliefRAG index") as raised:
             Bm25Index.open(path)
         assert "beliefrag index" in raised.value.remedy
+
+
+def test_the_place_of_a_passage_is_kept_and_follows_its_file(tmp_path: Path) -> None:
+    first = Passage("p", "T", "The harbour was closed.", "a.pdf", "page 3")
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.put_source("a.pdf", [first])
+    assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage == first
+    moved = replace(first, place="page 4")
+    with IndexWriter(tmp_path / "index") as writer:
+        assert writer.put_source("a.pdf", [moved]) == (0, 0)
+    assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage.place == "page 4"
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.put_source("b.pdf", [replace(first, source="b.pdf", place="page 9")])
+        writer.compact(force=True)
+    assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage.place == "page 9"
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.put_source("b.pdf", [])
+    # Nobody knows any more where it stands in the file that is left.
+    assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage == replace(first, place="")
+
+
+def test_an_index_from_before_places_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = tantivy.SchemaBuilder()
+    for name, option in (("id", "basic"), ("source", "basic")):
+        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option=option)
+    builder.add_integer_field("order", fast=True)
+    builder.add_integer_field("key", fast=True)
+    builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
+    old = builder.build()
+    with monkeypatch.context() as context:
+        context.setattr(store, "index_schema", lambda: old)
+        with IndexWriter(tmp_path / "index") as writer:
+            writer.put_source("a.pdf", [Passage("p", "T", "The harbour was closed.", "a.pdf", "page 3")])
+    with IndexWriter(tmp_path / "index") as writer:
+        assert writer.put_source("b.pdf", [Passage("q", "T", "The bridge was closed.", "b.pdf", "page 1")]) == (1, 0)
+    found = Bm25Index.open(tmp_path / "index").search("closed", 5)
+    assert {(hit.passage.id, hit.passage.place) for hit in found} == {("p", ""), ("q", "")}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader, PdfWriter
 
+from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import Document, Unreadable
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
@@ -54,6 +56,20 @@ def test_all_pages_are_read_and_words_broken_at_a_line_end_are_joined(tmp_path: 
     assert document.title == "A report"
     assert document.text.split() == ["The", "lighthouse", "stood.", "Page", "two."]
     assert complaints == []
+
+
+def test_a_passage_knows_its_pages(tmp_path: Path, read: Read) -> None:
+    lines = [[f"Word{page} stands here on line {line} of this page." for line in range(9)] for page in range(4)]
+    (tmp_path / "long.pdf").write_bytes(pdf_bytes(lines[0], [], *lines[1:]))
+    [document], _ = read(tmp_path / "long.pdf")
+    passages = list(cut_document(document))
+    assert len(passages) > 2 and passages[0].place == "page 1" and passages[-1].place.endswith("5")
+    for passage in passages:
+        found = [int(number) for number in re.findall(r"\d+", passage.place)]
+        # The second page is empty, so the words of page n are on page n + 2 from there on.
+        words = {int(number) for number in re.findall(r"Word(\d)", passage.text)}
+        assert found[0] <= min(number + 1 + (number > 0) for number in words)
+        assert found[-1] == max(number + 1 + (number > 0) for number in words)
 
 
 @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - draft3.doc", "thesis.tex"])

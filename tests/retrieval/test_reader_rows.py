@@ -21,9 +21,9 @@ def test_json_lines_become_documents_with_their_own_ids(tmp_path: Path, read: Re
     )
     documents, complaints = read(path)
     assert documents == [
-        Document("a", "T", "one", str(path), own_id=True),
-        Document("7", "", "two", str(path), own_id=True),
-        Document("rows.jsonl", "", "three", str(path)),
+        Document("a", "T", "one", str(path), own_id=True, place="line 1"),
+        Document("7", "", "two", str(path), own_id=True, place="line 3"),
+        Document("rows.jsonl", "", "three", str(path), place="line 4"),
     ]
     assert complaints == []
 
@@ -94,9 +94,9 @@ def test_a_table_with_a_text_column_is_a_table_of_texts(tmp_path: Path, read: Re
     path.write_text('ID,Title,note,Text\n1,"A, b",x,"first\nline"\n2,,y,second\n,,,\n3,T,z,\n4\n,U,,no id\n')
     documents, complaints = read(path)
     assert documents == [
-        Document("1", "A, b", "first\nline", str(path), own_id=True),
-        Document("2", "", "second", str(path), own_id=True),
-        Document("rows.csv", "U", "no id", str(path)),
+        Document("1", "A, b", "first\nline", str(path), own_id=True, place="row 2"),
+        Document("2", "", "second", str(path), own_id=True, place="row 3"),
+        Document("rows.csv", "U", "no id", str(path), place="row 7"),
     ]
     assert complaints == ["line 6 has no text", "line 7 has no text"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -79,11 +81,42 @@ def cut_document(document: Document) -> Iterator[Passage]:
         texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
         for number, text in enumerate(texts, 1):
             own = document.id if number == 1 else f"{document.id}#{number}"
-            yield Passage(own, document.title, text, document.source)
+            yield Passage(own, document.title, text, document.source, document.place)
         return
+    pages = _PageFinder(document)
     for text in split_text(document.text):
-        passage = Passage("", document.title, text, document.source)
+        passage = Passage("", document.title, text, document.source, document.place or pages.describe(text))
         yield replace(passage, id=_hash_id(document.id, passage))
+
+
+class _PageFinder:
+    """Says on which pages the pieces of a document stand, asked one after the other.
+
+    Cutting loses nothing but white space, so a piece begins after as many other characters as the pieces before have.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._starts: list[int] = []
+        """How many characters other than white space stand before each page."""
+        ends = (*document.pages, len(document.text))
+        count = 0
+        for start, end in itertools.pairwise(ends):
+            self._starts.append(count)
+            count += _count_visible(document.text[start:end])
+        self._seen = 0
+
+    def describe(self, piece: str) -> str:
+        """Gives the pages of the next piece in words; nothing for a document without pages."""
+        if not self._starts:
+            return ""
+        first = bisect_right(self._starts, self._seen)
+        self._seen += _count_visible(piece)
+        last = bisect_right(self._starts, max(self._seen - 1, 0))
+        return f"page {first}" if first == last else f"pages {first}-{last}"
+
+
+def _count_visible(text: str) -> int:
+    return sum(map(len, text.split()))
 
 
 def split_text(text: str) -> list[str]:

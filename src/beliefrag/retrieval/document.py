@@ -42,6 +42,10 @@ class Document:
     source: str
     own_id: bool = False
     """Whether the id was given by the author of the corpus; passages then keep it."""
+    place: str = ""
+    """Where the whole of it stands in its file, for people, such as `row 12`."""
+    pages: tuple[int, ...] = ()
+    """Where each page begins in the text, where it has pages."""
 
 
 Complain = Callable[[str], None]

@@ -28,10 +28,12 @@ from beliefrag.retrieval.ledger import (
 )
 from beliefrag.retrieval.store import (
     ID,
+    KEY,
+    PLACE,
     SOURCE,
     create_store,
     explain_engine_errors,
-    has_keys,
+    has_field,
     is_permission_denied,
     open_store,
     opstamp,
@@ -63,6 +65,13 @@ class StoredPassage(NamedTuple):
 
     digest: int
     sources: tuple[str, ...]
+    place: str | None = None
+    """Where the passage stands in its first source; None where places are not kept."""
+
+    def is_same(self, other: StoredPassage) -> bool:
+        """Says whether both are the same passage from the same places, as far as places are kept."""
+        known = self.place is not None and other.place is not None
+        return self[:2] == other[:2] and (not known or self.place == other.place)
 
 
 class WriteSession:
@@ -127,7 +136,7 @@ class WriteSession:
         if not self._any_committed or not self._searcher.doc_freq(ID, passage_id):
             return None
         found = self.find_committed(passage_id)
-        return found and StoredPassage(passage_digest(found[0]), found[1])
+        return found and StoredPassage(passage_digest(found[0]), found[1], found[0].place if self._has_places else None)
 
     def find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
         """Gives the passage, with its sources, that stood under an id at the last commit."""
@@ -147,7 +156,8 @@ class WriteSession:
         """Stores a passage, in place of what was held under its id."""
         if held is not None:
             self.drop(passage.id, held)
-        self._engine.add_document(to_document(passage, new.sources, new.digest if self._has_keys else None))
+        digest = new.digest if self._has_keys else None
+        self._engine.add_document(to_document(passage, new.sources, digest, with_place=self._has_places))
         self._passages += 1
         self._total += new.digest
         self.pending[passage.id] = new
@@ -220,7 +230,7 @@ class WriteSession:
             self._engine.wait_merging_threads()
 
     def _start_batch(self) -> None:
-        self._has_keys = has_keys(self.ledger.store)
+        self._has_keys, self._has_places = (has_field(self.ledger.store, name) for name in (KEY, PLACE))
         self._index.reload()
         self._searcher = self._index.searcher()
         self._any_committed = self._searcher.num_docs > 0

@@ -21,12 +21,13 @@ __all__ = [
     "ID",
     "KEY",
     "ORDER",
+    "PLACE",
     "SOURCE",
     "check_passage",
     "create_store",
     "dead_passages",
     "explain_engine_errors",
-    "has_keys",
+    "has_field",
     "index_schema",
     "is_permission_denied",
     "open_searcher",
@@ -43,6 +44,7 @@ SOURCE = "source"
 ORDER = "order"
 CONTENT = "content"
 KEY = "key"
+PLACE = "place"
 
 ANALYSER = "en_stem"
 """Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
@@ -61,6 +63,7 @@ def index_schema() -> tantivy.Schema:
     builder.add_text_field(SOURCE, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field(ORDER, fast=True)
     builder.add_integer_field(KEY, fast=True)
+    builder.add_text_field(PLACE, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(CONTENT, stored=True, tokenizer_name=ANALYSER, index_option="freq")
     return builder.build()
 
@@ -86,28 +89,32 @@ def passage_key(digest: int) -> int:
     return digest >> 193
 
 
-def has_keys(store: Path) -> bool:
-    """Says whether the passages of a store have keys; a store that was made before there were any does not."""
-    return any(field["name"] == KEY for field in _read_meta(store)["schema"])
+def has_field(store: Path, name: str) -> bool:
+    """Says whether the passages of a store have this field; a store of an older version may not have it."""
+    return any(field["name"] == name for field in _read_meta(store)["schema"])
 
 
-def to_document(passage: Passage, sources: Sequence[str], digest: int | None) -> tantivy.Document:
+def to_document(
+    passage: Passage, sources: Sequence[str], digest: int | None, *, with_place: bool = True
+) -> tantivy.Document:
     """Gives what tantivy stores and indexes for a passage, with its key where the digest is given."""
     # The first eight bytes of the id as a number that sorts like the id (UTF-8 bytes sort like code points): hits of
     # equal score can then be ordered by id without fetching all of them.
     order = int.from_bytes(passage.id.encode()[:8].ljust(8, b"\0")) - (1 << 63)
-    content = [passage.title, passage.text]
-    if digest is None:
-        return tantivy.Document(id=passage.id, source=list(sources), order=order, content=content)
-    key = passage_key(digest)
-    return tantivy.Document(id=passage.id, source=list(sources), order=order, key=key, content=content)
+    fields: dict[str, Any] = {"id": passage.id, "source": list(sources), "order": order}
+    if digest is not None:
+        fields["key"] = passage_key(digest)
+    if with_place and passage.place:
+        fields["place"] = passage.place
+    return tantivy.Document(**fields, content=[passage.title, passage.text])
 
 
 def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
     """Gives the passage that a stored document holds, and all its sources."""
     title, text = document[CONTENT]
     sources = tuple(document[SOURCE])
-    return Passage(document[ID][0], title, text, sources[0] if sources else ""), sources
+    place = next(iter(document[PLACE]), "")
+    return Passage(document[ID][0], title, text, sources[0] if sources else "", place), sources
 
 
 @contextmanager

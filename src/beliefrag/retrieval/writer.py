@@ -153,9 +153,9 @@ class PassageWriter:
             with session.explain_write_errors():
                 session.look_up([passage.id for passage in block])
                 for passage in block:
-                    new = StoredPassage(_checked_digest(passage), (passage.source,))
+                    new = StoredPassage(_checked_digest(passage), (passage.source,), passage.place)
                     held = session.find_stored(passage.id)
-                    if held != new:
+                    if held is None or not held.is_same(new):
                         added += 1
                         removed += held is not None
                         self._put(passage, new, held)
@@ -197,7 +197,7 @@ class PassageWriter:
                     if held is None or held.digest != new.digest:
                         added += 1
                         removed += held is not None
-                    if held != new:
+                    if held is None or not held.is_same(new):
                         self._put(passage, new, held)
         with self._changes.explain_write_errors():
             for passage_id in sorted(stale):
@@ -227,10 +227,13 @@ class PassageWriter:
     ) -> tuple[Passage, StoredPassage, StoredPassage | None]:
         digest, held = _checked_digest(passage), self._changes.find_stored(passage.id)
         if held is None or (held.sources == (source,) and passage.id in stale):
-            return passage, StoredPassage(digest, (source,)), held
+            return passage, StoredPassage(digest, (source,), passage.place), held
         if held.digest == digest:
+            if source in held.sources[1:]:
+                # The place is that of the first source.
+                return passage, held, held
             sources = held.sources if source in held.sources else (source, *held.sources)
-            return passage, StoredPassage(digest, sources), held
+            return passage, StoredPassage(digest, sources, passage.place), held
         return self._choose_id(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
 
     def _remove_source(self, passage_id: str, source: str) -> bool:
@@ -248,7 +251,9 @@ class PassageWriter:
         found = session.find_committed(passage_id)
         if found is None:
             raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
-        session.put(found[0], StoredPassage(held.digest, rest), held)
+        # The place was that of the first source.
+        passage = replace(found[0], place="") if held.sources[0] == source else found[0]
+        session.put(passage, StoredPassage(held.digest, rest, passage.place), held)
         return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from beliefrag.retrieval.text import clean_line, clean_text, read_limited
 
 __all__ = ["read_pdf"]
 
+_BETWEEN = "\n\n"
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 _NO_TITLE = re.compile(r"untitled|microsoft (word|powerpoint)\b.*|.*\.(docx?|tex|dvi|indd|pdf|rtf)", re.IGNORECASE)
 
@@ -24,11 +26,13 @@ def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     # pypdf tells the log of every oddity it repairs; for a reader of a report that is noise.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = _open_pdf(read_limited(file.path))
-    pages = [_read_page(reader, number, complain) for number in range(len(reader.pages))]
-    text = _BROKEN_WORD.sub("", clean_text("\n\n".join(pages)))
+    pages = [clean_text(_read_page(reader, number, complain)) for number in range(len(reader.pages))]
+    pages = [_BROKEN_WORD.sub("", page) for page in pages]
+    text = _BETWEEN.join(pages)
     if not text.strip():
         raise Unreadable("holds no text; a scan needs text recognition first")
-    yield Document(file.name, _find_title(reader) or file.stem, text, file.source)
+    starts = itertools.accumulate((len(page) + len(_BETWEEN) for page in pages[:-1]), initial=0)
+    yield Document(file.name, _find_title(reader) or file.stem, text, file.source, pages=tuple(starts))
 
 
 def _open_pdf(data: bytes) -> PdfReader:

@@ -7,6 +7,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from io import TextIOWrapper
 from typing import IO, Any
 
@@ -25,7 +26,7 @@ class BadRow(Exception):
     """A row that gives no document; the message says why."""
 
 
-def row_document(file: CorpusFile, row: Mapping[str, Any]) -> Document:
+def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> Document:
     """Gives the document in a row with a `text` and perhaps an `id` and a `title`.
 
     The text stays as it is written, so that a benchmark's passages are indexed letter for letter.
@@ -44,7 +45,7 @@ def row_document(file: CorpusFile, row: Mapping[str, Any]) -> Document:
     if not identity.isprintable() or len(identity.encode("utf-8", "replace")) > 400:
         raise BadRow("has an id that is not printable or too long")
     own_id = bool(identity)
-    return Document(identity if own_id else file.name, clean_line(title or ""), text, file.source, own_id)
+    return Document(identity if own_id else file.name, clean_line(title or ""), text, file.source, own_id, place)
 
 
 def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
@@ -59,7 +60,7 @@ def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
                     return
                 if line.strip():
                     try:
-                        yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line)
+                        yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line, f"line {number}")
                     except BadRow as problem:
                         complain(f"line {number} {problem}")
         except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
@@ -74,14 +75,14 @@ def _open_lines(file: CorpusFile) -> gzip.GzipFile | IO[bytes]:
     return file.path.open("rb")
 
 
-def _parse_line(file: CorpusFile, line: bytes) -> Document:
+def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
         raise BadRow("is not valid JSON") from None
     if not isinstance(row, dict):
         raise BadRow("is not a JSON object")
-    return row_document(file, row)
+    return row_document(file, row, place)
 
 
 def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
@@ -104,10 +105,12 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
         try:
             columns = [clean_line(name) for name in next(rows, [])]
             texts = {name.lower(): place for place, name in reversed(list(enumerate(columns)))}
-            for row in rows:
+            # As a spreadsheet counts them: the row of names is the first.
+            for number, row in enumerate(rows, 2):
                 if any(cell.strip() for cell in row):
                     try:
-                        yield _text_row(file, texts, row) if "text" in texts else _pairs_row(file, columns, row)
+                        read = _text_row(file, texts, row) if "text" in texts else _pairs_row(file, columns, row)
+                        yield replace(read, place=f"row {number}")
                     except BadRow as problem:
                         complain(f"line {rows.line_num} {problem}")
         except csv.Error as problem:
