@@ -40,6 +40,7 @@ from beliefrag.calibration.risk import RiskCoverageCurve, answers_needed, risk_c
 from beliefrag.calibration.selection import count_guarantees_in_file, require_own_file
 from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, read_recorded_questions, tune_thresholds
 from beliefrag.errors import SettingsError
+from beliefrag.methods.lean import LEAN_SURVEY
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.report import calibration_tables
 from beliefrag.report.page import Page
@@ -226,8 +227,19 @@ class TuneResult(_WithTables):
         return tuning_page(self.tuning, picture)
 
 
-def collection_spec(spec: bench.RunSpec, *, uncorrected: bool = False) -> bench.RunSpec:
-    """Gives the same run with the methods that collect states, for `bench.preview`."""
+def collection_spec(spec: bench.RunSpec, *, method: str = "beliefrag", uncorrected: bool = False) -> bench.RunSpec:
+    """Gives the same run with the methods that collect states, for `bench.preview`.
+
+    Raises:
+        SettingsError: The method has no calibration, or nothing to leave uncorrected.
+    """
+    if method == "lean" and not uncorrected:
+        return replace(spec, methods=(LEAN_SURVEY,))
+    if method != "beliefrag":
+        raise SettingsError(
+            f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
+            remedy="Name one of them with --method; --uncorrected is for beliefrag.",
+        )
     return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
 
 
@@ -235,6 +247,7 @@ def collect(
     spec: bench.RunSpec,
     *,
     out: str | Path,
+    method: str = "beliefrag",
     uncorrected: bool = False,
     settings: Settings | None = None,
     concurrency: int | None = None,
@@ -248,6 +261,7 @@ def collect(
     Args:
         spec: Which questions, and who judges the answers. Its methods are not used.
         out: The folder of the run.
+        method: The method whose states they are: beliefrag or lean.
         uncorrected: Visit each question a second time without corrections, so that `tune` can switch them off.
         settings: Model, budget and the rest; by default those of the settings file and the environment.
         concurrency: How many calls are made at a time.
@@ -258,7 +272,7 @@ def collect(
         RunChanged: The run in that folder began with something else.
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    states = collection_spec(spec, uncorrected=uncorrected)
+    states = collection_spec(spec, method=method, uncorrected=uncorrected)
     return CollectResult(
         bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
     )

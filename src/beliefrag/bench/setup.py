@@ -196,7 +196,7 @@ def set_up(
             licence=dataset.card.licence,
             source=dataset.card.source,
             score_scale=retriever.score_scale,
-            seen_by_calibration=engine.artifact.find_seen(each.id for each in questions) if engine.artifact else (),
+            seen_by_calibration=_find_seen(engine, questions),
         )
     record = RunRecord(
         made=now(),
@@ -208,9 +208,8 @@ def set_up(
         pack=settings.pack,
         budget=asdict(settings.budget),
         thresholds=asdict(engine.thresholds),
-        calibration=CalibrationRecord(name=engine.artifact.name, sha256=engine.artifact.sha256)
-        if engine.artifact
-        else None,
+        calibration=_record_calibration(engine),
+        draft_calibration=_record_calibration(engine.draft_engine),
         judge=judge.identity if judge else None,
         seed=spec.seed,
         methods=spec.method_names,
@@ -270,6 +269,20 @@ def _build_method(
     if intervention is None or not needs_calibration(method.name):
         return method
     return MethodWithIntervention(method, intervention, tuple(each.question for each in questions))
+
+
+def _record_calibration(engine: Engine | None) -> CalibrationRecord | None:
+    if engine is None or engine.artifact is None:
+        return None
+    return CalibrationRecord(name=engine.artifact.name, sha256=engine.artifact.sha256)
+
+
+def _find_seen(engine: Engine, questions: Sequence[LabelledQuestion]) -> tuple[str, ...]:
+    """Lists the questions that a calibration of the run was fitted or chosen on."""
+    ids = [each.id for each in questions]
+    artifacts = [one.artifact for one in (engine, engine.draft_engine) if one and one.artifact]
+    seen = {each for artifact in artifacts for each in artifact.find_seen(ids)}
+    return tuple(each for each in ids if each in seen)
 
 
 def _method_options(spec: RunSpec, settings: Settings) -> dict[str, str]:

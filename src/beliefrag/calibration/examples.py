@@ -120,6 +120,27 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
     return Examples(found), LeftOut(bare, unlabelled)
 
 
+def label_moves(trajectories: Sequence[Trajectory], label: Label, move: str) -> Examples:
+    """Gives the wrong states from which a move of lean was made, positive where the next state is right."""
+    return Examples(
+        Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))
+        for trajectory in trajectories
+        for before, after in pairwise(trajectory.states)
+        if before.branch == move and before.correct(label) is False and after.correct(label) is not None
+    )
+
+
+def mean_move_cost(trajectories: Sequence[Trajectory], move: str) -> float:
+    """Gives the mean tokens that a move of lean cost; 0 where it was never made."""
+    costs = [
+        after.tokens - before.tokens
+        for trajectory in trajectories
+        for before, after in pairwise(trajectory.states)
+        if before.branch == move
+    ]
+    return sum(costs) / len(costs) if costs else 0.0
+
+
 def label_searches(trajectories: Sequence[Trajectory], label: Label) -> Examples:
     """Gives the unanswerable states from which a search was made, positive where the state after it was answerable.
 

@@ -35,6 +35,7 @@ __all__ = ["RunRiskSample", "add_guarantees", "load_artifact_for_run", "make_gua
 
 
 _OWN = "beliefrag"
+_LEAN = "lean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,7 @@ def read_risk_sample(
             elif key not in recordings:
                 left_out["they have no finished episode with measured states"] += 1
             else:
-                endings[key] = replay_policy(
-                    recordings[key], calibration.answerability, calibration.retrieval_value, thresholds
-                )
+                endings[key] = _end_of(recordings[key], calibration, thresholds)
     if not endings:
         reasons = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
         raise CalibrationError(
@@ -99,13 +98,23 @@ def read_risk_sample(
     return RunRiskSample(points, tuple(sorted({dataset for dataset, _ in endings})), dict(left_out))
 
 
+def _end_of(
+    recordings: Sequence[Trajectory], calibration: Calibration, thresholds: Thresholds
+) -> ReplayedEnding | UnrecordedStep:
+    """Says how a question ends. An episode of lean is its own record: it ended as its last state says."""
+    if recordings[0].method == _LEAN:
+        last = recordings[0].states[-1]
+        return ReplayedEnding(last, last.action, last.answerability or 0.0)
+    return replay_policy(recordings, calibration.answerability, calibration.retrieval_value, thresholds)
+
+
 def _recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
     """Gives the collected states of each question; BeliefRAG's own episodes only in a run without collected states.
 
     Collecting goes on where an episode ends, so it knows more. An episode that was sampled apart may differ from it.
     """
     known = list(trajectories)
-    wanted = set(STATE_COLLECTORS) if any(each.method in STATE_COLLECTORS for each in known) else {_OWN}
+    wanted = set(STATE_COLLECTORS) if any(each.method in STATE_COLLECTORS for each in known) else {_OWN, _LEAN}
     found: dict[tuple[str, str], list[Trajectory]] = defaultdict(list)
     for each in known:
         if each.method in wanted:

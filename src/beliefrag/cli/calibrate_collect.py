@@ -35,6 +35,14 @@ def collect(
             rich_help_panel=run_options.WHAT,
         ),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The method whose states are visited: beliefrag or lean.",
+            rich_help_panel=run_options.WHAT,
+        ),
+    ] = "beliefrag",
     uncorrected: Annotated[
         bool,
         typer.Option(
@@ -71,7 +79,7 @@ def collect(
         parts=tuple(_parse_part(name) for name in part or ()),
     )
     run_options.ensure_run_weights(settings, how, judge)
-    states = collection_spec(spec, uncorrected=uncorrected)
+    states = collection_spec(spec, method=method, uncorrected=uncorrected)
     code = run(settings, states, out, at_once=how.concurrency, dry_run=how.dry_run, yes=how.yes)
     if not how.dry_run:
         _print_counts(out)

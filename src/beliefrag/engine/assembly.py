@@ -23,7 +23,7 @@ from beliefrag.calibration import (
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method, reads_draft
+from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method, needs_calibration, reads_draft
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.reply_stores import reply_store_place
 from beliefrag.models.weights import missing_identity
@@ -202,21 +202,27 @@ def open_engine(
     if settings.max_error is not None and not calibrated and len(chosen) == len(names):
         raise _no_promise(settings.max_error, ", ".join(names))
     drafting = [name for name in names if reads_draft(name.partition(":")[0])]
-    verifier = VERIFIERS.choose(_choose_verifier(settings, for_drafts=len(drafting) == len(names)))
+    others = [name for name in names if name not in drafting and _rests_on_verifier(name.partition(":")[0])]
+    verifier = VERIFIERS.choose(_choose_verifier(settings, for_drafts=bool(drafting) and not others))
     prompts = Prompts.load(settings.prompts)
     engine = Engine(settings, model or open_model(settings), prompts, verifier.build(None))
-    if drafting and len(drafting) < len(names):
+    if drafting and others:
         beside = open_engine(
             settings, methods=drafting, retriever=retriever, model=engine.model, further_warnings=further_warnings
         )
         engine = replace(engine, draft_engine=beside)
-        calibrated = any(choice.extension.needs_calibration for choice in chosen if not choice.extension.reads_draft)
+        calibrated = any(map(needs_calibration, others))
     if calibrated:
         searched = None if retriever is None else describe_packing(retriever, settings.pack)
         here = RunConditions(engine.model.identity, str(verifier), prompts.hashes(), searched)
         artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
         engine = replace(engine, artifact=artifact, calibration_warnings=find_calibration_warnings(artifact, here))
     return engine.with_policy(settings, further_warnings=further_warnings)
+
+
+def _rests_on_verifier(name: str) -> bool:
+    """Whether the probabilities of a method or state collector rest on what the verifier form says."""
+    return name in STATE_COLLECTORS or needs_calibration(name)
 
 
 def _choose_verifier(settings: Settings, *, for_drafts: bool) -> str:

@@ -284,6 +284,8 @@ class LeanCollector:
     calibration: Calibration
     verifier: VerifierForm
     moves: tuple[Move, ...] = (Move.REASON, Move.SEARCH)
+    unsure: float = 0.15
+    """Moves are made where the first draft is at least this uncertain: elsewhere nobody asks what they are worth."""
     name: str = LEAN_SURVEY
 
     def begin(self) -> Controller:
@@ -293,6 +295,7 @@ class LeanCollector:
 
 class _Collector:
     def __init__(self, method: LeanCollector) -> None:
+        self._method = method
         self._left = list(method.moves)
         self._controller = _Controller(Lean(method.calibration, method.verifier))
 
@@ -303,6 +306,9 @@ class _Collector:
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         controller = self._controller
+        if view.queries and not controller._made and measurement.diagnostics:
+            is_sure = measurement.diagnostics.uncertainty < self._method.unsure
+            self._left = [] if is_sure else self._left
         while view.queries and self._left:
             move = self._left.pop(0)
             if controller._is_possible(move, view):

@@ -43,6 +43,8 @@ class Aspect(StrEnum):
     """The options of the methods that both runs have."""
     PROMPTS = "prompt"
     CALIBRATION = "calibration"
+    DRAFT_CALIBRATION = "draft_calibration"
+    """The calibration of methods that read their own draft, beside others."""
     JUDGE = "judge"
     CORPUS = "corpus"
     """The passages of the datasets that both runs have."""
@@ -50,6 +52,10 @@ class Aspect(StrEnum):
     """The questions and gold answers of the datasets that both runs have."""
     ANSWERABILITY = "answerability"
     """What the calibrated methods decide with, on the datasets that both runs have."""
+
+
+_LATER = (Aspect.CALIBRATION, Aspect.DRAFT_CALIBRATION, Aspect.JUDGE)
+"""What a run can get later than when it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +190,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             "methods": _join(before.methods, now.methods),
             "method_options": {**before.method_options, **now.method_options},
             "calibration": before.calibration or now.calibration,
+            "draft_calibration": before.draft_calibration or now.draft_calibration,
             "judge": before.judge or now.judge,
             # The newest word on prices counts: they shape no number, and a mended one should be taken.
             "price": now.price or before.price,
@@ -197,7 +204,7 @@ def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDiffer
     aspects = [
         *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.BUDGET, Aspect.THRESHOLDS),
         *(Aspect.SEED, Aspect.INJECTION, Aspect.METHOD_OPTIONS, Aspect.PROMPTS),
-        *(aspect for aspect in (Aspect.CALIBRATION, Aspect.JUDGE) if getattr(before, aspect) and getattr(now, aspect)),
+        *(aspect for aspect in _LATER if getattr(before, aspect) and getattr(now, aspect)),
         *(Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY),
     ]
     return differences(

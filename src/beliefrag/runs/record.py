@@ -113,6 +113,8 @@ class RunRecord(_Strict):
     thresholds: Mapping[str, float | bool | None]
     calibration: CalibrationRecord | None
     """None while no method needed one."""
+    draft_calibration: CalibrationRecord | None = None
+    """That of the methods that read their own draft, where they stand beside others with a calibration."""
     judge: str | None
     """The judge's identity; None while nothing was judged."""
     seed: int

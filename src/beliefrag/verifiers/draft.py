@@ -52,7 +52,8 @@ class Draft:
     """One call: the answer, with the probabilities of its tokens."""
 
     name: ClassVar[str] = "draft"
-    prompts: ClassVar[tuple[str, ...]] = ("answer",)
+    prompts: ClassVar[tuple[str, ...]] = ("answer", "reasoned_answer")
+    """The second is that of `ReasonedDraft`: a calibration holds for both."""
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for the answer, and reads the evidence in view of it."""
@@ -92,7 +93,7 @@ class Stated:
     """One call: the answer, how sure the model says it is, and what it says is missing, as JSON."""
 
     name: ClassVar[str] = "stated"
-    prompts: ClassVar[tuple[str, ...]] = ("stated_answer",)
+    prompts: ClassVar[tuple[str, ...]] = ("stated_answer", "reasoned_answer")
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for the three, and reads the evidence in view of the answer."""
