@@ -107,6 +107,10 @@ class Extension(Generic[T, I]):
     """Whether it fails, with a message that says so, on a model that reports no token probabilities."""
     reads_draft: bool = False
     """Whether a method reads the evidence from its own draft, in place of the verifier form that the run has."""
+    searches_with: str | None = None
+    """For a method: the retriever that it is used with where nobody names one; None for the plain one."""
+    packs: int | None = None
+    """For a method: the most words of evidence that its prompts show where nobody says; None for whole passages."""
     thresholds_from: str = ""
     """Where the default thresholds come from, such as "the authors"; empty where it has no thresholds."""
     cost: TypicalCost | None = None
@@ -214,6 +218,8 @@ class Registry(Generic[T, I]):
         needs_calibration: bool = False,
         needs_token_probabilities: bool = False,
         reads_draft: bool = False,
+        searches_with: str | None = None,
+        packs: int | None = None,
         thresholds_from: str = "",
         cost: TypicalCost | None = None,
     ) -> Callable[[_Target], _Target]:
@@ -227,6 +233,8 @@ class Registry(Generic[T, I]):
             needs_calibration: Whether it rests on a fit for the model.
             needs_token_probabilities: Whether it needs a model that reports them.
             reads_draft: Whether a method reads the evidence from its own draft, in place of the run's verifier form.
+            searches_with: The retriever that a method is used with where nobody names one.
+            packs: The most words of evidence that a method's prompts show where nobody says.
             thresholds_from: Where its default thresholds come from; empty where it has none.
             cost: What one use typically costs; None when that is not known.
 
@@ -261,6 +269,8 @@ class Registry(Generic[T, I]):
                 needs_calibration=needs_calibration,
                 needs_token_probabilities=needs_token_probabilities,
                 reads_draft=reads_draft,
+                searches_with=searches_with,
+                packs=packs,
                 thresholds_from=thresholds_from,
                 cost=cost,
             )

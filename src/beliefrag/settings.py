@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
@@ -81,6 +81,12 @@ def _check_cache(value: object) -> object:
     return value
 
 
+_LEAST_PACKED = 20
+"""Fewer words hold no sentence with its title."""
+PLAIN_RETRIEVER = "bm25"
+"""What searches where neither a setting nor the method says otherwise."""
+
+
 class Settings(BaseModel):
     """All settings. Each has a default."""
 
@@ -130,7 +136,10 @@ class Settings(BaseModel):
     methods: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="options of methods by name, such as rounds = 2 under [methods.iterative]"
     )
-    retriever: str = Field(default="bm25", description="retriever that searches, as NAME or NAME:key=value,...")
+    retriever: str | None = Field(
+        default=None,
+        description="retriever that searches, as NAME or NAME:key=value,...; by default linked for lean, else bm25",
+    )
     retrievers: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="options of retrievers by name, such as steps = 2 under [retrievers.linked]"
     )
@@ -140,12 +149,20 @@ class Settings(BaseModel):
     )
     pack: int | None = Field(
         default=None,
-        ge=20,
-        description="most words of evidence that a prompt shows, as sentences; by default whole passages",
+        ge=0,
+        description="most words of evidence that a prompt shows, as sentences; 0 shows whole passages; by default 160 "
+        "for lean, else whole passages",
     )
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
     prices: Prices = Prices()
+
+    @field_validator("pack")
+    @classmethod
+    def _check_pack(cls, words: int | None) -> int | None:
+        if words is not None and 0 < words < _LEAST_PACKED:
+            raise ValueError(f"give at least {_LEAST_PACKED} words, or 0 for whole passages")
+        return words
 
 
 @dataclass(frozen=True, slots=True)

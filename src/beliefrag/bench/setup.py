@@ -15,7 +15,7 @@ from beliefrag.engine.assembly import Engine, open_engine, open_model
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
-from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
+from beliefrag.methods import METHODS, STATE_COLLECTORS, choose_search, needs_calibration
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
@@ -24,7 +24,7 @@ from beliefrag.runs.errors import DataError
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, judge_price, model_price, now, versions
 from beliefrag.runs.summary import MEAN
-from beliefrag.settings import Settings
+from beliefrag.settings import PLAIN_RETRIEVER, Settings
 
 __all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "set_up"]
 
@@ -160,7 +160,8 @@ def set_up(
     Raises:
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    choice = RETRIEVERS.choose(settings.retriever, settings.retrievers)
+    settings = choose_search(settings, spec.methods)
+    choice = RETRIEVERS.choose(settings.retriever or PLAIN_RETRIEVER, settings.retrievers)
     model = wrap_model(_open_model(settings, spec, before.model if before else None))
     engine = _open_engine(settings, spec, model, known_identity(choice))
     judging = model

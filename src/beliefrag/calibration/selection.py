@@ -172,13 +172,21 @@ def require_own_file(path: Path, artifact: str) -> None:
         raise SettingsError(f"{path} is there already.", remedy="Name another file with --out.")
 
 
-def select_artifact(here: RunConditions, *, calibration: str | None = None, borrow: str | None = None) -> Artifact:
+def select_artifact(
+    here: RunConditions,
+    *,
+    calibration: str | None = None,
+    borrow: str | None = None,
+    any_retriever: bool = False,
+) -> Artifact:
     """Selects the artifact to use in a run.
 
     Args:
         here: What the run asks and searches with.
         calibration: An artifact to use; it must have been fitted for all that. None looks among the shipped ones.
         borrow: An artifact to use although it was fitted for something else.
+        any_retriever: Take one that was fitted with another retriever too, where there is no better one: its
+            probabilities come from the answer and its tokens. `find_calibration_warnings` says so.
 
     Raises:
         CalibrationError: None was fitted for this.
@@ -195,9 +203,10 @@ def select_artifact(here: RunConditions, *, calibration: str | None = None, borr
                 remedy="Use --borrow published to take the paper's, fitted for gpt-oss-120b, knowing that it may be "
                 "off, or fit one with 'beliefrag calibrate fit'.",
             )
-        artifact = next((each for each in own if not find_mismatches(each, here)), own[0])
+        artifact = min(own, key=lambda each: len(find_mismatches(each, here)))
         named = artifact.name
-    if reasons := find_mismatches(artifact, here):
+    tolerated = replace(here, retriever=None) if any_retriever else here
+    if reasons := find_mismatches(artifact, tolerated):
         raise CalibrationError(
             f"The calibration {artifact.name} is not for this run: it was {'; it was '.join(reasons)}.",
             remedy=f"Use --borrow {named} to take it all the same, knowing that its probabilities may be off, or fit "

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.calibration import RunConditions, find_calibration_warnings, select_artifact
+from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
-from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, default_verifier, open_provider
+from beliefrag.methods import choose_search
+from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
 from beliefrag.models.postgres_replies import MissingStoreError
 from beliefrag.models.reply_stores import STORE_FAILURES, StorePlace, open_reply_store, reply_store_place
 from beliefrag.models.weights.store import file_hash, resolve, weights_at
@@ -29,8 +31,8 @@ from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
 from beliefrag.retrieval.files import find_files
 from beliefrag.retrieval.packing import describe_packing
-from beliefrag.settings import Settings, load_settings
-from beliefrag.verifiers import build_verifier
+from beliefrag.settings import PLAIN_RETRIEVER, Settings, load_settings
+from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
 __all__ = [
     "CheckState",
@@ -182,8 +184,10 @@ def check_model(settings: Settings) -> Iterator[Finding]:
     prompts = _load_prompts(settings)
     if isinstance(prompts, Finding):
         yield prompts
-    form = settings.verifier or default_verifier(settings.model)
+    form = settings.verifier or ""
     try:
+        settings = choose_search(settings, [settings.method])
+        form = choose_verifier(settings, [settings.method])
         build_verifier(form)
     except BeliefRAGError as error:
         yield _problem("verifier", error)
@@ -208,7 +212,9 @@ def check_model(settings: Settings) -> Iterator[Finding]:
     else:
         if not settings.model.startswith(_LOCAL):
             yield _check_api_key(settings)
-        yield from asyncio.run(_ask_model(model, needs_probabilities=form == "probability"))
+        yield from asyncio.run(
+            _ask_model(model, needs_probabilities=VERIFIERS.choose(form).extension.needs_token_probabilities)
+        )
     retriever = _find_retriever(settings)
     if isinstance(retriever, Finding):
         yield retriever
@@ -221,7 +227,7 @@ def check_model(settings: Settings) -> Iterator[Finding]:
 def _find_retriever(settings: Settings) -> str | Finding | None:
     """Gives the identity of the retriever that the settings choose, as far as it is known before anything is opened."""
     try:
-        return known_identity(RETRIEVERS.choose(settings.retriever, settings.retrievers))
+        return known_identity(RETRIEVERS.choose(settings.retriever or PLAIN_RETRIEVER, settings.retrievers))
     except BeliefRAGError as error:
         return _problem("retriever", error)
 
@@ -301,7 +307,12 @@ async def _request_one_token(model: ChatModel, *, top_logprobs: int = 0) -> Chat
 
 def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
     try:
-        artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
+        artifact = select_artifact(
+            here,
+            calibration=settings.calibration,
+            borrow=settings.borrow,
+            any_retriever=here.verifier in DRAFT_FORMS,
+        )
     except BeliefRAGError as error:
         return _problem("calibration", error)
     if reasons := find_calibration_warnings(artifact, here):

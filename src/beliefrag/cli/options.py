@@ -83,7 +83,7 @@ Retriever = Annotated[
     typer.Option(
         "--retriever",
         metavar="NAME[:KEY=VALUE,...]",
-        help="What searches the documents, with its options; bm25 by default.",
+        help="What searches the documents, with its options; by default linked for lean, bm25 for other methods.",
         rich_help_panel=_DOCUMENTS,
     ),
 ]
@@ -92,8 +92,9 @@ Pack = Annotated[
     typer.Option(
         "--pack",
         metavar="WORDS",
-        min=20,
-        help="Show the model the best sentences of the evidence, up to so many words, instead of whole passages.",
+        min=0,
+        help="Show the model the best sentences of the evidence, up to so many words (20 or more); 0 shows whole "
+        "passages. By default 160 for lean, whole passages for other methods.",
         rich_help_panel=_DOCUMENTS,
     ),
 ]

@@ -23,7 +23,15 @@ from beliefrag.calibration import (
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.methods import METHODS, STATE_COLLECTORS, MethodInputs, build_method, needs_calibration, reads_draft
+from beliefrag.methods import (
+    METHODS,
+    STATE_COLLECTORS,
+    MethodInputs,
+    build_method,
+    choose_search,
+    needs_calibration,
+    reads_draft,
+)
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.reply_stores import reply_store_place
 from beliefrag.models.weights import missing_identity
@@ -42,7 +50,7 @@ from beliefrag.retrieval import (
     open_retriever,
 )
 from beliefrag.retrieval.packing import describe_packing
-from beliefrag.settings import Settings
+from beliefrag.settings import PLAIN_RETRIEVER, Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 
@@ -51,6 +59,7 @@ __all__ = [
     "Engine",
     "assemble",
     "change_policy",
+    "choose_verifier",
     "guarantee_from_settings",
     "open_engine",
     "open_model",
@@ -202,8 +211,8 @@ def open_engine(
     if settings.max_error is not None and not calibrated and len(chosen) == len(names):
         raise _no_promise(settings.max_error, ", ".join(names))
     drafting = [name for name in names if reads_draft(name.partition(":")[0])]
-    others = [name for name in names if name not in drafting and _rests_on_verifier(name.partition(":")[0])]
-    verifier = VERIFIERS.choose(_choose_verifier(settings, for_drafts=bool(drafting) and not others))
+    others = [name for name in names if _rests_on_verifier(name.partition(":")[0])]
+    verifier = VERIFIERS.choose(choose_verifier(settings, names))
     prompts = Prompts.load(settings.prompts)
     engine = Engine(settings, model or open_model(settings), prompts, verifier.build(None))
     if drafting and others:
@@ -211,23 +220,34 @@ def open_engine(
             settings, methods=drafting, retriever=retriever, model=engine.model, further_warnings=further_warnings
         )
         engine = replace(engine, draft_engine=beside)
-        calibrated = any(map(needs_calibration, others))
+        calibrated = any(needs_calibration(name.partition(":")[0]) for name in others)
     if calibrated:
         searched = None if retriever is None else describe_packing(retriever, settings.pack)
         here = RunConditions(engine.model.identity, str(verifier), prompts.hashes(), searched)
-        artifact = select_artifact(here, calibration=settings.calibration, borrow=settings.borrow)
+        artifact = select_artifact(
+            here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=verifier.name in DRAFT_FORMS
+        )
         engine = replace(engine, artifact=artifact, calibration_warnings=find_calibration_warnings(artifact, here))
     return engine.with_policy(settings, further_warnings=further_warnings)
 
 
 def _rests_on_verifier(name: str) -> bool:
-    """Whether the probabilities of a method or state collector rest on what the verifier form says."""
-    return name in STATE_COLLECTORS or needs_calibration(name)
+    """Whether the probabilities of a method or state collector rest on what the verifier form of the run says."""
+    return (name in STATE_COLLECTORS or needs_calibration(name)) and not reads_draft(name)
 
 
-def _choose_verifier(settings: Settings, *, for_drafts: bool) -> str:
-    """The verifier form of a run. Methods that read their own draft need `draft`, or `stated` without probabilities."""
+def choose_verifier(settings: Settings, methods: Sequence[str]) -> str:
+    """The verifier form of a run.
+
+    Where only methods that read their own draft rest on it, that is `draft`, or `stated` for a model without token
+    probabilities; otherwise what the settings say or what suits the model.
+
+    Raises:
+        SettingsError: No verifier form or method is called that.
+    """
+    names = [name.partition(":")[0] for name in methods]
     form = settings.verifier or default_verifier(settings.model)
+    for_drafts = any(map(reads_draft, names)) and not any(_rests_on_verifier(name) for name in names)
     if not for_drafts or form in DRAFT_FORMS:
         return form
     return DRAFT_FORMS[0] if VERIFIERS.choose(form).extension.needs_token_probabilities else DRAFT_FORMS[1]
@@ -281,13 +301,14 @@ def assemble(
         CorpusError: The documents or the index cannot be used.
         ModelError: The model cannot be used.
     """
+    settings = choose_search(settings, [settings.method])
     source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
     if retriever is not None and source.is_given:
         raise SettingsError(
             f"Needs one source of passages, and 2 were given: a retriever and {source}.",
             remedy="Leave one of them out.",
         )
-    choice = RETRIEVERS.choose(settings.retriever, settings.retrievers)
+    choice = RETRIEVERS.choose(settings.retriever or PLAIN_RETRIEVER, settings.retrievers)
     identity = known_identity(choice)
     found = check_retriever(retriever) if retriever is not None else None
     if found is None and (identity is None or not source.is_given):
@@ -326,7 +347,9 @@ def reopen_passages(
     """
     engine = assembly.engine
     source = PassageSource(docs=docs, index=index)
-    found = open_retriever(RETRIEVERS.choose(engine.settings.retriever, engine.settings.retrievers), source)
+    found = open_retriever(
+        RETRIEVERS.choose(engine.settings.retriever or PLAIN_RETRIEVER, engine.settings.retrievers), source
+    )
     corpus = found.fingerprint if isinstance(found, Bm25Index) else source.fingerprint
     made_with = _collect_made_with(engine, found, corpus)
     reopened = replace(

@@ -8,13 +8,14 @@ A new method is one file with a frozen dataclass, registered with `METHODS.regis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from beliefrag.engine.controller import Method
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
 from beliefrag.registry import ExtensionChoice, Registry, TypicalCost
+from beliefrag.settings import PLAIN_RETRIEVER, Settings
 from beliefrag.verifiers import VERIFIERS, VerifierForm
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "MethodInputs",
     "TypicalCost",
     "build_method",
+    "choose_search",
     "needs_calibration",
     "reads_draft",
     "typical_cost",
@@ -133,6 +135,25 @@ def needs_calibration(name: str) -> bool:
 def reads_draft(name: str) -> bool:
     """Whether the method or state collector of that name reads its own draft, not the verifier form of the run."""
     return name == "lean_survey" or (name in METHODS and METHODS[name].reads_draft)
+
+
+def choose_search(settings: Settings, names: Sequence[str]) -> Settings:
+    """Fills in how these methods search and pack where the settings leave it open.
+
+    Methods that are run beside each other get the same: what suits all of them, or the plain search and whole passages.
+    """
+    suits = {_suiting(name.partition(":")[0]) for name in names}
+    searches_with, packs = suits.pop() if len(suits) == 1 else (None, None)
+    pack = packs if settings.pack is None else settings.pack
+    return settings.model_copy(
+        update={"retriever": settings.retriever or searches_with or PLAIN_RETRIEVER, "pack": pack or None}
+    )
+
+
+def _suiting(name: str) -> tuple[str | None, int | None]:
+    if name in STATE_COLLECTORS:
+        name = "lean" if reads_draft(name) else "beliefrag"
+    return METHODS[name].searches_with, METHODS[name].packs
 
 
 def typical_cost(name: str, verifier: str) -> TypicalCost | None:

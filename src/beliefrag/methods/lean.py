@@ -109,6 +109,8 @@ class Lean:
     options=LeanOptions,
     needs_calibration=True,
     reads_draft=True,
+    searches_with="linked",
+    packs=160,
     thresholds_from="ours, chosen on train questions",
     cost=TypicalCost(1.5, 620, 20),
 )
