@@ -342,7 +342,7 @@ def test_a_parser_that_fails_in_a_way_nobody_foresaw_costs_one_file(
     def explode(*arguments: object) -> str:
         raise ZeroDivisionError("deep inside a library")
 
-    monkeypatch.setattr("beliefrag.retrieval.readers.text_files._first_heading", explode)
+    monkeypatch.setattr("beliefrag.retrieval.readers.text_files._markdown_outline", explode)
     report = index_paths([docs], out)
     assert report.files_read == 2
     assert reasons(report, docs) == {"sub/tower.md": "cannot be read (ZeroDivisionError: deep inside a library)"}

@@ -8,7 +8,7 @@ the supporting ones count neither way, because nobody knows whether they would h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from beliefrag.errors import CalibrationError
 from beliefrag.retrieval.linked.features import FEATURES
 from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
 from beliefrag.retrieval.linked.retriever import LinkedRetriever
+from beliefrag.retrieval.linked.second_look import SecondLook
 
 __all__ = ["LEAST_QUESTIONS", "RankerExample", "collect_example", "fit_ranker", "unfitted_ranker"]
 
@@ -25,6 +26,7 @@ LEAST_QUESTIONS = 30
 """With fewer questions the shipped ranker is better than one that is fitted on them."""
 
 _KEPT = 40
+_PARTS = 4
 _TREES = 120
 _LEAVES = 15
 _RATE = 0.1
@@ -42,6 +44,7 @@ class RankerExample:
     needed: NDArray[np.bool_]
     weights: NDArray[np.float64]
     """How much each candidate counts; 0 where nobody knows whether it is needed."""
+    again: SecondLook
 
     @property
     def is_usable(self) -> bool:
@@ -72,7 +75,7 @@ def collect_example(
     ids = [retriever.graph.passage_id(number) for number in ranking.passages]
     is_needed = np.array([one in needed for one in ids])
     unknown = np.array([not wanted and may_help(one) for one, wanted in zip(ids, is_needed, strict=True)])
-    return RankerExample(ranking.features, is_needed, np.where(unknown, 0.0, weight))
+    return RankerExample(ranking.features, is_needed, np.where(unknown, 0.0, weight), ranking.again)
 
 
 def fit_ranker(
@@ -89,10 +92,6 @@ def fit_ranker(
     Raises:
         CalibrationError: There are too few questions whose needed passages are among the candidates.
     """
-    # Imported here: answering needs none of it.
-    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-
     usable = [each for each in examples if each.is_usable]
     if len(usable) < LEAST_QUESTIONS:
         raise CalibrationError(
@@ -100,13 +99,55 @@ def fit_ranker(
             f"needs {LEAST_QUESTIONS}.",
             remedy="Give more questions, or answers that stand in the documents word for word.",
         )
-    rows, needed, weights = _stack(usable)
+    # The second look must see the first as it is on questions that it was not fitted on.
+    seen: list[_Rows] = []
+    for part in range(_PARTS):
+        others = [each for at, each in enumerate(usable) if at % _PARTS != part]
+        first = _fit_first_look(others, trees)
+        seen += [_look_twice(each, first) for each in usable[part::_PARTS]]
+    second = _fit_trees(seen, trees)
+    first = _fit_first_look(usable, trees)
+    told = {
+        **about,
+        "name": name,
+        "questions": len(usable),
+        "rows": sum(len(each.features) for each in usable),
+        "trees": trees,
+        "kept": _KEPT,
+    }
+    return replace(first, name=name, second=second, about=told)
+
+
+_Rows = tuple[Floats, NDArray[np.bool_], NDArray[np.float64]]
+
+
+def _fit_first_look(examples: Sequence[RankerExample], trees: int) -> Ranker:
+    """Fits the linear cut and the first trees; the second look of what it gives sees nothing."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    rows, needed, weights = (
+        np.concatenate(column)
+        for column in zip(*((each.features, each.needed, each.weights) for each in examples), strict=True)
+    )
     mean, spread = rows.mean(0), rows.std(0) + 1e-6
     linear = LogisticRegression(C=_PENALTY, max_iter=400)
     linear.fit((rows - mean) / spread, needed, sample_weight=weights)
     coefficients = (linear.coef_[0] / spread).astype(np.float32)
     intercept = float(linear.intercept_[0] - (linear.coef_[0] * mean / spread).sum())
-    kept_rows, kept_needed, kept_weights = _stack([_first_cut(each, coefficients, intercept) for each in usable])
+    cut = replace(unfitted_ranker(), weights=coefficients, intercept=intercept)
+    seen = []
+    for each in examples:
+        kept, kept_rows = cut.look_once(each.features)
+        seen.append((kept_rows, each.needed[kept], each.weights[kept]))
+    first = _fit_trees(seen, trees)
+    return replace(cut, trees=first)
+
+
+def _fit_trees(examples: Sequence[_Rows], trees: int) -> BoostedTrees:
+    # Imported here: answering needs none of it.
+    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+
+    rows, needed, weights = (np.concatenate(column) for column in zip(*examples, strict=True))
     boosted = HistGradientBoostingClassifier(
         max_iter=trees,
         max_leaf_nodes=_LEAVES,
@@ -115,9 +156,14 @@ def fit_ranker(
         random_state=0,
         early_stopping=False,
     )
-    boosted.fit(kept_rows, kept_needed, sample_weight=kept_weights)
-    told = {**about, "name": name, "questions": len(usable), "rows": len(rows), "trees": trees, "kept": _KEPT}
-    return Ranker(name, coefficients, intercept, _KEPT, BoostedTrees.from_fitted(boosted), told)
+    boosted.fit(rows, needed, sample_weight=weights)
+    return BoostedTrees.from_fitted(boosted)
+
+
+def _look_twice(example: RankerExample, ranker: Ranker) -> _Rows:
+    """The kept candidates of a question as the second look sees them, with their labels and weights."""
+    kept, rows = ranker.look_twice(example.features, example.again.features)
+    return rows, example.needed[kept], example.weights[kept]
 
 
 def unfitted_ranker() -> Ranker:
@@ -125,20 +171,4 @@ def unfitted_ranker() -> Ranker:
     leaf = np.zeros((1, 1), np.int16)
     nothing = np.zeros((1, 1), np.float32)
     trees = BoostedTrees(leaf, nothing, leaf, leaf, nothing, 0.0, 0)
-    return Ranker("unfitted", np.zeros(len(FEATURES), np.float32), 0.0, _KEPT, trees, {})
-
-
-def _first_cut(example: RankerExample, coefficients: Floats, intercept: float) -> RankerExample:
-    """Gives the candidates that reach the trees, with the value of the linear cut as last column: see `Ranker.rank`."""
-    linear = (example.features @ coefficients + np.float32(intercept)).astype(np.float32)
-    kept = np.sort(np.argsort(-linear, kind="stable")[:_KEPT])
-    rows = np.concatenate((example.features[kept], linear[kept, None]), axis=1)
-    return RankerExample(rows, example.needed[kept], example.weights[kept])
-
-
-def _stack(examples: Sequence[RankerExample]) -> tuple[Floats, NDArray[np.bool_], NDArray[np.float64]]:
-    return (
-        np.concatenate([each.features for each in examples]),
-        np.concatenate([each.needed for each in examples]),
-        np.concatenate([each.weights for each in examples]),
-    )
+    return Ranker("unfitted", np.zeros(len(FEATURES), np.float32), 0.0, _KEPT, trees, trees, {})

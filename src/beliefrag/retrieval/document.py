@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -9,6 +10,9 @@ from pathlib import Path, PurePosixPath
 from beliefrag.errors import CorpusError
 
 __all__ = ["Complain", "CorpusFile", "Document", "Reader", "Unreadable"]
+
+
+_ENDING = re.compile(r"(?<=.)\.[A-Za-z]\w*(?:\.gz)?$")
 
 
 class Unreadable(CorpusError):
@@ -29,7 +33,7 @@ class CorpusFile:
     @property
     def stem(self) -> str:
         """The file's name without folders and ending, used where there is no better title."""
-        return PurePosixPath(self.name).name.partition(".")[0] or self.name
+        return _ENDING.sub("", PurePosixPath(self.name).name) or self.name
 
 
 @dataclass(frozen=True, slots=True)

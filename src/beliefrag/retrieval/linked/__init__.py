@@ -1,7 +1,8 @@
 """Linked retrieval: passages name each other, and one step along names finds what a second search would.
 
-`tokens` cuts texts into words, `names` knows what a name is, `graph` holds who has and who mentions which name,
-`candidates` follows them, `features` and `ranker` say which passage is needed, and `retriever` puts it together.
+`tokens` cuts texts into words, `names` knows what a name is, `build` and `graph` make and hold who has and who mentions
+which name, `candidates` follows them, `features`, `second_look` and `ranker` say which passage is needed, and
+`retriever` puts it together.
 """
 
 from beliefrag.retrieval.linked.graph import NameGraph

@@ -164,6 +164,8 @@ class Matches:
     sentence_soft: Floats
     passage_exact: Floats
     passage_soft: Floats
+    titles: NDArray[np.int64]
+    """A number for the title of each candidate: equal titles have equal numbers, and no title is like no other."""
 
 
 def _match_words(question: QuestionWords, passages: PassageWords, graph: NameGraph) -> Matches:
@@ -182,7 +184,19 @@ def _match_words(question: QuestionWords, passages: PassageWords, graph: NameGra
         sentence_soft,
         np.maximum.reduceat(sentence_exact, first, axis=0),
         np.maximum.reduceat(sentence_soft, first, axis=0),
+        _number_titles(passages),
     )
+
+
+def _number_titles(passages: PassageWords) -> NDArray[np.int64]:
+    known: dict[bytes, int] = {}
+    result = np.empty(len(passages), np.int64)
+    for at, first in enumerate(passages.passage_sentences[:-1].tolist()):
+        begin, end = passages.sentence_starts[first : first + 2].tolist()
+        # A title without words is its mark alone.
+        words = passages.words[begin : end - 1].tobytes()
+        result[at] = known.setdefault(words, at) if words else at
+    return result
 
 
 _LINK_COLUMNS = (

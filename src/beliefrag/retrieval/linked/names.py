@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.tokens import FACTOR, PASSAGE_END, hash_text, split_passages
 
-__all__ = ["LONGEST_NAME", "SURENESS", "NameFinder", "NameKind", "hash_names", "keep_longest", "names_of"]
+__all__ = [
+    "LONGEST_NAME",
+    "SURENESS",
+    "NameFinder",
+    "NameKind",
+    "acronyms_in",
+    "hash_names",
+    "keep_longest",
+    "names_of",
+]
 
 LONGEST_NAME = 10
 """Words of the longest name that is looked for in texts."""
@@ -32,10 +41,14 @@ _PATH = " > "
 _QUOTES = "\"'“”‘’«»"
 _SECTION_NUMBER = re.compile(r"^(?:(?:[A-Z]\.)?\d+(?:\.\d+)*\.?|Chapter \d+\.?|Appendix [A-Z]\.?)\s+(?=\S)")
 _TERM = re.compile(
-    r"^[ \t]*(?:[-*+] +)?[`*]{0,2}(-{1,2}[\w][\w-]*|[A-Za-z_][\w.]*[_.][\w.]+)(?=[\s=,:\[(<`*]|$)", re.MULTILINE
+    r"^[ \t]*(?:[-*+] +)?[`*]{0,2}"
+    r"(-{1,2}[\w][\w-]*|[A-Za-z_][\w.]*[_.][\w.]+|[A-Za-z]\w+(?==)|(?:/[\w.@+-]+){2,}|[A-Z]{1,5}-?\d[\w-]*\d)"
+    r"(?=[\s=,:;\[(<`*]|$)",
+    re.MULTILINE,
 )
+_DEFINED = re.compile(r"\(([A-Z][A-Z0-9&-]{1,9})s?\)")
 _MOST_TERMS = 12
-_FILE_ENDING = re.compile(r"\.(?:html?|md|txt|pdf|docx|\d)$")
+_FILE_ENDING = re.compile(r"(?<=[^\W\d])\.(?:html?|md|txt|pdf|docx|\d)$")
 
 
 class NameKind(IntEnum):
@@ -65,6 +78,8 @@ def names_of(title: str, text: str) -> Iterator[tuple[str, NameKind]]:
         yield title, NameKind.TITLE
         if _PATH in title:
             yield from _names_in_path(title)
+        elif _FILE_ENDING.search(title):
+            yield _FILE_ENDING.sub("", title), NameKind.PLAIN_TITLE
         plain = _PARENTHESES.sub("", title) if title[-1] in ")]） " else title
         if plain and plain != title:
             yield plain, NameKind.PLAIN_TITLE
@@ -79,15 +94,36 @@ def names_of(title: str, text: str) -> Iterator[tuple[str, NameKind]]:
         acronym = _ACRONYM.search(text, 0, 200)
         if acronym and _stands_for(acronym[1], title or subject):
             yield acronym[1], NameKind.ACRONYM
-    if "\n" in text or "--" in text or "_" in text:
+    if "\n" in text or "--" in text or "_" in text or "=" in text:
         for found, _ in zip(_TERM.finditer(text), range(_MOST_TERMS), strict=False):
             yield found[1], NameKind.TERM
 
 
+def acronyms_in(text: str) -> Iterator[tuple[str, str]]:
+    """Gives the acronyms that a text explains, each with its long form: `write-ahead logging (WAL)`."""
+    if "(" not in text:
+        return
+    for found in _DEFINED.finditer(text):
+        letters = found[1]
+        before = text[max(0, found.start() - 100) : found.start()]
+        words = list(_WORD.finditer(before))
+        # The shortest run of words before the parenthesis whose first letters spell the acronym.
+        for word in reversed(words[-len(letters) - 3 :]):
+            if word[0][0].upper() == letters[0] and _stands_for(letters, before[word.start() :]):
+                yield letters, before[word.start() :].strip()
+                break
+
+
 def _names_in_path(title: str) -> Iterator[tuple[str, NameKind]]:
-    """Names of a passage below headings: its document and the last heading."""
+    """Names of a passage below headings: its document and the last heading, which may be an entry of a manual."""
     parts = [_SECTION_NUMBER.sub("", part).strip() for part in title.split(_PATH)]
-    yield _FILE_ENDING.sub("", parts[0]), NameKind.SHORT_TITLE
+    document = _FILE_ENDING.sub("", parts[0])
+    yield document, NameKind.SHORT_TITLE
+    yield _PARENTHESES.sub("", document), NameKind.SHORT_TITLE
+    for part in parts[-1].split(", "):
+        term = _TERM.match(part)
+        if term:
+            yield term[1], NameKind.TERM
     yield parts[-1], NameKind.HEADING
     plain = _PARENTHESES.sub("", parts[-1])
     if plain != parts[-1]:

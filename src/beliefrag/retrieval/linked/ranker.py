@@ -1,4 +1,4 @@
-"""The fitted ranker: a linear first cut and boosted trees, evaluated with numpy alone.
+"""The fitted ranker: a linear first cut and boosted trees that look twice, evaluated with numpy alone.
 
 Fitting needs scikit-learn, answering does not. A ranker is one `.npz` file without pickled objects; `about` in it says
 on what it was fitted.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from io import BytesIO
@@ -19,10 +20,12 @@ from numpy.typing import NDArray
 
 from beliefrag.errors import SettingsError
 from beliefrag.retrieval.linked.features import FEATURES
+from beliefrag.retrieval.linked.second_look import SECOND_FEATURES
 
 __all__ = ["BoostedTrees", "Ranker", "load_ranker"]
 
 Floats = NDArray[np.float32]
+LookAgain = Callable[[NDArray[np.int64], NDArray[np.float64]], Floats]
 
 _ARRAYS = ("feature", "threshold", "left", "right", "value")
 
@@ -94,28 +97,47 @@ class Ranker:
     intercept: float
     kept: int
     trees: BoostedTrees
+    """The first look at the kept candidates, each by itself."""
+    second: BoostedTrees
+    """The second look: the same, and how they stand to each other."""
     about: dict[str, Any]
 
-    def rank(self, rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rank(self, rows: Floats, look_again: LookAgain) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Gives the places of the best candidates, best first, with their probabilities.
 
         Equally good ones stay in the order in which they came.
+
+        Args:
+            rows: The features of the first look.
+            look_again: Gives the further features of the second look, from the kept places and their logits.
         """
-        linear = (rows @ self.weights + np.float32(self.intercept)).astype(np.float32)
-        kept = np.sort(np.argsort(-linear, kind="stable")[: self.kept])
-        logits = self.trees.logits(np.concatenate((rows[kept], linear[kept, None]), axis=1))
+        kept, again = self.look_twice(rows, look_again)
+        logits = self.second.logits(again)
         order = np.argsort(-logits, kind="stable")
         return kept[order], 1 / (1 + np.exp(-logits[order]))
 
+    def look_once(self, rows: Floats) -> tuple[NDArray[np.int64], Floats]:
+        """Gives the places of the candidates that the linear cut keeps, and what the first trees see of them."""
+        linear = (rows @ self.weights + np.float32(self.intercept)).astype(np.float32)
+        kept = np.sort(np.argsort(-linear, kind="stable")[: self.kept])
+        return kept, np.concatenate((rows[kept], linear[kept, None]), axis=1)
+
+    def look_twice(self, rows: Floats, look_again: LookAgain) -> tuple[NDArray[np.int64], Floats]:
+        """Gives the places of the kept candidates, and what the second trees see of them."""
+        kept, first = self.look_once(rows)
+        return kept, np.concatenate((first, look_again(kept, self.trees.logits(first))), axis=1)
+
     def save(self, path: Path) -> None:
         """Writes the ranker to a file."""
-        trees = {name: getattr(self.trees, name) for name in _ARRAYS}
-        about = json.dumps({**self.about, "features": list(FEATURES)}, sort_keys=True)
+        trees: dict[str, Any] = {
+            f"{look}_{name}": np.asarray(getattr(held, name))
+            for look, held in (("first", self.trees), ("second", self.second))
+            for name in (*_ARRAYS, "start", "depth")
+        }
+        about = json.dumps({**self.about, "features": [*FEATURES, *SECOND_FEATURES]}, sort_keys=True)
         np.savez_compressed(
             path,
             **trees,
-            start=np.float64(self.trees.start),
-            depth=np.int64(self.trees.depth),
             weights=self.weights,
             intercept=np.float64(self.intercept),
             kept=np.int64(self.kept),
@@ -133,8 +155,18 @@ def load_ranker(path: Path | None = None) -> Ranker:
         data = (files("beliefrag.retrieval.linked") / "ranker.npz" if path is None else path).read_bytes()
         with np.load(BytesIO(data), allow_pickle=False) as held:
             about = json.loads(str(held["about"]))
-            trees = BoostedTrees(
-                **{name: held[name] for name in _ARRAYS}, start=float(held["start"]), depth=int(held["depth"])
+            if about.pop("features") != [*FEATURES, *SECOND_FEATURES]:
+                raise SettingsError(
+                    f"The ranker {path or 'of this package'} was fitted on other features than this version computes.",
+                    remedy="Fit it again.",
+                )
+            first, second = (
+                BoostedTrees(
+                    **{name: held[f"{look}_{name}"] for name in _ARRAYS},
+                    start=float(held[f"{look}_start"]),
+                    depth=int(held[f"{look}_depth"]),
+                )
+                for look in ("first", "second")
             )
             rest = held["weights"], float(held["intercept"]), int(held["kept"])
     except (OSError, ValueError, KeyError) as problem:
@@ -142,10 +174,5 @@ def load_ranker(path: Path | None = None) -> Ranker:
             f"The ranker {path} cannot be read: {problem}.",
             remedy="Name a file that `beliefrag calibrate ranker` wrote.",
         ) from problem
-    if tuple(about.pop("features")) != FEATURES:
-        raise SettingsError(
-            f"The ranker {path or 'of this package'} was fitted on other features than this version computes.",
-            remedy="Fit it again.",
-        )
     name = f"{about.get('name', 'ranker')}-{hashlib.sha256(data).hexdigest()[:8]}"
-    return Ranker(name, *rest, trees, about)
+    return Ranker(name, *rest, first, second, about)

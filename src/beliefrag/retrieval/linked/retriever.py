@@ -16,10 +16,10 @@ from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.ledger import IndexIncomplete
 from beliefrag.retrieval.linked.arrays import ArrayFolder, MemoryArrays, write_folder
+from beliefrag.retrieval.linked.build import FORMAT, build_graph
 from beliefrag.retrieval.linked.candidates import (
     Candidates,
     Limits,
-    Links,
     Route,
     Way,
     follow_second_step,
@@ -28,8 +28,9 @@ from beliefrag.retrieval.linked.candidates import (
     names_in_question,
 )
 from beliefrag.retrieval.linked.features import Matches, QuestionWords, candidate_features, read_question
-from beliefrag.retrieval.linked.graph import FORMAT, NameGraph, build_graph
+from beliefrag.retrieval.linked.graph import NameGraph
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
+from beliefrag.retrieval.linked.second_look import SecondLook
 from beliefrag.retrieval.linked.tokens import split_passages, split_text
 from beliefrag.retrieval.protocol import RETRIEVERS
 from beliefrag.retrieval.text import printable_path
@@ -123,9 +124,9 @@ class Ranking:
 
     question: QuestionWords
     candidates: Candidates
-    links: Links
     features: np.ndarray[tuple[int, int], np.dtype[np.float32]]
     matches: Matches
+    again: SecondLook
     order: list[int]
     """Places of the best candidates in `passages`, best first."""
     probabilities: list[float]
@@ -209,8 +210,9 @@ class LinkedRetriever:
         def look() -> Ranking:
             links = links_among(list(candidates.found), names, self.graph, self.limits)
             features, matches = candidate_features(question, candidates, first, names, links, self.graph)
-            places, probabilities = self.ranker.rank(features)
-            return Ranking(question, candidates, links, features, matches, places.tolist(), probabilities.tolist())
+            again = SecondLook(question.weights, matches.passage_soft, matches.titles, links)
+            places, probabilities = self.ranker.rank(features, again.features)
+            return Ranking(question, candidates, features, matches, again, places.tolist(), probabilities.tolist())
 
         ranking = look()
         if self.steps > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
@@ -13,9 +14,12 @@ from docx.table import Table
 from lxml import etree  # type: ignore[import-untyped]
 
 from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
+from beliefrag.retrieval.readers.sections import Outline, write_documents
 from beliefrag.retrieval.text import LARGEST_FILE, clean_line, clean_text, read_limited
 
 __all__ = ["read_docx"]
+
+_HEADING = re.compile(r"Heading ([1-6])")
 
 
 def read_docx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
@@ -29,19 +33,28 @@ def read_docx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             if sum(part.file_size for part in parts.infolist()) > LARGEST_FILE:
                 raise Unreadable(f"unpacks to more than {LARGEST_FILE >> 20} MB")
         word = docx.Document(BytesIO(data))
-        blocks = list(_read_blocks(word))
+        outline = _outline(word)
         title = clean_line(word.core_properties.title or "") or _first_heading(word)
     except (OpcError, zipfile.BadZipFile, etree.LxmlError, LookupError, ValueError, AttributeError, OSError) as problem:
         raise Unreadable("is a broken docx") from problem
-    text = clean_text("\n\n".join(blocks))
-    if not text.strip():
+    if not outline.whole_text():
         raise Unreadable("holds no text")
-    yield Document(file.name, title or file.stem, text, file.source)
+    yield from write_documents(file, title or file.stem, outline)
 
 
-def _read_blocks(word: WordDocument) -> Iterator[str]:
+def _outline(word: WordDocument) -> Outline:
+    outline = Outline()
     for item in word.iter_inner_content():
-        yield "\n".join(_read_rows(item)) if isinstance(item, Table) else item.text
+        if isinstance(item, Table):
+            outline.add(clean_text("\n".join(_read_rows(item))) + "\n\n")
+            continue
+        style = item.style.name if item.style is not None else None
+        heading = _HEADING.fullmatch(style or "")
+        if heading and item.text.strip():
+            outline.begin(int(heading[1]), clean_text(item.text))
+        else:
+            outline.add(clean_text(item.text) + "\n\n")
+    return outline
 
 
 def _read_rows(table: Table) -> Iterator[str]:

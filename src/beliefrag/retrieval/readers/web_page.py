@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from lxml import etree  # type: ignore[import-untyped]
 
 from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
+from beliefrag.retrieval.readers.sections import ENTRY, Outline, write_documents
 from beliefrag.retrieval.text import clean_line, decode, read_limited
 
 __all__ = ["read_web_page"]
@@ -19,6 +20,7 @@ _INLINE = re.compile(
 )
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
+_HEADING = re.compile("h[1-6]")
 
 
 def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
@@ -39,33 +41,51 @@ def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
         (line for place in ("head/title", ".//h1") for line in map(_element_line, root.iterfind(place)) if line),
         file.stem,
     )
-    yield Document(file.name, title, _visible_text(root), file.source)
+    yield from write_documents(file, title, _outline(root))
 
 
 def _element_line(element: etree._Element) -> str:
     return clean_line("".join(element.itertext()))
 
 
-def _visible_text(root: etree._Element) -> str:
-    parts: list[str] = []
-    unseen = 0
+def _outline(root: etree._Element) -> Outline:
+    """The visible text, cut at headings and at the entries of lists of definitions."""
+    outline = Outline()
+    unseen = lists = 0
+    heading: list[str] | None = None
     for event, element in etree.iterwalk(root, events=("start", "end")):
         tag = element.tag if isinstance(element.tag, str) else ""
+        level = _heading_level(tag, lists)
+        if tag == "dl" and event == "end":
+            outline.end(ENTRY + lists - 1)
+        lists += (tag == "dl") * (1 if event == "start" else -1)
+        if level and not unseen:
+            if event == "start" and heading is None:
+                heading = []
+            elif event == "end" and heading is not None:
+                outline.begin(level, "".join(heading))
+                heading = None
+        put = outline.add if heading is None else heading.append
         # An element that is not known to be inline is a block, so that words of two blocks never run together.
         if not _INLINE.fullmatch(tag):
-            parts.append("\n\n")
+            put("\n\n")
         elif tag in ("td", "th"):
-            parts.append(" ")
+            put(" ")
         hides = _UNSEEN.fullmatch(tag) is not None
         if event == "start":
             unseen += hides
             if tag == "br":
-                parts.append("\n")
+                put("\n")
             text = element.text
         else:
             unseen -= hides
             text = element.tail
         if text and not unseen:
-            parts.append(text if tag == "pre" else _SPACE.sub(" ", text))
-    blocks = (block.strip() for block in "".join(parts).split("\n\n"))
-    return "\n\n".join(block for block in blocks if block)
+            put(text if tag == "pre" else _SPACE.sub(" ", text))
+    return outline
+
+
+def _heading_level(tag: str, lists: int) -> int:
+    if tag == "dt":
+        return ENTRY + max(lists, 1) - 1
+    return int(tag[1]) if _HEADING.fullmatch(tag) else 0
