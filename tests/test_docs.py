@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import json
 import os
@@ -94,7 +95,14 @@ def test_there_are_commands_to_run() -> None:
 
 
 @pytest.mark.parametrize(("page", "command"), commands())
-def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServer, page: str, command: str) -> None:
+def test_a_command_in_the_documents_works(
+    practice: Path,
+    chat_server: ChatServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    page: str,
+    command: str,
+) -> None:
     chat_server.play(
         lambda request: completion(json.dumps(VERDICT) if "response_format" in request.body else "the head of finance")
     )
@@ -118,31 +126,41 @@ def test_a_command_in_the_documents_works(practice: Path, chat_server: ChatServe
         # As with other measurements below: what is tested is that the flags are understood.
         assert main([*words[1:], "--help"]) == 0
         return
+    for name, value in set_before.items():
+        monkeypatch.setenv(name, value)
+    if "--index" in words:
+        assert main(["index", "handbook/", "--out", "handbook.index"]) == 0
+        capsys.readouterr()
+    if words[0] == "beliefrag" and words[1] != "serve":
+        # In this process: what a process adds is tried by the tests of the command line.
+        assert main(words[1:]) == 0, f"{page}: {command}\n{capsys.readouterr()}"
+        out = capsys.readouterr().out
+    elif words[:2] == ["python", "-m"] and words[2].startswith("benchmarks."):
+        # Measurements take long: that they understand the flags is what is tested.
+        folder = (ROOT / words[2].replace(".", "/")).is_dir()
+        monkeypatch.setattr(sys, "argv", [*words[2:], "--help"])
+        with pytest.raises(SystemExit) as ended:
+            importlib.import_module(f"{words[2]}.__main__" if folder else words[2]).main()
+        assert not ended.value.code, f"{page}: {command}"
+        out = capsys.readouterr().out
+    else:
+        out = in_shell(words, page)
+    if "ask" in words:
+        assert "the head of finance" in out
+
+
+def in_shell(words: list[str], page: str) -> str:
+    """Runs a command in a process of its own and gives what it printed. `make` only says what it would do."""
     runners: dict[str, Callable[[list[str]], list[str]]] = {
         # A dry run: `make test` would run this test again. What it would run is run by CI and by other tests.
         "make": lambda rest: ["make", "--dry-run", "--directory", str(ROOT), *rest],
         "beliefrag": lambda rest: [sys.executable, "-m", "beliefrag", *rest],
-        # Measurements take long: that they understand the flags is what is tested.
         "python": lambda rest: [sys.executable, *rest, "--help"],
     }
-    if "--index" in words:
-        subprocess.run(
-            [sys.executable, "-m", "beliefrag", "index", "handbook/", "--out", "handbook.index"],
-            check=True,
-            capture_output=True,
-        )
-    done = subprocess.run(
-        runners[words[0]](words[1:]),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=ROOT if words[0] == "python" else practice,
-        env={**os.environ, **set_before},
-    )
-    assert done.returncode == 0, f"{page}: {command}\n{done.stdout}\n{done.stderr}"
-    if "ask" in words:
-        assert "the head of finance" in done.stdout
+    line = runners[words[0]](words[1:])
+    done = subprocess.run(line, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"{page}: {words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))

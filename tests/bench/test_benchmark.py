@@ -127,7 +127,7 @@ def test_the_options_of_a_method_are_recorded_and_must_stay(tmp_path: Path, sett
     assert run.record.method_options == {"adaptive_k": "depth=7"}
     assert run.record.methods_with_options == chosen
     assert {summary.key.method for summary in run.summaries()} == {"static", "adaptive_k"}
-    with pytest.raises(RunChanged, match="options of adaptive_k depth=7, and is asked to go on with none"):
+    with pytest.raises(RunChanged, match=r"adaptive_k depth=7.*none"):
         bench.run(spec(tmp_path, "adaptive_k"), out=tmp_path / "run", settings=settings)
     with pytest.raises(SettingsError, match="named twice"):
         bench.choose_methods("adaptive_k:depth=7,adaptive_k:depth=8")
@@ -151,7 +151,7 @@ def test_a_run_searches_with_the_chosen_retriever_and_records_what_it_is(
     assert run.record.retriever == "backwards, reverse True"
     assert run.record.datasets["north"].score_scale is None
     assert run.tally.finished == 3
-    with pytest.raises(RunChanged, match="the retriever backwards, reverse True, and is asked to go on with bm25"):
+    with pytest.raises(RunChanged, match=r"backwards, reverse True.*bm25"):
         bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings)
 
 

@@ -119,7 +119,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     import_dataset("musique", [lines(tmp_path / "dev.jsonl", MUSIQUE)], out)
     content = gzip.decompress((out / "questions.jsonl.gz").read_bytes())
     (out / "questions.jsonl.gz").write_bytes(gzip.compress(content.replace(b"Stanley", b"Oslo")))
-    with pytest.raises(DataError, match="not the file that its card describes"):
+    with pytest.raises(DataError, match="card"):
         load_dataset(out)
     (out / "card.json").unlink()
     assert load_dataset(out).questions[0].gold.answers[0] == "Oslo"
@@ -137,10 +137,10 @@ def test_a_broken_line_names_its_place(tmp_path: Path) -> None:
     ("record", "reason"),
     [
         ({"answers": []}, "no gold answer"),
-        ({"answers": [1]}, "'answers' that is not a list of texts"),
+        ({"answers": [1]}, "'answers'"),
         ({"question": " "}, "no question"),
-        ({"supporting": 3}, "'supporting' that is not a list of texts"),
-        ({"id": None}, "'id' that is not text"),
+        ({"supporting": 3}, "'supporting'"),
+        ({"id": None}, "'id'"),
         ({"answer_groups": [[]]}, "empty part"),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_record_of_the_wrong_shape_is_refused(tmp_path: Path, record: dict[str
 def test_support_that_the_corpus_lacks_is_an_error(tmp_path: Path) -> None:
     lines(tmp_path / "questions.jsonl", {"id": "a", "question": "q", "answers": ["x"], "supporting": ["p1"]})
     lines(tmp_path / "corpus.jsonl", {"id": "p2", "title": "", "text": "t"})
-    with pytest.raises(DataError, match="passages that the corpus lacks, such as 'a'"):
+    with pytest.raises(DataError, match=r"corpus.*'a'"):
         load_dataset(tmp_path)
 
 

@@ -22,6 +22,7 @@ from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.types import Action
+from tests.support.messages import mentions
 from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, write_run
 
 
@@ -41,9 +42,9 @@ def fitted(folder: Path, **how: Any) -> Artifact:
     return fit_artifact(planted(folder, **how), "f1")
 
 
-def warned(artifact: Artifact, words: str) -> bool:
+def warned(artifact: Artifact, *parts: str) -> bool:
     assert artifact.fit is not None
-    return any(words in warning for warning in artifact.fit.warnings)
+    return any(mentions(warning, *parts) for warning in artifact.fit.warnings)
 
 
 def test_a_planted_logistic_is_recovered_and_chosen(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_where_there_is_no_signal_the_fit_is_no_better_than_the_base_rate(tmp_pa
     gain = artifact.fit.answerability.held_out.brier_gain
     assert gain.low is not None and gain.low <= 0
     assert gain.value < 0.01
-    assert warned(artifact, "not clearly better than always saying the base rate")
+    assert warned(artifact, "base rate")
 
 
 def test_an_artifact_says_where_it_comes_from_and_how_good_it_is(tmp_path: Path) -> None:
@@ -188,8 +189,8 @@ def test_with_nothing_to_choose_or_to_hold_out_it_says_so_and_reports_no_quality
 
 def test_few_examples_are_warned_of_and_too_few_searches_leave_the_schedule(tmp_path: Path) -> None:
     artifact = fitted(tmp_path, questions=ids_of(*Partition, count=12), rounds=1)
-    assert warned(artifact, "questions of xfit have a state that is answerable: fewer than 20")
-    assert warned(artifact, "too few searches for a retrieval value")
+    assert warned(artifact, "xfit", "answerable", "20")
+    assert warned(artifact, "searches", "retrieval value")
     assert artifact.retrieval_value is None
 
 
@@ -198,7 +199,7 @@ def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> N
         fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 0.0)
     with pytest.raises(CalibrationError, match="All answers at the 120 states for fitting are right by f1"):
         fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 1.0)
-    with pytest.raises(CalibrationError, match=r"No question of the part for fitting \(xfit\)"):
+    with pytest.raises(CalibrationError, match=r"\(xfit\).* judge"):
         fitted(tmp_path, questions=ids_of(Partition.XHOLD))
 
 
@@ -285,7 +286,7 @@ def test_a_run_without_answers_on_trial_has_nothing_to_fit(tmp_path: Path) -> No
     for step in (step for line in lines for step in line["steps"]):
         step["attempt"] = None
     (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(CalibrationError, match=r"no state with an answer on trial.*calibrate collect"):
+    with pytest.raises(CalibrationError, match=r"calibrate collect"):
         read_collection([run])
 
 

@@ -40,12 +40,12 @@ def test_questions_that_the_fit_has_seen_are_left_out_though_their_partition_is_
 ) -> None:
     found = read_risk_sample(*recorded, FIT, label="f1", seen={f"north-q{HELD_OUT[0]}", f"north-q{HELD_OUT[1]}"})
     assert len(found.points) == len(HELD_OUT) - 2
-    assert found.left_out["the fit has seen them"] == 2
+    assert [count for reason, count in found.left_out.items() if "seen" in reason] == [2]
 
 
 def test_a_run_without_held_out_questions_is_refused_with_the_reasons(recorded: RecordedQuestions) -> None:
     run, trajectories = recorded
-    with pytest.raises(CalibrationError, match=rf"no held-out question .*{len(HELD_OUT)}: the fit has seen them"):
+    with pytest.raises(CalibrationError, match=rf"no held-out question .*{len(HELD_OUT)}: .*seen"):
         read_risk_sample(run, trajectories, FIT, label="f1", seen={f"north-q{k}" for k in HELD_OUT})
 
 
@@ -76,7 +76,7 @@ def test_a_question_without_a_finished_episode_is_counted(recorded: RecordedQues
     rest = [each for each in trajectories if each.question_id != f"north-q{HELD_OUT[0]}"]
     found = read_risk_sample(run, rest, FIT, label="f1")
     assert len(found.points) == len(HELD_OUT) - 1
-    assert found.left_out["they have no finished episode with measured states"] == 1
+    assert [count for reason, count in found.left_out.items() if "finished episode" in reason] == [1]
 
 
 def test_an_answer_without_a_verdict_is_refused(recorded: RecordedQuestions) -> None:

@@ -17,6 +17,7 @@ from beliefrag.calibration.artifact_parts import LogisticFit
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import ScheduledValue, ScoreScale
 from beliefrag.retrieval import Bm25Index
+from tests.support.messages import mentions
 
 ANOTHER = "openai:another-model@http://localhost/v1"
 
@@ -113,9 +114,8 @@ def test_a_retriever_that_does_not_say_what_it_is_may_be_used_with_a_doubt() -> 
     artifact = load_artifact("qwen2.5-coder-1.5b")
     here = of_the_embedded(artifact, retriever=None)
     assert select_artifact(here) == artifact
-    assert find_calibration_warnings(artifact, here) == (
-        "fitted with bm25 k1=1.2 b=0.75 en_stem, and this retriever does not say what it is",
-    )
+    (warning,) = find_calibration_warnings(artifact, here)
+    assert mentions(warning, "bm25 k1=1.2 b=0.75 en_stem", "retriever does not say")
 
 
 def test_an_artifact_says_why_it_may_be_off() -> None:
@@ -136,9 +136,8 @@ def test_an_artifact_says_why_it_may_be_off() -> None:
 
 def test_the_published_artifact_never_passes_for_one_of_ours() -> None:
     published = load_artifact("published")
-    assert find_calibration_warnings(published, conditions("openai:gpt-oss-120b@http://localhost/v1")) == (
-        "fitted with the paper's own prompts and retriever",
-    )
+    (warning,) = find_calibration_warnings(published, conditions("openai:gpt-oss-120b@http://localhost/v1"))
+    assert mentions(warning, "paper's own", "prompts", "retriever")
 
 
 def test_an_artifact_from_before_there_were_kinds_keeps_its_hash() -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, UNSURE, Ran, write_docs, write_script
 from tests.support.episodes import verdict
 from tests.support.http_server import ChatServer, completion
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -68,7 +69,7 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert "answer: Larvik" in lines
     assert "outcome: answered" in lines
     assert any(line.startswith("confidence: ") and line.endswith("%") for line in lines)
-    assert any(line.startswith("reason: the question can be answered now (answerability") for line in lines)
+    assert any(line.startswith("reason: ") and "(answerability" in line for line in lines)
     because = [line for line in lines if line.startswith("because: ")]
     assert "Larvik" in because[-1] and "docs/archer.md" in because[-1]
     assert "also read: Gjøa (docs/gjoa.md)" in lines
@@ -232,7 +233,7 @@ def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Comma
     given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), "--quiet")
     none = beliefrag(*given)
     assert (none.code, none.out) == (1, "")
-    assert "No calibration was fitted for scripted:" in none.err
+    assert mentions(none.err, "calibration", "scripted:", "--borrow")
     foreign = beliefrag(*given, "--calibration", "published")
     assert foreign.code == 1
     assert "was fitted for openai:gpt-oss-120b" in foreign.err

@@ -16,6 +16,7 @@ from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import line_of, records, served, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -59,7 +60,7 @@ def test_the_judge_is_never_in_a_methods_cost(beliefrag: Command, home: Path) ->
 def test_a_run_without_judge_can_be_judged_later_without_playing_again(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "--methods", "static", "--no-judge"))
     ran = beliefrag(*line_of(home, "--methods", "static"))
-    assert "8 are still to be judged" in ran.err
+    assert mentions(ran.err, 8, "judged")
     beliefrag(*line_of(home, "--methods", "static", out="at-once"))
     assert comparable_lines(home / "run") == comparable_lines(home / "at-once")
 
@@ -80,10 +81,10 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     said = beliefrag("bench", "report", "run").out.splitlines()[0]
     assert said.startswith("INCOMPLETE: 8 are not judged.")
     ran = beliefrag(*line)
-    assert "0 are done already, 0 failed and are tried again, 8 are still to be judged" in ran.err
+    assert mentions(ran.err, 0, "done", 0, "failed", 8, "judged")
     judge.write_text('{"purpose": "judge", "reply": "yes", "repeat": true}\n')
     ran = beliefrag(*line)
-    assert re.search(r"the judge scripted:\w+, and is asked to go on with scripted:\w+", ran.err)
+    assert re.search(r"judge scripted:\w+,.* scripted:\w+", ran.err)
 
 
 def test_the_judge_never_shows_in_what_a_method_is_given(
@@ -115,7 +116,7 @@ def test_a_finished_run_asks_and_writes_nothing_more(beliefrag: Command, home: P
     before = (home / "run" / "episodes.jsonl").read_bytes(), (home / "run" / "run.json").read_bytes()
     # One part of a run: of the rest the command knows nothing.
     ran = beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
-    assert ran.err.endswith("0 episodes finished, 0 failed; all that was asked for is done\n")
+    assert mentions(ran.err.splitlines()[-1], "0 episodes finished", "0 failed", "done")
     ran = beliefrag(*line)
     assert ran.code == 0
     assert "16 are done already" in ran.err
@@ -179,7 +180,7 @@ def test_another_calibration_is_refused(beliefrag: Command, home: Path) -> None:
     line[line.index("--borrow") + 1] = "mine.json"
     ran = beliefrag(*line)
     assert ran.code == 1
-    assert re.search(r"the calibration published \([0-9a-f]{12}\), and is asked to go on with published \(", ran.err)
+    assert re.search(r"calibration published \([0-9a-f]{12}\),.* published \(", ran.err)
 
 
 def test_a_torn_last_line_is_dropped_and_made_up_for(beliefrag: Command, home: Path) -> None:
@@ -240,13 +241,13 @@ def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command,
     ran = beliefrag(*line)
     assert ran.code == 1
     assert "8 episodes finished, 8 failed" in ran.err
-    assert "the latest trouble: This model reports no token probabilities" in ran.err
+    assert mentions(ran.err, "trouble", "token probabilities")
     failed = [r for r in records(home / "run") if r["method"] == "flare"]
     assert {r["error"]["cause"] for r in failed} == {"ModelError"}
     assert "token probabilities" in failed[0]["error"]["message"]
     assert all(r["outcome"] == "failed" and r["metrics"] == {} and r["answer"] is None for r in failed)
     ran = beliefrag(*line)
-    assert "8 are done already, 8 failed and are tried again" in ran.err
+    assert mentions(ran.err, 8, "done", 8, "failed")
     assert len(records(home / "run")) == 24
 
 
@@ -267,7 +268,7 @@ def test_a_run_whose_judge_only_fails_is_given_up_and_judged_later(beliefrag: Co
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", good, "--out", "run"]
     ran = beliefrag(*line, "--concurrency", "1", "--judge-model", "scripted:broken.jsonl")
     assert ran.code == 1
-    assert "The judge failed on the last 24 answers" in ran.err and "--no-judge" in ran.err
+    assert mentions(ran.err, "judge failed", 24, "--no-judge")
     assert len(records(home / "run")) == 24
     # What was played is kept.
     ran = beliefrag(*line, "--concurrency", "1", "--no-judge")
@@ -293,7 +294,7 @@ def test_a_dataset_cannot_have_the_name_of_the_mean(beliefrag: Command, home: Pa
     write_dataset(home, "mean", 2)
     line = ["bench", "run", "--data", "mean", "--methods", "static", "--model", write_script(home), "--out", "run"]
     ran = beliefrag(*line)
-    assert ran.code == 1 and "A dataset cannot be called mean" in ran.err
+    assert ran.code == 1 and mentions(ran.err, "mean", "card.json")
     assert not (home / "run").exists()
 
 
@@ -325,7 +326,7 @@ def test_a_replay_needs_no_weights_in_a_new_folder_either(beliefrag: Command, ho
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", "local:qwen2.5-coder-1.5b"]
     ran = beliefrag(*line, "--out", "run", "--no-judge", "--replay")
     assert ran.code == 1
-    assert "2 keys are missing from the cache" in ran.err
+    assert "2 keys are missing" in ran.err
     assert {r["error"]["cause"] for r in records(home / "run")} == {"ReplayMiss"}
 
 
@@ -335,7 +336,7 @@ def test_a_dataset_without_passages_is_for_closed_books_alone(beliefrag: Command
     (home / "north" / "corpus.jsonl").write_text("")
     ran = beliefrag(*line_of(home, "--methods", "static"))
     assert ran.code == 1
-    assert "north has no passages to search. Import it again with --corpus, or run no_rag alone." in ran.err
+    assert mentions(ran.err, "north", "--corpus", "no_rag")
     assert beliefrag(*line_of(home, "--methods", "no_rag")).code == 0
 
 
@@ -343,7 +344,7 @@ def test_the_estimate_uses_what_the_run_has_measured(beliefrag: Command, home: P
     beliefrag(*line_of(home, "--methods", "static", "--n", "2", "--no-judge"))
     ran = beliefrag(*line_of(home, "--methods", "static", "--no-judge", "--dry-run"))
     spent = [r["usage"]["tokens_in"] for r in records(home / "run")]
-    assert "measured on this run's episodes" in ran.err
+    assert "measured on this run" in ran.err
     assert f"4 calls, {round(sum(spent) / len(spent) * 4):,} tokens in" in ran.err
 
 

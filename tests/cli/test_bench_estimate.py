@@ -14,6 +14,7 @@ from beliefrag.methods import METHODS, TypicalCost, typical_cost
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 RUN = ("bench", "run", "--data", "north", "--out", "run")
@@ -105,14 +106,14 @@ def test_half_a_price_or_an_impossible_one_is_refused(beliefrag: Command, north:
 def test_a_scripted_model_costs_nothing(beliefrag: Command, north: Path) -> None:
     said = ahead(beliefrag(*RUN, "--methods", "all", "--model", write_script(north), *BORROWED, "--dry-run"))
     assert said["money"] == "money: nothing to pay (it runs on this machine)"
-    assert said["ahead"].endswith("0 s; less where the cache has replies")
+    assert mentions(said["ahead"], "0 s", "cache")
 
 
 def test_what_is_ahead_is_reckoned_from_the_runs_own_episodes(beliefrag: Command, north: Path) -> None:
     line = (*RUN, "--methods", "static", "--model", write_script(north))
     beliefrag(*line, "--n", "2")
     said = ahead(beliefrag(*line, "--dry-run"))
-    assert "measured on this run's episodes" in said["ahead"]
+    assert "measured on this run" in said["ahead"]
     mean = sum(r["usage"]["tokens_in"] for r in records(north / "run")) / 2
     assert amounts(said["ahead"])[:2] == (2, round(2 * mean))
 

@@ -13,6 +13,7 @@ from beliefrag.bench.runner import GIVE_UP_AFTER, CircuitBreaker
 from tests.cli.shell import Ran
 from tests.support.bench_runs import records, served, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion, failure
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -54,11 +55,11 @@ def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(
     assert outcomes(home) == {("no_rag", "answered"): 30, ("flare", "failed"): 30}
     ran = beliefrag(*line)
     assert ran.code == 1
-    assert "10 episodes finished, 40 failed; the same command tries those again" in ran.err
+    assert mentions(ran.err, "10 episodes finished", "40 failed", "same command")
     assert outcomes(home) == {("no_rag", "answered"): 40, ("flare", "failed"): 40}
     # With nothing else left they are all tried once more, and are still no reason to give up.
     ran = beliefrag(*line)
-    assert "0 episodes finished, 40 failed; the same command tries those again" in ran.err
+    assert mentions(ran.err, "0 episodes finished", "40 failed", "same command")
 
 
 def test_failures_of_a_run_that_went_on_come_after_what_was_never_tried(beliefrag: Command, home: Path) -> None:
@@ -137,7 +138,7 @@ def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(
     for attempt in range(1, 4):
         ran = beliefrag(*judged)
         assert ran.code == 1
-        assert f"The judge failed on the last {GIVE_UP_AFTER} answers" in ran.err, attempt
+        assert mentions(ran.err, "judge failed", GIVE_UP_AFTER), attempt
         assert len(records(home / "run")) == 40 + attempt * GIVE_UP_AFTER
     assert outcomes(home) == {("no_rag", "answered"): 40, ("static", "answered"): 40}
 

@@ -10,6 +10,7 @@ import pytest
 from beliefrag.runs.record import RunRecord
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_script
+from tests.support.messages import mentions
 from tests.support.study_data import write_snippets
 
 Command = Callable[..., Ran]
@@ -25,7 +26,7 @@ def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Pa
         "injected into what searches find: 40 % irrelevant passages and 20 % counterfactual passages, drawn by seed 5"
     )
     assert told in ran.err
-    assert "of 6 questions 0 have no false answer to be told" in ran.err
+    assert mentions(ran.err, "of 6 questions 0")
     injection = RunRecord.read(home / "run").injection
     assert injection is not None
     assert (injection.noise, injection.counterfactual, injection.seed) == (0.4, 0.2, 5)
@@ -36,9 +37,9 @@ def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Pa
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        (("--noise", "1.5"), "The noise 1.5 is no share of the hits"),
-        (("--counterfactual", "-0.1"), "The counterfactual -0.1 is no share of the hits"),
-        (("--noise", "0.7", "--counterfactual", "0.7"), "more than all hits together"),
+        (("--noise", "1.5"), "noise 1.5"),
+        (("--counterfactual", "-0.1"), "counterfactual -0.1"),
+        (("--noise", "0.7", "--counterfactual", "0.7"), "add up to 1"),
     ],
 )
 def test_what_is_no_share_is_refused_in_one_line(

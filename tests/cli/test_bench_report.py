@@ -13,11 +13,13 @@ import pytest
 
 from beliefrag.bench import MethodComparison
 from beliefrag.cli.bench import print_comparison
+from beliefrag.report.published import MARK
 from beliefrag.runs.statistics import compare
 from beliefrag.runs.summary import DatasetComparison, summarise
 from beliefrag.web.view.overview import view_run
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -44,7 +46,7 @@ def test_a_report_has_the_numbers_of_the_episodes(beliefrag: Command, home: Path
     run = played(beliefrag, home)
     ran = beliefrag("bench", "report", run)
     assert ran.code == 0
-    assert ran.out.splitlines()[0] == "Complete: all 36 episodes are in these numbers."
+    assert mentions(ran.out.splitlines()[0], "Complete", 36)
     row = next(row for row in table(ran.out) if (row["dataset"], row["method"]) == ("north", "Static"))
     # One question of six is right, one is right by two words of three.
     assert (row["n"], row["EM"], row["F1"]) == ("6", "0.167", f"{(1 + 2 / 3) / 6:.3f}")
@@ -85,11 +87,7 @@ def test_a_report_with_missing_and_failed_episodes_says_so_first(beliefrag: Comm
     whole = (run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
     (run / "episodes.jsonl").write_bytes(b"".join(whole[3:]))
     said = beliefrag("bench", "report", run).out.splitlines()[0]
-    assert said == (
-        "INCOMPLETE: 3 of 48 episodes are missing; 12 failed and are not scored (ReplayMiss 12). "
-        "Means are over what there is. "
-        "No mean over datasets for RL-Search: a dataset has no finished episode of theirs."
-    )
+    assert mentions(said, "INCOMPLETE", "3 of 48", "missing", "12 failed", "ReplayMiss 12", "No mean", "RL-Search")
     for name in ("report.md", "results.csv", "tables.tex"):
         assert said in (run / "report" / name).read_text().splitlines()[0]
     assert said in (run / "report" / "report.html").read_text()
@@ -106,9 +104,7 @@ def test_a_mean_over_datasets_is_withheld_where_a_dataset_has_no_episode(beliefr
     run = played(beliefrag, home)
     without(run, '"method":"static"', '"dataset":"south"')
     ran = beliefrag("bench", "report", run)
-    assert ran.out.splitlines()[0].endswith(
-        "No mean over datasets for Static: a dataset has no finished episode of theirs."
-    )
+    assert mentions(ran.out.splitlines()[0], "No mean", "Static")
     numbers = tidy(run)
     assert ("north", "static", "f1") in numbers
     assert ("mean", "static", "f1") not in numbers
@@ -124,7 +120,7 @@ def test_a_number_that_lacks_questions_is_marked(beliefrag: Command, home: Path)
     row = {(r["dataset"], r["method"]): r["n"] for r in table(beliefrag("bench", "report", run).out)}
     assert (row["south", "Static"], row["mean", "Static"], row["mean", "No-RAG"]) == ("5 of 6", "11 of 12", "12")
     f1 = (run / "report" / "report.md").read_text().split("## ")[1]
-    assert "* marks a number that lacks questions" in f1
+    assert "* marks a number" in f1
     static = next(line for line in f1.splitlines() if line.startswith("| Static"))
     assert [cell.split(" (")[0].strip()[-1] == "*" for cell in static.split("|")[2:-1]] == [False, True, True]
     assert "*" not in next(line for line in f1.splitlines() if line.startswith("| No-RAG"))
@@ -185,10 +181,7 @@ def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, h
     text = (run / "report" / "report.md").read_text()
     listed = text[text.index("## Failed episodes") :].split("\n## ")[0]
     ids = " ".join(f"north-q{k}" for k in range(5))
-    assert (
-        f"| ReplayMiss | north | No-RAG | 6 | {ids} and 1 more | The cache holds no reply for this answer call (key "
-        in listed
-    )
+    assert mentions(listed, f"ReplayMiss | north | No-RAG | 6 | {ids} and 1 more | The cache", "answer call", "key")
 
 
 @pytest.mark.parametrize("left", ["nothing", "failures"])
@@ -290,7 +283,7 @@ def test_the_papers_table_is_beside_the_run_and_marked_as_theirs(beliefrag: Comm
         re.split(" with ", title)[0] for title in re.findall(r"^## Theirs: (.*)$", text, re.MULTILINE)
     }
     theirs = text[text.index("## Theirs: F1 with gpt-oss-120b") :]
-    assert "as printed in the BeliefRAG paper" in theirs.splitlines()[2]
+    assert MARK in theirs.splitlines()[2]
     assert "| Static | 0.559 |" in theirs
     assert "IRCoT" not in theirs.split("## ")[1]
     assert "mean" not in theirs.splitlines()[4], "their mean is over datasets that the run lacks"
@@ -319,7 +312,7 @@ def test_the_comparison_is_paired_and_signed(beliefrag: Command, home: Path) -> 
     rows = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
     tokens = next(r for r in rows if (r["dataset"], r["measure"]) == ("north", "tokens"))
     assert tokens["difference"].startswith("+"), "passages cost tokens"
-    assert tokens["reading"] == "too few questions to say"
+    assert "too few questions" in tokens["reading"]
     spent = {
         m: sum(r["usage"]["tokens"] for r in records(run) if (r["dataset"], r["method"]) == ("north", m)) / 6
         for m in ("static", "no_rag")
@@ -336,11 +329,11 @@ def test_unequal_question_sets_are_refused_unless_told_otherwise(beliefrag: Comm
     file.write_text("\n".join([*kept, *lost[:4]]) + "\n")
     ran = beliefrag("bench", "compare", run, "static", "no_rag")
     assert (ran.code, ran.out) == (1, "")
-    assert "2 of 6 questions have a value on one side only" in ran.err
+    assert "2 of 6 questions" in ran.err
     ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
     assert ran.code == 0
     missing = sorted(json.loads(line)["question_id"] for line in lost[4:])
-    assert f"north: 2 questions are left out ({', '.join(missing)}); only one side has them" in ran.err
+    assert mentions(ran.err, "north: 2 questions", "left out", ", ".join(missing))
     assert "\n".join(ran.out.splitlines()[1:]).startswith("north\t4\tF1")
 
 
@@ -355,7 +348,7 @@ def test_of_many_questions_that_are_left_out_the_first_are_named_harmlessly(
     print_comparison(MethodComparison("static", "no_rag", (DatasetComparison("north", "f1", paired),)))
     said = capsys.readouterr().err
     assert "north: 8 questions are left out (q0\N{REPLACEMENT CHARACTER}[31m, q1" in said
-    assert "q4\N{REPLACEMENT CHARACTER}[31m and 3 more); only one side has them" in said
+    assert "q4\N{REPLACEMENT CHARACTER}[31m and 3 more);" in said
     assert "\x1b" not in said
 
 
@@ -367,7 +360,7 @@ def test_a_dataset_that_was_not_begun_is_left_out_only_if_told_so(beliefrag: Com
     )
     ran = beliefrag("bench", "compare", run, "static", "no_rag")
     assert (ran.code, ran.out) == (1, "")
-    assert "share no finished question of south" in ran.err
+    assert mentions(ran.err, "no finished question", "south")
     ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
     assert ran.code == 0
     assert "south" not in ran.out
@@ -391,7 +384,7 @@ def test_a_method_is_not_compared_with_itself(beliefrag: Command, home: Path) ->
     run = played(beliefrag, home, methods="static,no_rag")
     ran = beliefrag("bench", "compare", run, "static", "static")
     assert (ran.code, ran.out) == (1, "")
-    assert "static would be compared with itself" in ran.err
+    assert mentions(ran.err, "static", "two methods")
 
 
 def test_what_a_failure_says_is_cut_and_stays_text(beliefrag: Command, home: Path) -> None:
@@ -423,7 +416,7 @@ def test_recorded_states_are_neither_reported_nor_compared_as_methods(beliefrag:
     collect = ("calibrate", "collect", "--data", "north", "--model", model, "--verifier", "structured", "--no-judge")
     assert beliefrag(*collect, "--out", "states").code == 0
     ran = beliefrag("bench", "report", "states")
-    assert (ran.code, "holds recorded states, and no method to report on" in ran.err) == (1, True)
+    assert ran.code == 1 and mentions(ran.err, "'beliefrag calibrate fit'", "'beliefrag tune'")
     ran = beliefrag("bench", "compare", "states", "survey", "static")
     assert (ran.code, "has no method 'survey' to compare" in ran.err) == (1, True)
     beliefrag(*collect, "--out", run)

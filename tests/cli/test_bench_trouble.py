@@ -22,6 +22,7 @@ from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran, command, in_shell
 from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -33,7 +34,7 @@ def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> Non
     with EpisodeLog(home / "run"):
         ran = beliefrag(*line)
     assert ran.code == 1
-    assert "One process at a time" in ran.err
+    assert "One process" in ran.err
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *line: str) -> None:
@@ -66,7 +67,7 @@ def test_a_run_that_another_process_began_otherwise_meanwhile_is_left_as_it_is(
     meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--seed", "7"))
     ran = beliefrag(*line_of(home, "--methods", "static"))
     assert ran.code == 1
-    assert "This run began with the seed 7, and is asked to go on with 0." in ran.err
+    assert mentions(ran.err, "seed 7", 0, "--out")
     run = json.loads((home / "run" / "run.json").read_text())
     assert (run["seed"], run["methods"]) == (7, ["no_rag"])
     assert {(r["method"], r["seed"]) for r in records(home / "run")} == {("no_rag", 7)}
@@ -79,7 +80,7 @@ def test_episodes_without_a_record_are_not_gone_on_with(beliefrag: Command, home
     before = (home / "run" / "episodes.jsonl").read_bytes()
     ran = beliefrag(*line)
     assert ran.code == 1
-    assert "no run.json that says what they were made with. Put its run.json back, or name a new folder" in ran.err
+    assert mentions(ran.err, "no run.json", "--out")
     assert (home / "run" / "episodes.jsonl").read_bytes() == before
     assert not (home / "run" / "run.json").exists()
     # A kill between the lock and the record leaves a file without episodes: that is no run yet.
@@ -96,7 +97,7 @@ def test_a_run_that_goes_on_with_another_build_says_so_and_reports_both(
     monkeypatch.setattr(setup, "versions", lambda: {**ours, "xllamacpp": "99.1"})
     ran = beliefrag(*line_of(home, "--methods", "static"))
     assert ran.code == 0
-    assert f"{said}, and numbers may differ: xllamacpp {ours['xllamacpp']}, now 99.1\n" in ran.err
+    assert mentions(ran.err, said, f"xllamacpp {ours['xllamacpp']}, now 99.1")
     run = json.loads((home / "run" / "run.json").read_text())
     assert (run["versions"], run["later_versions"]) == (ours, [{**ours, "xllamacpp": "99.1"}])
     beliefrag("bench", "report", "run")
@@ -143,7 +144,7 @@ def start_slow_run(home: Path, server: ChatServer) -> subprocess.Popen[bytes]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < give_up
         time.sleep(0.01)

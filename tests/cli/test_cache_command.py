@@ -15,6 +15,7 @@ from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
 from tests.support.http_server import ChatServer, Response, completion
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -29,7 +30,7 @@ def played(beliefrag: Command, home: Path, *more: str) -> list[str]:
 
 
 def test_stats_count_replies_by_model(beliefrag: Command, home: Path) -> None:
-    assert "There is no cache yet" in beliefrag("cache", "stats").out
+    assert "no cache yet" in beliefrag("cache", "stats").out
     played(beliefrag, home, "--no-judge")
     rows = dict(line.split("\t") for line in beliefrag("cache", "stats").out.splitlines())
     assert int(rows["replies"]) > 4
@@ -45,9 +46,7 @@ def test_an_exported_cache_replays_the_run_elsewhere(
     assert beliefrag("cache", "export", "replies.jsonl").code == 2
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(home / "elsewhere"))
     count = len(Path("replies.jsonl").read_text().splitlines())
-    assert beliefrag("cache", "import", "replies.jsonl").out == (
-        f"{count} replies added, 0 were known, 0 differ and were left out\n"
-    )
+    assert mentions(beliefrag("cache", "import", "replies.jsonl").out, f"{count} replies added", "0 were", "0 differ")
     assert f"0 replies added, {count} were known" in beliefrag("cache", "import", "replies.jsonl").out
     line[line.index("--out") + 1] = "again"
     ran = beliefrag(*line, "--replay")
@@ -62,7 +61,7 @@ def test_an_import_never_replaces_what_is_there(beliefrag: Command, home: Path) 
     lines[0]["reply"]["text"] = "something else"
     del lines[0]["seal"]
     Path("other.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "1 differ and were left out" in beliefrag("cache", "import", "other.jsonl").out
+    assert "1 differ" in beliefrag("cache", "import", "other.jsonl").out
     beliefrag("cache", "export", "after.jsonl")
     assert Path("after.jsonl").read_bytes() == Path("replies.jsonl").read_bytes()
 
@@ -111,7 +110,7 @@ def test_an_audit_counts_each_reply_that_diverges_once(beliefrag: Command, home:
     )
     audit = ("cache", "audit", "run", "--data", "north", "--base-url", chat_server.url)
     ran = beliefrag(*audit)
-    assert ran.out.splitlines()[0] == "1 of 4 replies diverge from the live model"
+    assert mentions(ran.out.splitlines()[0], "1 of 4 replies diverge")
     assert ran.out.splitlines()[-1] == "answer\t3\t0\t1\t0"
     assert len(chat_server.requests) == asked + 4
     assert beliefrag(*audit, "--n", "2").out.splitlines()[0].split(" replies")[0].endswith("of 2")
@@ -139,10 +138,7 @@ def test_an_audit_counts_other_probabilities_of_the_same_words_apart(
         )
     )
     ran = beliefrag("cache", "audit", "run", "--data", "north", "--base-url", chat_server.url)
-    assert ran.out.splitlines()[:2] == [
-        "0 of 3 replies diverge from the live model",
-        "1 more have the same text with other token probabilities",
-    ]
+    assert mentions(ran.out, "0 of 3 replies diverge", "1 more", "token probabilities")
     assert ran.out.splitlines()[-1] == "gate\t2\t1\t0\t0"
 
 
@@ -158,10 +154,7 @@ def test_replies_that_are_not_in_the_cache_do_not_use_up_the_number_to_compare(b
     beliefrag("cache", "prune", "--older-than", "0", "--yes")
     beliefrag("cache", "import", "left.jsonl")
     ran = beliefrag("cache", "audit", "run", "--data", "north", "--n", "2")
-    assert ran.out.splitlines()[:2] == [
-        "0 of 2 replies diverge from the live model",
-        "0 could not be asked again, 2 are not in the cache",
-    ]
+    assert mentions(ran.out, "0 of 2 replies diverge", 0, "asked again", "2 are not")
 
 
 def test_a_run_on_own_questions_is_audited_with_them(beliefrag: Command, home: Path) -> None:
@@ -172,9 +165,9 @@ def test_a_run_on_own_questions_is_audited_with_them(beliefrag: Command, home: P
     model = write_script(home)
     assert beliefrag("bench", "run", *own, "--methods", "static", "--model", model, "--out", "run").code == 0
     ran = beliefrag("cache", "audit", "run", *own)
-    assert (ran.code, ran.out.splitlines()[0]) == (0, "0 of 1 replies diverge from the live model"), ran.err
+    assert ran.code == 0 and mentions(ran.out, "0 of 1 replies diverge"), ran.err
     ran = beliefrag("cache", "audit", "run")
-    assert (ran.code, "Give either --data DIR, or --questions and --docs" in ran.err) == (2, True)
+    assert ran.code == 2 and mentions(ran.err, "--data", "--questions", "--docs")
 
 
 def test_an_audit_against_another_model_is_refused(beliefrag: Command, home: Path) -> None:
@@ -182,7 +175,7 @@ def test_an_audit_against_another_model_is_refused(beliefrag: Command, home: Pat
     other = write_script(home, {"purpose": "x", "reply": "y"}, name="other.jsonl")
     ran = beliefrag("cache", "audit", "run", "--data", "north", "--model", other)
     assert (ran.code, ran.out) == (1, "")
-    assert "was made with the model scripted:" in ran.err
+    assert "model scripted:" in ran.err
 
 
 def test_repair_says_what_is_kept_and_what_was_lost(beliefrag: Command, home: Path) -> None:
@@ -192,6 +185,5 @@ def test_repair_says_what_is_kept_and_what_was_lost(beliefrag: Command, home: Pa
         (count,) = db.execute("SELECT count(*) FROM replies").fetchone()
         db.execute("UPDATE replies SET created = 1 WHERE rowid = 2")
     said = beliefrag("cache", "repair").out
-    assert f"{count - 1} replies are whole and kept" in said
-    assert "1 replies were damaged and are removed" in said
+    assert mentions(said, f"{count - 1} replies", "kept", "1 replies", "damaged")
     assert f"{count - 1} replies are whole" in beliefrag("cache", "repair").out

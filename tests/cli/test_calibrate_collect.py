@@ -12,6 +12,7 @@ from beliefrag.runs.states import read_trajectories
 from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import PLACES, write_dataset, write_script
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -85,16 +86,16 @@ def test_the_questions_of_some_parts_can_be_visited_alone(beliefrag: Command, ho
     assert 0 < len(ids) < 9
     ran = beliefrag(*line, "holdout")
     assert ran.code != 0
-    assert "'holdout' is not xfit, xsel or xhold" in ran.err
+    assert mentions(ran.err, "'holdout'", "xfit, xsel or xhold")
 
 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ((), "Give either --data DIR, or --questions and --docs."),
+        ((), "--questions and --docs"),
         (("--questions", "asked.csv"), "Name them with --docs."),
         (("--questions", "absent.csv", "--docs", "notes"), "absent.csv cannot be read"),
-        (("--data", "north", "--no-judge", "--judge-model", "m"), "leaves out the judge that was named"),
+        (("--data", "north", "--no-judge", "--judge-model", "m"), "--no-judge"),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag._version import __version__
 from beliefrag.calibration import fitting, load_artifact
 from beliefrag.runs.partitions import Partition, partition
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
+from tests.support.messages import mentions
 from tests.support.planted_states import SCALE, write_run
 
 Command = Callable[..., Ran]
@@ -46,7 +48,7 @@ def test_a_fit_is_written_told_and_can_be_shown_again(beliefrag: Command, states
     shown = beliefrag("calibrate", "show", file)
     assert shown == Ran(0, ran.out, "")
     assert float(rows(ran.out, "Answerability on held-out")["Brier"][0]) == round(artifact.quality["brier"], 4)
-    assert rows(ran.out, "Brier score of each kind")[artifact.answerability.kind][1] == "chosen"
+    assert rows(ran.out, "Brier score of each")[artifact.answerability.kind][1] == "chosen"
     assert rows(ran.out, "Coefficients of the logistic")["conflict"][:2] == ["+0.000", "-"]
     assert "left out\t120 states without evidence, 0 without a label" in ran.out
     assert "conflict does not vary" in ran.out.split("\nWarnings")[1]
@@ -83,9 +85,9 @@ def test_name_label_and_everything_are_in_the_file(beliefrag: Command, states: P
     [
         (("fit", "nowhere"), 1, "nowhere holds no run"),
         (("fit", "runs/states", "--label", "tea-leaves"), 2, "No label is called 'tea-leaves'. Known: judge, f1"),
-        (("fit", "runs/states", "--label", "judge"), 1, "No question of the part for fitting"),
+        (("fit", "runs/states", "--label", "judge"), 1, "(xfit)"),
         (("fit", "runs/states", "--out", "runs"), 1, "runs cannot be written"),
-        (("show", "nonsense"), 1, "There is no calibration called 'nonsense'"),
+        (("show", "nonsense"), 1, "'nonsense'"),
         (("compare", "published", "published", "--label", "f1"), 2, "Add --states"),
     ],
 )
@@ -107,14 +109,14 @@ def test_without_a_name_the_shipped_calibrations_are_listed(beliefrag: Command) 
 
 def test_the_published_calibration_is_shown_with_what_is_known_of_it(beliefrag: Command) -> None:
     ran = beliefrag("calibrate", "show", "published")
-    assert rows(ran.out, "Quality, as it was reported")["brier"] == ["0.2236"]
+    assert rows(ran.out, "Quality, as")["brier"] == ["0.2236"]
     assert rows(ran.out, "Coefficients")["support"] == ["+0.5330"]
 
 
 def test_a_fit_writes_over_a_calibration_and_over_nothing_else(beliefrag: Command, home: Path, states: Path) -> None:
     (home / "notes.txt").write_text("mine")
     ran = beliefrag("calibrate", "fit", states, "--out", "notes.txt")
-    assert (ran.code, "notes.txt is there already, and is no calibration" in ran.err) == (2, True)
+    assert ran.code == 2 and mentions(ran.err, "notes.txt", "--out")
     assert (home / "notes.txt").read_text() == "mine"
     assert beliefrag("calibrate", "fit", states, "--out", "mine.json", "--name", "one").code == 0
     assert beliefrag("calibrate", "fit", states, "--out", "mine.json", "--name", "two").code == 0
@@ -127,7 +129,7 @@ def test_two_calibrations_are_compared_on_states_that_neither_has_seen(beliefrag
     assert ran.code == 0, ran.err
     held_out = sum(partition(f"q{n}") is Partition.XHOLD for n in range(120))
     assert f"{120 - held_out} questions are left out" in ran.err
-    assert "published is not for these states: it was fitted for openai:gpt-oss-120b" in ran.err
+    assert mentions(ran.err, "published", "openai:gpt-oss-120b")
     assert f"On the same {3 * held_out} states of {held_out} questions, label f1" in ran.out
     measured = rows(ran.out, "On the same")
     own = load_artifact("mine.json")
@@ -136,7 +138,7 @@ def test_two_calibrations_are_compared_on_states_that_neither_has_seen(beliefrag
         first, second, difference = (float(cell) for cell in measured[name][:3])
         assert difference == pytest.approx(first - second, abs=2e-4)
     assert measured["Brier"][4] == "clear"
-    assert measured["ECE"][3:] == ["-", "no interval: resampling would bias it"]
+    assert measured["ECE"][3] == "-" and "no interval" in measured["ECE"][4]
 
 
 def test_a_calibration_compared_with_itself_does_not_differ(beliefrag: Command, states: Path) -> None:
@@ -191,13 +193,13 @@ def test_a_check_on_easier_states_gives_the_gain_over_their_own_share_too(
     told = rows(beliefrag("calibrate", "check", "mine.json", "--states", easy).out, "Answerability on unseen questions")
     assert float(told["Brier of these states' share"][0]) == round(overall["brier_share"], 4)
     assert told["gain over these states' share"][0] == f"{stricter['value']:+.4f}"
-    assert told["gain over these states' share"][2] == "not clear: the interval reaches 0"
+    assert "not clear" in told["gain over these states' share"][2]
 
 
 def test_a_calibration_that_tells_no_base_rate_is_held_to_that_of_the_states(beliefrag: Command, states: Path) -> None:
     ran = beliefrag("calibrate", "check", "published", "--states", states)
-    assert "of these states: the calibration does not give one" in ran.out
-    assert "published does not say which questions it has seen" in ran.err
+    assert mentions(ran.out, "base rate", "of these states")
+    assert "published does not say which" in ran.err
 
 
 def test_a_calibration_that_has_seen_every_question_cannot_be_compared_on_them(
@@ -206,7 +208,7 @@ def test_a_calibration_that_has_seen_every_question_cannot_be_compared_on_them(
     beliefrag("calibrate", "fit", states, "--everything", "--out", "mine.json")
     ran = beliefrag("calibrate", "compare", "mine.json", "published", "--states", states)
     assert ran.code == 1
-    assert "No state is left to compare on: 120 questions were seen" in ran.err
+    assert mentions(ran.err, "120 questions", "--label")
 
 
 def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Command, states: Path, home: Path) -> None:
@@ -230,11 +232,11 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
     )
     ran = beliefrag(*line, "--methods", "static,beliefrag", "--borrow", "mine.json")
     assert ran.code == 0, ran.err
-    assert "the calibration made-up was fitted or chosen on 2 of these questions" in ran.err
+    assert mentions(ran.err, "calibration made-up", "2 of these questions")
     # Going on without BeliefRAG forgets nothing.
     assert beliefrag(*line, "--methods", "no_rag").code == 0
     report = beliefrag("bench", "report", "run").out.splitlines()[0]
-    assert "The calibration made-up was fitted or chosen on 2 of the questions" in report
+    assert mentions(report, "calibration made-up", "2 of the questions")
     record = json.loads((home / "run" / "run.json").read_text())["datasets"]["north"]
     assert sorted(record["seen_by_calibration"]) == ["north-q0", "north-q2"]
     assert record["score_scale"]["scale"] > 0
@@ -285,7 +287,7 @@ def test_a_run_of_another_version_is_told_in_one_line(
     (states / "run.json").write_text(json.dumps(record))
     ran = beliefrag(*(str(states) if each == "RUN" else each for each in command))
     assert (ran.code, ran.out) == (1, "")
-    assert "made by another version of beliefrag (run.json names 0, this is " in ran.err and "newfangled" in ran.err
+    assert mentions(ran.err, "another version", "run.json names 0", __version__, "newfangled")
     assert ran.err.count("\n") == 1
 
 

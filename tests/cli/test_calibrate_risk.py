@@ -13,6 +13,7 @@ import pytest
 from beliefrag.calibration import fitting, load_artifact
 from beliefrag.cli import main
 from tests.cli.shell import Ran
+from tests.support.messages import mentions
 from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
 
 Command = Callable[..., Ran]
@@ -68,7 +69,7 @@ def test_a_threshold_is_chosen_saved_and_drawn(beliefrag: Command, home: Path, m
     assert {"system", "answer", "query_writer", "rewriter", "verifier"} == set(lenient.prompts)
     assert f"0.5\t0.8\t{lenient.threshold:.2f}\t{known} of {len(HELD_OUT)}\t0" in ran.out
     assert "0.05\t0.8\tnone" in ran.out
-    assert "no threshold met a largest error of 0.05" in ran.err and "left out" in ran.err
+    assert "largest error of 0.05" in ran.err and "left out" in ran.err
     for picture, beginning in (("mine.risk.png", b"\x89PNG"), ("mine.risk.pdf", b"%PDF")):
         assert (home / picture).read_bytes().startswith(beginning)
 
@@ -133,7 +134,7 @@ def test_a_run_that_keeps_to_it_grows_by_methods_and_can_be_audited(
     common = ("bench", "run", "--data", home / "north", "--no-judge", *model, *TARGET, "--out", home / "grown")
     alone = beliefrag(*common, "--methods", "static")
     assert alone.code == 0
-    assert "warning: a largest error of 0.5 has no effect here: of all methods only BeliefRAG keeps to it" in alone.err
+    assert mentions(alone.err, "warning", "0.5", "no effect", "BeliefRAG")
     both = beliefrag(*common, "--methods", "static,beliefrag")
     assert both.code == 0 and "has no effect" not in both.err, both.err
     assert "abstained" in outcomes_of(home / "grown").values()
@@ -159,7 +160,7 @@ def outcomes_of(run: Path) -> dict[str, str]:
         (("--max-error", "0.1"), 1, "beliefrag calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"),
         (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold met at most 5 % wrong answers"),
         ((*TARGET, "--rounds", "2"), 1, "made for another policy: budget.rounds 3, not 2"),
-        ((*TARGET, "--never-abstain"), 2, "Never abstaining leaves no way"),
+        ((*TARGET, "--never-abstain"), 2, "abstaining"),
         (("--confidence", "0.8"), 2, "--confidence needs --max-error"),
         (("--max-error", "1.5"), 2, "max_error"),
     ],
@@ -196,7 +197,7 @@ def test_a_borrowed_calibration_carries_no_guarantee(beliefrag: Command, home: P
     [
         ({"backbone": "openai:another"}, "fitted for openai:another"),
         ({"verifier": "graded"}, "fitted with the graded verifier, not structured"),
-        ({"contaminated": True}, "its fit saw questions that were held out"),
+        ({"contaminated": True}, "held out"),
     ],
 )
 def test_a_calibration_of_something_else_than_the_run_gets_none(
@@ -231,7 +232,7 @@ def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Co
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--max-error", "0"), "a share lies between 0 and 1, not at 0"),
+        (("--max-error", "0"), "not at 0"),
         (("--max-error", "0.1", "--label", "taste"), "No label is called 'taste'"),
         (("--max-error", "0.1", "--label", "judge"), "have no verdict by judge"),
     ],
@@ -250,6 +251,6 @@ def test_a_new_fit_says_that_the_guarantees_of_the_old_one_are_gone(
     again = ("calibrate", "fit", home / "run", "--out", guaranteed)
     ran = beliefrag(*again)
     assert ran.code == 0
-    assert f"warning: {guaranteed} had 2 guarantees of the earlier fit, and they are gone" in ran.err
+    assert mentions(ran.err, f"warning: {guaranteed} had 2 guarantees", "'beliefrag calibrate risk'")
     assert load_artifact(str(guaranteed)).guarantees == ()
     assert "guarantees" not in beliefrag(*again).err

@@ -14,6 +14,7 @@ from beliefrag.bench.datasets import DATASET_FORMATS, find_format, load_dataset
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -108,7 +109,7 @@ def test_check_finds_what_is_wrong_and_goes_on(beliefrag: Command, home: Path) -
     ran = beliefrag("data", "check", home / "bad", home / "good")
     assert ran.code == 1
     wrong, good = [line.split("\t") for line in ran.out.splitlines()[1:]]
-    assert wrong[0] == "wrong" and "passages that the corpus lacks" in wrong[2]
+    assert wrong[0] == "wrong" and "corpus lacks" in wrong[2]
     assert good[0] == "ok" and "1 questions, 1 of them with known support, 2 passages" in good[2]
     assert beliefrag("data", "check", home / "good").code == 0
 
@@ -118,7 +119,7 @@ def test_check_warns_of_a_dataset_without_passages(beliefrag: Command, home: Pat
     (home / "bare" / "corpus.jsonl").write_text("")
     ran = beliefrag("data", "check", "bare")
     assert ran.code == 0
-    assert "warning\tbare\t2 questions, 2 of them with known support, no passages: there is nothing" in ran.out
+    assert mentions(ran.out, "warning\tbare\t2 questions", "no passages")
 
 
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:

@@ -39,7 +39,7 @@ def test_every_question_can_be_listed_and_chosen(beliefrag: Command, home: Path)
     number = next(n for n, question in enumerate(questions, start=1) if question.kind == "unanswerable")
     ran = beliefrag("demo", "--question", str(number), *model(home, "12"))
     assert f"question: {questions[number - 1].question}" in ran.out
-    assert "expected    no answer: the corpus does not say" in ran.out
+    assert "expected    no answer" in ran.out
     for outside in ("0", str(len(questions) + 1), "two"):
         assert beliefrag("demo", "--question", outside).code == 2
 

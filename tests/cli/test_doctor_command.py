@@ -16,6 +16,7 @@ from beliefrag.models.weights.store import path_of
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, on_terminal, write_docs, write_script
 from tests.cli.test_ask_mistakes import closed_port
 from tests.support.http_server import ChatServer, completion, failure
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 LOGPROBS = {"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": [{"token": "yes", "logprob": -0.1}]}]}
@@ -89,7 +90,7 @@ def test_an_endpoint_is_asked_for_one_token(
     assert found["model answers"][1].startswith("one token in 0.")
     assert found["token probabilities"] == ("ok", "given")
     assert found["calibration"][0] == "warning"
-    assert found["calibration"][1].startswith("published: fitted with the paper's own prompts and retriever")
+    assert mentions(found["calibration"][1], "published", "prompts and retriever")
     assert [request.body["max_tokens"] for request in chat_server.requests] == [1, 1]
     assert chat_server.requests[1].body["logprobs"] is True
     assert "sk-very-secret-key" not in ran.out + ran.err
@@ -111,7 +112,7 @@ def test_probabilities_are_missed_only_where_the_verifier_needs_them(
     ("play", "words"),
     [
         (failure(401, "bad key sk-very-secret-key"), "rejected the API key"),
-        (failure(404, "no such model"), "does not know this model or address"),
+        (failure(404, "no such model"), "HTTP 404"),
         (None, "refused the connection"),
     ],
 )
@@ -144,7 +145,7 @@ def test_a_hosted_model_without_a_key_is_told_so(beliefrag: Command) -> None:
     ran = beliefrag("doctor", "--model", "gpt-oss-120b")
     assert ran.code == 1
     assert findings(ran)["API key"][0] == "warning"
-    assert "There is no API key" in findings(ran)["model answers"][1]
+    assert "no API key" in findings(ran)["model answers"][1]
 
 
 def test_every_broken_thing_has_its_row_and_none_hides_another(beliefrag: Command, home: Path) -> None:
@@ -228,5 +229,5 @@ def test_a_retriever_that_is_not_known_is_a_problem_that_names_those_there_are(b
 def test_a_terminal_gets_a_table_that_fits(home: Path) -> None:
     code, screen = on_terminal("doctor", "--model", write_script(home, ANSWER), *BORROWED)
     assert code == 0
-    assert "state, and what to do" in screen
+    assert "what to do" in screen
     assert "\t" not in screen

@@ -10,6 +10,7 @@ from beliefrag.cli.episode_words import describe_effect, describe_wait, summary_
 from beliefrag.outcome import Abstained, Stopped
 from beliefrag.policy.evidence import Mutation
 from beliefrag.types import Hit, Passage, Usage
+from tests.support.messages import mentions
 
 TITLES = {"a": "Fram", "b": "Gjøa", "c": ""}
 
@@ -40,7 +41,8 @@ def test_a_search_is_told_by_what_came_of_it() -> None:
         "found 3 new (Fram; Gjøa; c), 1 known, 2 dropped earlier",
     ]
     assert words(retrieved(hits=())) == ["query q", "found nothing"]
-    assert words(retrieved(query=None, hits=())) == ["query none: the query writer finds nothing missing"]
+    (said,) = words(retrieved(query=None, hits=()))
+    assert said.startswith("query none: ")
 
 
 def test_a_pruning_is_told_by_what_went_and_what_stayed() -> None:
@@ -51,7 +53,7 @@ def test_a_pruning_is_told_by_what_went_and_what_stayed() -> None:
 
 
 def test_waiting_is_named_also_for_purposes_of_other_methods() -> None:
-    assert describe_wait("answer") == "asking the model for the answer"
+    assert mentions(describe_wait("answer"), "model", "answer")
     assert describe_wait("search_dialogue") == "asking the model (search dialogue)"
 
 
@@ -100,4 +102,4 @@ def test_replies_that_had_to_be_mended_are_reported() -> None:
     ended = Abstained(reason="r", answerability=None, belief=None, sources=(), usage=Usage())
     assert "mended" not in {row.heading for row in summary_rows(ended, [])}
     rows = {row.heading: row.values[0] for row in summary_rows(ended, [call, call])}
-    assert rows["mended"] == "4 scores moved into [0, 1]"
+    assert mentions(rows["mended"], "4 scores")

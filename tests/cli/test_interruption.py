@@ -28,7 +28,7 @@ def ask(home: Path, server: ChatServer, *more: str) -> list[str]:
 
 
 def wait_until_asked(server: ChatServer, times: int, process: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 120
     while len(server.requests) < times:
         assert process.poll() is None, "it ended before it asked"
         assert time.monotonic() < give_up

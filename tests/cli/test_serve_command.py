@@ -21,6 +21,7 @@ import pytest
 
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
 from tests.support.http_server import ChatServer, completion
+from tests.support.messages import mentions
 from tests.support.serving import wait_for
 
 Command = Callable[..., Ran]
@@ -146,7 +147,7 @@ def test_a_question_that_outlasts_the_grace_is_told_so(start: Callable[..., Proc
     server.process.terminate()
     thread.join(timeout=60)
     assert replies[0].status_code == 503
-    assert replies[0].json()["detail"] == "The server is shutting down."
+    assert "shutting down" in replies[0].json()["detail"]
     assert server.end()[0] == 0
     assert '"outcome": "shut_down"' in "".join(server.log)
     assert len(chat_server.requests) == 1
@@ -209,15 +210,13 @@ def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> Non
         port = taken.getsockname()[1]
         ran = beliefrag("serve", "http", "--docs", "nowhere", "--port", str(port))
     assert ran.code == 2
-    assert ran.err == (
-        f"error: Cannot listen at 127.0.0.1, port {port}: Address already in use. Choose another --host or --port.\n"
-    )
+    assert mentions(ran.err, "error", "127.0.0.1", port, "Address already in use", "--host", "--port")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "Needs one source of passages"),
+        ((), "source of passages"),
         (("--docs", "nowhere"), "nowhere"),
         (("--docs", ".", "--otel-text"), "--otel-text needs --otel"),
         (("--docs", ".", "--token-file", "none"), "token file none cannot be read"),

@@ -12,6 +12,7 @@ import pytest
 from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records
+from tests.support.messages import mentions
 from tests.support.studied import numbers_of, write_study_data
 
 Command = Callable[..., Ran]
@@ -51,7 +52,7 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
 def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier:methods=static+beliefrag"))
     ran = beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag", "--replay", out="again"))
-    assert "0 keys are missing from the cache" in ran.err
+    assert "0 keys are missing" in ran.err
     assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
 
 
@@ -76,7 +77,7 @@ def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Com
     made = numbers_of(home / "studies" / "frontier")
     ran = beliefrag("study", "frontier", "--from", "studies/runs/comparison", "--out", "from")
     assert ran.code == 0, ran.err
-    assert "studies/runs/comparison stands in for the run comparison" in ran.err
+    assert mentions(ran.err, "studies/runs/comparison", "run comparison")
     assert numbers_of(home / "from" / "frontier") == made
     assert not (home / "from" / "runs").exists()
 
@@ -85,14 +86,14 @@ def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) ->
     beliefrag(*line_of(home, "frontier", "--option", "of=static", "--option", "methods=static,no_rag"))
     ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
     assert ran.code == 1
-    assert "The run studies/runs/comparison has not what is needed: it has no episodes of beliefrag" in ran.err
+    assert mentions(ran.err, "studies/runs/comparison", "episodes of beliefrag", "--from")
     assert not (home / "from").exists()
 
 
 def test_options_for_making_runs_are_refused_where_none_is_made(beliefrag: Command) -> None:
     ran = beliefrag("study", "thresholds", "--from", "somewhere", "--n", "3", "--replay", "--out", "from")
     assert ran.code == 2
-    assert "--n, --replay: that is for runs that are made" in ran.err
+    assert mentions(ran.err, "--n, --replay", "--data")
 
 
 def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -
     [
         (("study", "nothing", "--data", "north", "--out", "o"), "No study is called 'nothing'"),
         (("study", "belief", "--out", "o"), "A study needs episodes"),
-        (("study", "belief", "--data", "north", "--label", "judge", "--out", "o"), "nothing is to be judged"),
+        (("study", "belief", "--data", "north", "--label", "judge", "--out", "o"), "--judge"),
         (("study", "belief", "--data", "north", "--judge-model", "m", "--out", "o"), "Give --judge too"),
         (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "belief has its own methods"),
         (("study", "belief:colour=red", "--data", "north", "--out", "o"), "no option 'colour'"),
@@ -140,13 +141,13 @@ def test_a_dataset_of_another_kind_is_left_to_other_studies(beliefrag: Command, 
     model = f"scripted:{home / 'bench.jsonl'}"
     ran = beliefrag("study", "thresholds", "--data", "rows", "--model", model, *BORROWED, "--out", "o")
     assert ran.code == 1
-    assert "it needs datasets of questions with short answers, and none of the 1 datasets given is of them" in ran.err
+    assert mentions(ran.err, "short answers", "none of the 1 datasets")
 
 
 def test_too_little_is_said_in_a_sentence(beliefrag: Command, home: Path) -> None:
     ran = beliefrag(*line_of(home, "belief", "--n", "1"))
     assert ran.code == 0
-    assert "It needs at least 5 questions with a state whose answer is right by f1" in ran.out
+    assert mentions(ran.out, "at least 5 questions", "f1")
     assert "too_little" in numbers_of(home / "studies" / "belief")["numbers"]
 
 

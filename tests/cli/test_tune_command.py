@@ -17,6 +17,7 @@ from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import Settings
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, PLACES, VERDICT, records, write_dataset, write_script
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -90,11 +91,11 @@ def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Pa
 def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home: Path) -> None:
     survey(home)
     out = beliefrag("tune", "run", "--borrow", "published").out
-    assert re.match(r"\d+ questions choose \(xsel\), \d+ are held out to check the choice \(xhold\)", out)
-    assert "  ending earlier, or at any recorded state: yes (" in out
+    assert re.match(r"\d+ questions .* \(xsel\), \d+ .* \(xhold\)", out)
+    assert re.search(r"  ending earlier, .*: yes \(", out)
     assert re.search(r"  corrections off: .*0 of 16 questions", out)
     assert "; all with novelty 0.2, corrections on, abstained 0.0%:\nanswer\tretrieval\tF1\tF1 95 %\ttokens\t" in out
-    assert "Nothing was chosen: give --max-tokens or --min-f1." in out
+    assert mentions(out, "--max-tokens", "--min-f1")
     assert "[thresholds]" not in out.splitlines()
 
 
@@ -102,7 +103,7 @@ def test_a_goal_out_of_reach_is_said_and_fails(beliefrag: Command, home: Path) -
     survey(home)
     ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "1", "--retrieval-value", "0.05,0.1")
     assert ran.code == 1
-    assert "No point gives the greatest F1 at no more than 1 tokens per question" in ran.out
+    assert mentions(ran.out, "No point", "F1", "1 tokens")
     assert (home / "run" / "tune" / "tune.png").exists()
 
 
@@ -112,7 +113,7 @@ def test_corrections_off_must_have_been_recorded(beliefrag: Command, home: Path)
     ran = beliefrag(*line, "--corrections", "off")
     assert ran.code == 1
     assert re.search(r"corrections off would give: for \d of \d questions", ran.err)
-    assert "'beliefrag calibrate collect --uncorrected' collects both ways." in ran.err
+    assert "'beliefrag calibrate collect --uncorrected'" in ran.err
 
 
 def test_corrections_recorded_both_ways_can_be_switched_off(beliefrag: Command, home: Path) -> None:
@@ -127,20 +128,17 @@ def test_a_run_without_answers_on_trial_says_what_to_run_instead(beliefrag: Comm
     survey(home, methods=("beliefrag",))
     ran = beliefrag("tune", "run", "--borrow", "published")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == (
-        "error: run has no answers on trial to choose from: at none of its states (verifier form: structured). "
-        "Collect states with 'beliefrag calibrate collect', and tune that run.\n"
-    )
+    assert mentions(ran.err, "error: run", "structured", "'beliefrag calibrate collect'")
 
 
 def test_a_run_of_other_methods_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:
     survey(home, methods=("static",))
-    assert "run has no answers on trial to choose from: it ran static" in beliefrag("tune", "run").err
+    assert mentions(beliefrag("tune", "run").err, "run", "static", "'beliefrag calibrate collect'")
 
 
 def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path) -> None:
     survey(home)
-    assert "No calibration was fitted for scripted:" in beliefrag("tune", "run").err
+    assert mentions(beliefrag("tune", "run").err, "calibration", "scripted:", "--borrow")
     ran = beliefrag("tune", "run", "--calibration", "published")
     assert ran.code == 1
     assert "--borrow published" in ran.err
@@ -149,7 +147,7 @@ def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path
 def test_the_measure_must_have_been_recorded(beliefrag: Command, home: Path) -> None:
     survey(home)
     ran = beliefrag("tune", "run", "--borrow", "published", "--measure", "judge")
-    assert "No answer on trial of this run has the measure judge. Collect states with a judge." in ran.err
+    assert mentions(ran.err, "measure judge", "Collect states")
     ran = beliefrag("tune", "run", "--borrow", "published", "--measure", "exact_match", "--answer", "0.5")
     assert ran.code == 0
     assert "\tEM\tEM 95 %\t" in ran.out
@@ -158,11 +156,11 @@ def test_the_measure_must_have_been_recorded(beliefrag: Command, home: Path) -> 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--answer", "0.3,x"), "--answer takes numbers between 0 and 1, not '0.3,x'."),
-        (("--novelty", "1.5"), "--novelty takes numbers between 0 and 1, not '1.5'."),
-        (("--answer", "nan"), "--answer takes numbers between 0 and 1, not 'nan'."),
-        (("--corrections", "maybe"), "--corrections takes on, off or on,off, not 'maybe'."),
-        (("--max-tokens", "9", "--min-f1", "0.5"), "--max-tokens and --min-f1 are two goals."),
+        (("--answer", "0.3,x"), "not '0.3,x'"),
+        (("--novelty", "1.5"), "not '1.5'"),
+        (("--answer", "nan"), "not 'nan'"),
+        (("--corrections", "maybe"), "not 'maybe'"),
+        (("--max-tokens", "9", "--min-f1", "0.5"), "--max-tokens and --min-f1"),
         (("--max-tokens", "nan"), "Invalid value for '--max-tokens'"),
         (("--measure", "f2"), "There is no measure 'f2'."),
     ],

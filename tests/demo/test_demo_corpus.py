@@ -143,9 +143,9 @@ def test_one_search_is_enough_where_no_bridge_is_crossed(question: DemoQuestion,
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"id": "a", "title": "A"}\n', "Line 1 of the demo file corpus.jsonl is damaged"),
+        ('{"id": "a", "title": "A"}\n', "Line 1 .*corpus.jsonl"),
         ("", "corpus.jsonl is empty"),
-        (None, "Cannot read the demo file corpus.jsonl"),
+        (None, "corpus.jsonl"),
     ],
 )
 def test_a_damaged_file_is_an_error_and_not_a_smaller_corpus(

@@ -15,6 +15,7 @@ from beliefrag.events import Decided, Finished, Started
 from beliefrag.models.scripted import Scripted
 from beliefrag.policy import ScoreScale
 from tests.support.episodes import PlannedRetriever, hits, verdict
+from tests.support.messages import mentions
 
 PASSAGES = [
     Passage("fram", "Fram", "The polar ship Fram was designed by Colin Archer."),
@@ -254,7 +255,7 @@ def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(t
     with BeliefRAG(retriever=PlannedRetriever(hits("a")), **settings) as rag:
         made_with = rag.ask("Which ship?").record()["made_with"]
     assert made_with["calibration"].startswith("mine; fitted with bm25")
-    assert made_with["calibration"].endswith("this retriever does not say what it is")
+    assert mentions(made_with["calibration"], "retriever does not say")
     with pytest.raises(CalibrationError, match=r"retriever bm25 .*, not my engine.*--borrow"):
         BeliefRAG(retriever=Named(hits("a")), **settings)
     with BeliefRAG(passages=PASSAGES, **settings) as rag:

@@ -113,7 +113,7 @@ async def test_sufficient_makes_no_search_uses_no_round_and_ends_next(tmp_path: 
     assert retriever.queries == ["Which?"]
     last = [event for event in result.events if isinstance(event, Retrieved)][-1]
     assert last.query is None
-    assert "nothing left to search for" in result.reason
+    assert "nothing left to search" in result.reason
 
 
 async def test_with_nothing_retained_the_rewritten_query_is_searched_for(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_one_call_corrects_the_query_in_view_of_evidence_and_reason(tmp_pa
     call = next(e for e in result.events if isinstance(e, CallFinished) and e.purpose == "rewriter")
     prompt = call.messages[-1]["content"]
     assert "alphaa" in prompt and "alphab" not in prompt
-    assert "the verifier flagged one passage" in prompt
+    assert "flagged one passage" in prompt
     assert "Searches made so far: Which?" in prompt
 
 
@@ -170,7 +170,7 @@ async def test_a_merged_rewrite_that_finds_nothing_missing_ends_the_episode_with
         "STOP",
     ]
     assert retriever.queries == ["Which?"]
-    assert "nothing left to search for" in result.reason
+    assert "nothing left to search" in result.reason
 
 
 async def test_a_rewritten_query_is_not_named_to_the_writer_as_a_search_that_was_made(tmp_path: Path) -> None:

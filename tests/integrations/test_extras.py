@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from beliefrag.errors import MissingExtra, SettingsError
+from tests.support.messages import mentions
 
 HIDDEN = """
 import sys
@@ -33,7 +34,7 @@ def test_an_absent_library_is_told_in_one_line_with_the_extra_to_install(extra: 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     line = done.stdout.strip()
     assert "\n" not in line
-    assert line.startswith(f"MissingExtra {what} needs a library that cannot be imported: ")
+    assert mentions(line, f"MissingExtra {what}", "library", "cannot be imported")
     assert line.endswith(f"pip install 'beliefrag[{extra}]'")
 
 
@@ -41,7 +42,7 @@ def test_a_missing_extra_is_an_error_of_ours_and_an_import_error() -> None:
     error = MissingExtra("This", "that", ImportError("no"))
     assert isinstance(error, SettingsError)
     assert isinstance(error, ImportError)
-    assert str(error) == "This needs a library that cannot be imported: no. pip install 'beliefrag[that]'"
+    assert mentions(str(error), "This", "no.", "pip install 'beliefrag[that]'")
 
 
 def test_the_package_and_its_front_door_import_neither_library() -> None:

@@ -138,7 +138,7 @@ def test_spans_go_to_the_collector_that_the_environment_names(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
-        ("OTEL_TRACES_EXPORTER", "zipkin", "Use otlp, console or none"),
+        ("OTEL_TRACES_EXPORTER", "zipkin", "otlp, console or none"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "Use http/protobuf"),
     ],
 )

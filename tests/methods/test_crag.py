@@ -91,7 +91,7 @@ async def test_a_query_writer_that_misses_nothing_ends_it(tmp_path: Path) -> Non
     result = await play(model, PlannedRetriever(hits("a")), method=CRAG)
     assert isinstance(result.outcome, Answered)
     assert result.usage.searches == 1
-    assert "nothing left to search for" in result.reason
+    assert "nothing left to search" in result.reason
 
 
 @pytest.mark.parametrize("garbage", ["Rather poor.", '{"grades": [0.5, 0.5]}', '{"grades": ["high"]}'])
@@ -110,7 +110,7 @@ async def test_evidence_is_not_graded_when_nothing_can_follow_from_it(tmp_path: 
 
 
 def test_thresholds_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match="incorrect must not be above correct"):
+    with pytest.raises(ValueError, match=r"incorrect .* correct"):
         Crag(correct=0.2, incorrect=0.6)
 
 

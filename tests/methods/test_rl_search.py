@@ -112,7 +112,7 @@ async def test_after_the_last_round_the_model_is_told_and_may_still_answer(tmp_p
     retriever = PlannedRetriever(hits("a"))
     result = await play(script(tmp_path, SEARCH, FINAL), retriever, method=RlSearch(), budget=Budget(rounds=1))
     assert result.answer == "Paris"
-    assert last_dialogue(result)[3][1].endswith("No search is left: give your best answer.")
+    assert last_dialogue(result)[3][1].endswith("give your best answer.")
 
 
 async def test_a_model_that_never_stops_searching_is_stopped(tmp_path: Path) -> None:

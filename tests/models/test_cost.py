@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import ModelError
-from beliefrag.models.cost import Meter, Price, count_prompt, count_tokens, model_name, price_of
+from beliefrag.models.cost import Meter, count_prompt, count_tokens, model_name, price_of
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.models.scripted import Scripted
@@ -159,7 +159,7 @@ def test_what_nobody_knows_is_not_guessed(identity: str) -> None:
 @pytest.mark.parametrize("identity", ["local:qwen2.5-coder-1.5b:cc324af070c2ecbf", "scripted:0123456789abcdef"])
 def test_a_model_on_this_machine_costs_nothing(identity: str) -> None:
     price = price_of(identity)
-    assert price == Price(0.0, 0.0, source="it runs on this machine")
+    assert price is not None and price.is_free and "this machine" in price.source
     assert price is not None
     assert price.is_free
 

@@ -20,8 +20,8 @@ REQUEST = ChatRequest("test", (Message("user", "hello"),))
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"context": 100}, "context of the embedded model must be at least 256, not 100"),
-        ({"threads": 0}, "threads of the embedded model must be at least 1, not 0"),
+        ({"context": 100}, "context .*256, not 100"),
+        ({"threads": 0}, "threads .*1, not 0"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"prompt_memory_mib": -1}, "prompt_memory_mib"),
     ],
@@ -43,7 +43,7 @@ async def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
 async def test_a_file_of_another_kind_is_not_given_to_the_runtime(tmp_path: Path) -> None:
     (tmp_path / "page.gguf").write_text("<html>404</html>")
     model = Embedded(tmp_path / "page.gguf")
-    with pytest.raises(ModelError, match="is not a GGUF file"):
+    with pytest.raises(ModelError, match="not a GGUF"):
         await model.chat(REQUEST)
     await model.aclose()
 
@@ -56,7 +56,7 @@ async def test_weights_of_the_store_with_a_wrong_hash_are_not_run(
     path.parent.mkdir()
     path.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + bytes(16))
     model = Embedded(path)
-    with pytest.raises(ModelError, match="smollm2-135m on this machine are damaged") as caught:
+    with pytest.raises(ModelError, match=r"smollm2-135m .*damaged") as caught:
         await model.chat(REQUEST)
     assert "beliefrag model pull smollm2-135m" in caught.value.remedy
     await model.aclose()

@@ -121,7 +121,7 @@ async def test_cancelling_a_call_ends_it_at_once(chat_server: ChatServer, model:
     ("response", "says", "remedy", "retryable"),
     [
         (failure(401, "Incorrect API key"), "rejected the API key", "OPENAI_API_KEY", False),
-        (failure(403, "No access"), "does not allow this", "key may use this model", False),
+        (failure(403, "No access"), "does not allow this", "key may use", False),
         (failure(404, "The model `m` does not exist"), "`m` does not exist", "/v1", False),
         (failure(400, "This model's maximum context length is 4096 tokens."), "too long", "fewer", False),
         (failure(400, "the request exceeds the available context size"), "too long", "fewer", False),

@@ -144,7 +144,7 @@ def test_a_cache_of_another_version_is_refused_with_both_versions(path: Path) ->
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    with pytest.raises(SettingsError, match="has version 7, and this BeliefRAG reads version 2"):
+    with pytest.raises(SettingsError, match=r"version 7,.* version 2"):
         ReplyStore(path)
 
 

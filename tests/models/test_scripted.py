@@ -130,7 +130,7 @@ async def test_a_request_without_a_line_is_shown_in_the_log_alone(
     question = "Which  river\nruns through the capital of the country " + "x" * 200
     with caplog.at_level("DEBUG", logger="beliefrag.models.scripted"), pytest.raises(ModelError) as caught:
         await model.chat(ask(question))
-    assert caught.value.message == 'The script has no line left for the purpose "answer".'
+    assert 'purpose "answer"' in caught.value.message
     assert "repeat" in caught.value.remedy
     assert caplog.messages[-1].endswith("Which river runs through the capital of the country " + "x" * 28)
 
@@ -147,7 +147,7 @@ async def test_a_request_without_a_line_is_shown_in_the_log_alone(
         ('{"purpose": "answer", "reply": "x", "match": 3}', "match"),
         ('{"purpose": "answer", "reply": "x", "repeat": "often"}', "repeat"),
         ('{"purpose": "answer", "error": {"status": 200}}', "error.status"),
-        ('{"purpose": "answer", "reply": "yes", "logprobs": {"no": 0.5}}', "no probability for the reply 'yes'"),
+        ('{"purpose": "answer", "reply": "yes", "logprobs": {"no": 0.5}}', "reply 'yes'"),
         ('{"purpose": "answer", "reply": "yes", "logprobs": {"yes": 0.9, "no": 0.2}}', "more than 1"),
         ('{"purpose": "answer", "reply": "yes", "logprobs": {"yes": 0}}', "logprobs"),
         ('{"purpose": "answer", "reply": "yes", "logprobs": [{"token": "ye", "p": 1}]}', "do not spell"),

@@ -41,7 +41,7 @@ def test_the_head_tells_the_trained_context_and_the_marks_of_the_template(tmp_pa
 def test_a_file_that_is_not_gguf_is_called_so(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match="is not a GGUF file"):
+    with pytest.raises(ModelError, match="not a GGUF"):
         read_head(path)
 
 

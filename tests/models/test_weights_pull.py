@@ -20,6 +20,7 @@ from beliefrag.hub import DownloadError
 from beliefrag.models.weights.catalogue import Weights
 from beliefrag.models.weights.download import DownloadProgress, download, pull
 from beliefrag.models.weights.download_sources import HubSource, PartialFile, SourceName
+from tests.support.messages import mentions
 from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, quick_hub, serve
 
 
@@ -166,9 +167,7 @@ def test_more_bytes_than_there_should_be_are_not_written(hub: Behaviour, target:
     assert target.with_name("tiny.gguf.part").stat().st_size == 0
 
 
-@pytest.mark.parametrize(
-    ("status", "words"), [(404, "does not have this file"), (401, "asks for a token"), (403, "does not allow")]
-)
+@pytest.mark.parametrize(("status", "words"), [(404, "HTTP 404"), (401, "HTTP 401"), (403, "HTTP 403")])
 def test_a_hub_that_refuses_is_quoted_with_the_way_out(hub: Behaviour, target: Path, status: int, words: str) -> None:
     hub.status = status
     with pytest.raises(DownloadError, match=words) as caught:
@@ -225,7 +224,7 @@ def test_when_no_source_delivers_each_says_why(target: Path, monkeypatch: pytest
         download(
             WEIGHTS, target, [quick_hub(), Memory(problem=DownloadError("The cellar is closed."))], DownloadProgress()
         )
-    assert caught.value.remedy == "Or name your own file: --model local:/path/to/file.gguf"
+    assert "--model local:/path/to/file.gguf" in caught.value.remedy and "--source" not in caught.value.remedy
 
 
 def test_a_store_that_cannot_be_written_to_is_a_model_error(target: Path) -> None:
@@ -319,5 +318,6 @@ def test_two_pulls_at_once_download_once(hub: Behaviour, target: Path) -> None:
         first.stdout.read()
     assert first.returncode == 0
     assert len(hub.downloads) == 1
-    assert progress.notes == ["Waiting for another download of these weights.", "tiny is already here."]
+    waiting, here = progress.notes
+    assert mentions(waiting, "Waiting") and mentions(here, "tiny")
     assert target.read_bytes() == CONTENT

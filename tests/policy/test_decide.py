@@ -153,7 +153,7 @@ def test_a_decision_says_what_it_compared_and_what_was_legal() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"nothing_missing": True, "legal": tuple(TERMINAL)}, "nothing left to search for"),
+        ({"nothing_missing": True, "legal": tuple(TERMINAL)}, "nothing left to search"),
         ({"legal": tuple(TERMINAL)}, "no search is left"),
         ({"retrieval_value": 0.0}, "not worth it"),
         ({"answerability": 0.9, "belief": replace(CALM, conflict=0.9), "correction_fits": False}, "contradicts itself"),
@@ -241,7 +241,7 @@ def test_the_least_answerability_changes_endings_alone(
 def test_holding_answers_back_needs_leave_to_abstain() -> None:
     with pytest.raises(ValueError, match="abstain is off"):
         Thresholds(least_answerability=0.6, abstain=False)
-    with pytest.raises(ValueError, match="least_answerability must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"least_answerability .*0 and 1"):
         Thresholds(least_answerability=1.1)
 
 

@@ -19,5 +19,5 @@ def test_a_report_tells_the_authors_thresholds_from_chosen_ones() -> None:
     words = dict(_describe_thresholds(run))
     assert set(words) == {"crag", "flare", "beliefrag"}
     assert words["crag"].startswith("chosen: correct=0.9; otherwise the authors'")
-    assert words["flare"].startswith("the authors' values for multi-hop questions")
+    assert words["flare"].startswith("the authors' values")
     assert words["beliefrag"].startswith("chosen: answer=0.6")

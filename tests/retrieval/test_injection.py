@@ -155,7 +155,7 @@ def test_both_go_side_by_side_without_taking_each_others_places() -> None:
 
 @pytest.mark.parametrize("shares", [{"noise": -0.1}, {"noise": 1.1}, {"counterfactual": float("nan")}])
 def test_what_is_no_share_is_refused(shares: dict[str, float]) -> None:
-    with pytest.raises(SettingsError, match="is no share of the hits"):
+    with pytest.raises(SettingsError, match="Give 0 to 1"):
         injected(**shares)
 
 

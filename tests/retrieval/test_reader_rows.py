@@ -10,6 +10,7 @@ import pytest
 
 from beliefrag.retrieval.document import Document, Unreadable
 from beliefrag.retrieval.readers import rows as rows_reader
+from tests.support.messages import mentions
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
 
@@ -47,18 +48,11 @@ def test_a_broken_line_is_named_and_costs_only_itself(tmp_path: Path, read: Read
     (tmp_path / "rows.jsonl").write_bytes(b"\n".join(lines))
     documents, complaints = read(tmp_path / "rows.jsonl")
     assert [document.id for document in documents] == ["a", "g", "z"]
-    assert complaints == [
-        "line 2 is not valid JSON",
-        "line 3 is not a JSON object",
-        "line 4 has no text",
-        "line 5 has no text",
-        "line 6 has no text",
-        "line 7 has a title that is not text",
-        "line 8 has an id that is neither text nor a whole number",
-        "line 10 has an id that is not printable or too long",
-        "line 11 is not valid JSON",
-        "line 12 is not valid JSON",
-    ]
+    causes = {2: "JSON", 3: "JSON object", 4: "text", 5: "text", 6: "text", 7: "title", 8: "id", 10: "id"}
+    causes |= {11: "JSON", 12: "JSON"}
+    assert len(complaints) == len(causes)
+    for complaint, (line, cause) in zip(complaints, causes.items(), strict=True):
+        assert mentions(complaint, f"line {line}", cause)
 
 
 def test_gzipped_lines_are_read_and_a_cut_file_gives_what_it_has(tmp_path: Path, read: Read) -> None:

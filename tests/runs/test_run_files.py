@@ -242,7 +242,7 @@ def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_prompt_that_is_new_does_not_stop_an_old_run() -> None:
     grown = resume_record(run_record(), run_record(prompts={"answer": "a1", "poem": "p1"}))
     assert grown.prompts == {"answer": "a1"}
-    with pytest.raises(RunChanged, match="prompt answer a1, and is asked to go on with none"):
+    with pytest.raises(RunChanged, match=r"prompt answer a1,.* none"):
         resume_record(run_record(), run_record(prompts={"poem": "p1"}))
 
 
@@ -250,7 +250,7 @@ def test_a_threshold_that_did_not_exist_when_a_run_began_stood_at_its_default() 
     own = {"methods": ("beliefrag",)}
     old = run_record(thresholds={"answer": 0.5}, **own)
     assert resume_record(old, run_record(thresholds={"answer": 0.5, "least_answerability": None}, **own)) == old
-    with pytest.raises(RunChanged, match=r"least_answerability none, and is asked to go on with 0.6"):
+    with pytest.raises(RunChanged, match=r"least_answerability none,.* 0.6"):
         resume_record(old, run_record(thresholds={"answer": 0.5, "least_answerability": 0.6}, **own))
 
 
@@ -264,7 +264,7 @@ def test_what_only_a_calibrated_method_keeps_to_is_as_the_first_of_them_has_it(b
     assert grown.settings == {"borrow": "published", "max_error": 0.1}
     # A method that cannot keep to it may join later, and changes nothing about it.
     assert resume_record(grown, static) == grown
-    with pytest.raises(RunChanged, match=r"least_answerability 0.6, and is asked to go on with none"):
+    with pytest.raises(RunChanged, match=r"least_answerability 0.6,.* none"):
         resume_record(grown, run_record(methods=("beliefrag",)))
 
 
@@ -287,7 +287,7 @@ def test_the_record_of_a_run_from_before_later_versions_were_kept_is_read(tmp_pa
 def test_a_judge_may_come_later_but_not_change() -> None:
     assert resume_record(run_record(), run_record(judge="j")).judge == "j"
     assert resume_record(run_record(judge="j"), run_record()).judge == "j"
-    with pytest.raises(RunChanged, match="the judge j, and is asked to go on with k"):
+    with pytest.raises(RunChanged, match=r"judge j,.* k"):
         resume_record(run_record(judge="j"), run_record(judge="k"))
 
 
@@ -298,8 +298,8 @@ OTHER = r"made by another version of beliefrag \(run.json names 9.9, this is "
     ("change", "words"),
     [
         ({"format": 2}, r"it has the format 2\."),
-        ({"weather": "fine"}, r"it has weather, which is not known here\."),
-        ({"calibration": {"name": "n", "sha256": "s", "mood": 1}}, r"it has calibration.mood, which is not known here"),
+        ({"weather": "fine"}, r"it has weather,"),
+        ({"calibration": {"name": "n", "sha256": "s", "mood": 1}}, r"it has calibration.mood,"),
     ],
 )
 def test_a_record_of_another_version_is_told_as_that(tmp_path: Path, change: dict[str, Any], words: str) -> None:
@@ -331,7 +331,7 @@ def test_what_another_version_decided_with_is_not_misread() -> None:
 
 def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"format": 1}')
-    with pytest.raises(RunError, match=r"is not the record of a run: made: Field required"):
+    with pytest.raises(RunError, match=r"made: Field required"):
         RunRecord.read(tmp_path)
 
 

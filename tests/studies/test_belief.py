@@ -28,6 +28,7 @@ from beliefrag.studies.belief_measures import (
 )
 from beliefrag.studies.states import StateTable, have_same_order
 from beliefrag.types import Action
+from tests.support.messages import mentions
 from tests.support.studied import recording, state, trajectory
 
 
@@ -74,7 +75,7 @@ def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
     auc = result.numbers["auc"]
     assert result.numbers["best_single"] == "sufficiency"
     assert auc["sufficiency"].low > 0.75
-    assert "Their strongest dimension is uncertainty, the strongest here sufficiency." in result.paper_note
+    assert mentions(result.paper_note, "strongest", "uncertainty", "strongest here", "sufficiency")
     assert auc["reliability"].low < 0.5 < auc["reliability"].high
     exchanged = result.numbers["permutation"]["auc"]
     assert exchanged["sufficiency"]["p"] < 0.001
@@ -296,7 +297,7 @@ def test_a_survey_serves_where_the_verifier_drafts_no_answers() -> None:
     result = BeliefStudy().analyse({"comparison": recording([*bare, *surveyed])}, StudyContext())
     assert result.numbers["auc"]["sufficiency"].value == 1.0
     assert "answerability" not in result.numbers["auc"]
-    assert any("a survey of the same questions" in note for note in result.notes)
+    assert any("of a survey" in note for note in result.notes)
 
 
 def test_without_drafts_a_survey_is_run() -> None:

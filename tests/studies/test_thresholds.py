@@ -11,6 +11,7 @@ from beliefrag.studies import StudyContext, StudyResult
 from beliefrag.studies.gate_rates import GATES, measure_gate
 from beliefrag.studies.states import StateTable
 from beliefrag.studies.thresholds import ScoreOnStates, ThresholdsStudy, weighted_quantile
+from tests.support.messages import mentions
 from tests.support.studied import recording, state, trajectory
 
 DEFAULT = Thresholds()
@@ -144,9 +145,7 @@ def test_a_gate_that_was_never_reached_is_named_with_the_nearest_value() -> None
     own = [trajectory(f"q{k}", state(conflict=conflict)) for k, conflict in enumerate((0.1, 0.42, 0.3))]
     result = worked_out(own)
     assert "conflict" in result.numbers["never_reached"]
-    assert any(
-        "conflict gate was never reached; nearest: conflict 0.42 (needs at least 0.5)" in f for f in result.findings
-    )
+    assert any(mentions(f, "conflict gate", "never reached", "conflict 0.42", "0.5") for f in result.findings)
     # With three questions, a gate that opens on 63 % of them stays unseen once in twenty times: 0.37 cubed is 0.05.
     found = measure_gate(StateTable(own), GATES["conflict"], DEFAULT)
     assert found.upper_bound == pytest.approx(0.6316, abs=1e-4)
@@ -163,14 +162,14 @@ def test_the_state_nearest_to_a_gate_of_several_conditions_is_the_one_that_lacks
 def test_states_without_evidence_are_left_out_and_counted() -> None:
     own = [trajectory(f"q{k}", state(retained=0, step=0, retrieval_value=0.59), state()) for k in range(5)]
     result = worked_out(own)
-    assert result.sample.startswith("5 visited states with evidence, of 5 questions")
-    assert result.notes[0].startswith("5 further states had no evidence")
+    assert mentions(result.sample, "5 visited states", "5 questions")
+    assert mentions(result.notes[0], "5 further states")
     assert "retrieval value" in result.numbers["never_reached"]
 
 
 def test_one_dataset_has_no_spread() -> None:
     result = worked_out([trajectory(f"q{k}", state()) for k in range(5)])
-    assert result.findings[0].startswith("One dataset has no spread")
+    assert mentions(result.findings[0], "One dataset", "spread")
     assert [each.ours is None for each in result.paper_values[:2]] == [True, True]
 
 

@@ -76,7 +76,7 @@ def test_declining_says_so_to_clients_that_know_nothing_of_outcomes(tmp_path: Pa
         completion = client.chat.completions.create(model="beliefrag", messages=ASKED)
         chunks = list(client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True))
     message = completion.choices[0].message
-    assert message.content is not None and message.content.startswith("I cannot answer this from the documents")
+    assert message.content is not None and message.content.startswith("I cannot answer")
     assert details(message)["outcome"] == "abstained"
     assert chunks[1].choices[0].delta.content == message.content
     assert details(chunks[-1])["outcome"] == "abstained"

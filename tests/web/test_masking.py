@@ -45,7 +45,7 @@ def test_credentials_of_every_form_are_masked(text: str, secret: str) -> None:
     "text",
     [
         "models.example/v1 is asked too often and asks to wait 2 s (HTTP 429)",
-        "models.example does not know this model or address (HTTP 404): meta-llama/Llama-3.1-8B-Instruct",
+        "models.example has no such model (HTTP 404): meta-llama/Llama-3.1-8B-Instruct",
         "The reply had 4096 tokens and was cut.",
     ],
 )

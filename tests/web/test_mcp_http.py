@@ -18,6 +18,7 @@ from beliefrag.types import Passage
 from beliefrag.web.limits import ServerLimits
 from tests.support.endless import Endless, all_cancelled, asked
 from tests.support.mcp_server import ANSWER, DECLINING, QUESTION, SURE, UNSURE, live, service, settings
+from tests.support.messages import mentions
 from tests.test_hostile_passages import ATTACKS
 
 ERAS = ["auto", "legacy"]
@@ -166,7 +167,7 @@ async def test_a_call_may_ask_for_less_than_the_server_allows_and_not_for_more(t
         more = await client.call_tool("ask", {"question": QUESTION, "budget": {"rounds": 4}})
         promised = await client.call_tool("ask", {"question": QUESTION, "max_error": 0.1})
     assert less.structured_content["usage"]["searches"] == 0
-    assert text(more) == "A budget of 4 rounds is more than this server allows. Ask for at most 3."
+    assert mentions(text(more), "4 rounds", "at most 3")
     assert "no guarantee" in text(promised)
     assert more.is_error
     assert promised.is_error
@@ -254,7 +255,7 @@ async def test_only_so_many_questions_are_answered_at_a_time_and_searches_go_on(
         first.cancel()
         await all_cancelled(endless, 1)
     assert second.is_error
-    assert text(second).startswith("1 questions are being answered and 0 are waiting")
+    assert mentions(text(second), "1 questions", "0 are waiting")
     assert found.structured_content["passages"]
 
 
@@ -265,7 +266,7 @@ async def test_a_question_that_takes_too_long_is_an_error_and_its_model_call_is_
     async with live(service(settings(tmp_path), limits=limits)) as (address, _), connected(address) as client:
         late = await client.call_tool("ask", {"question": QUESTION})
     assert late.is_error
-    assert "0.5 seconds" in text(late)
+    assert mentions(text(late), "0.5 seconds", "Ask again")
     assert endless.cancelled == 1
 
 
@@ -280,7 +281,7 @@ async def test_the_end_of_the_server_tells_calls_under_way_and_does_not_wait_for
             asking = asyncio.create_task(http.post(f"{address}/mcp", json=call, headers=headers, timeout=60))
             await asked(endless, 1)
             end()
-            assert "The server is shutting down." in (await asking).text
+            assert "shutting down" in (await asking).text
             assert "".join([piece async for piece in listening.aiter_text()]).strip() in ("", ": ping")
     assert endless.cancelled == 1
 

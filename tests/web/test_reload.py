@@ -120,5 +120,5 @@ def test_an_index_that_cannot_be_opened_leaves_the_old_one_in_use(tmp_path: Path
             assert server.ask().status_code == 200
             assert client.get("/readyz").status_code == 200
         threading.Event().wait(0.3)
-    assert log.getvalue().count("the old one is kept") == 1, "each version is tried once"
+    assert log.getvalue().count("old one is kept") == 1, "each version is tried once"
     assert QUESTION not in log.getvalue()

@@ -84,7 +84,7 @@ def test_the_client_can_gather_a_stream_into_a_response(client: openai.OpenAI) -
 def test_declining_says_so_in_words(tmp_path: Path) -> None:
     with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=DECLINING)) as server, client_of(server) as client:
         response = client.responses.create(model="beliefrag", input=QUESTION)
-    assert response.output_text.startswith("I cannot answer this from the documents")
+    assert response.output_text.startswith("I cannot answer")
     assert details(response)["outcome"] == "abstained"
     assert citations(response) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import os
 import platform
 import re
@@ -98,16 +99,14 @@ def check_settings(typed: Mapping[str, Any], config: Path | None) -> tuple[Setti
 
 
 def check_installation() -> Iterator[Finding]:
-    """Python, and every package that this one needs."""
+    """Checks Python, and every package that this one needs."""
     version = platform.python_version()
     if sys.version_info[:2] < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         yield Finding(CheckState.PROBLEM, "python", version, f"Install Python {oldest} or newer.")
     else:
         yield _ok("python", version)
-    modules = {name: module for module, names in metadata.packages_distributions().items() for name in names}
-    for name in _required_packages():
-        yield _check_package(name, modules.get(name, name.replace("-", "_")))
+    yield from map(_check_package, _required_packages())
 
 
 def _required_packages() -> list[str]:
@@ -115,14 +114,23 @@ def _required_packages() -> list[str]:
     return sorted(match[0] for text in needed if (match := _NAME.match(text)))
 
 
-def _check_package(name: str, module: str) -> Finding:
+def _check_package(name: str) -> Finding:
     try:
-        importlib.import_module(module)
+        importlib.import_module(_module_of(name))
         return _ok(name, metadata.version(name))
     except Exception as error:
         # A broken package may raise anything when it is imported; the others are checked all the same.
         detail = f"cannot be imported: {type(error).__name__}: {error}"
         return Finding(CheckState.PROBLEM, name, detail, "Install it again: pip install --force-reinstall " + name)
+
+
+def _module_of(package: str) -> str:
+    """Gives the module that a package is imported by, such as docx for python-docx."""
+    usual = package.replace("-", "_")
+    if importlib.util.find_spec(usual):
+        return usual
+    folders = {file.parts[0] for file in metadata.files(package) or () if file.parts[1:] == ("__init__.py",)}
+    return min(folders, default=usual)
 
 
 def check_cache(cache: bool | str = True) -> Iterator[Finding]:
@@ -180,7 +188,7 @@ def _check_replies(place: StorePlace) -> Finding:
 
 
 def check_model(settings: Settings) -> Iterator[Finding]:
-    """Everything that the settings say about the model."""
+    """Checks everything that the settings say about the model."""
     prompts = _load_prompts(settings)
     if isinstance(prompts, Finding):
         yield prompts

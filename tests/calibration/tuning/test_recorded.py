@@ -74,7 +74,7 @@ def test_a_dataset_for_which_the_measure_has_no_meaning_is_left_out_and_told_of(
 
 def test_a_measure_that_some_questions_lack_is_refused(run: Path) -> None:
     rewrite(run, without("f1", question_id="south-q3"))
-    with pytest.raises(TuningError, match="1 of 16 questions have answers on trial without the measure F1"):
+    with pytest.raises(TuningError, match=r"1 of 16 .* F1"):
         read_recorded_questions(run)
     assert read_recorded_questions(run, "cover").found == 2 * QUESTIONS
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from beliefrag.calibration.policy_replay import has_corrections
@@ -11,6 +14,7 @@ from beliefrag.policy import Thresholds
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import Trajectory
 from beliefrag.types import Action
+from tests.support.messages import mentions
 from tests.support.recordings import Seen, ids, planted_artifact, recorded, trajectory
 
 OWN = Thresholds(retrieval_value=0.05)
@@ -56,7 +60,7 @@ def test_with_one_way_recorded_the_other_is_refused(
         UnrecordedPointError, match=f"corrections {'on' if corrections else 'off'} would give"
     ) as caught:
         tune_thresholds(recorded([recording], OWN), FIT, grid=ThresholdGrid(**values, corrections=(corrections,)))
-    assert caught.value.remedy == "'beliefrag calibrate collect --uncorrected' collects both ways."
+    assert "'beliefrag calibrate collect --uncorrected'" in caught.value.remedy
 
 
 def test_a_rewriting_that_was_recorded_cannot_be_left_out() -> None:
@@ -73,7 +77,7 @@ def test_beliefrags_own_episodes_tell_of_ending_earlier_and_of_nothing_beyond_th
     assert [point.quality for point in tune_thresholds(run, FIT, grid=grid).points] == [0.2, 1.0]
     with pytest.raises(UnrecordedPointError, match=MissingStep.CONTINUATION) as caught:
         tune_thresholds(run, FIT, grid=ThresholdGrid((0.7,), (0.05,), (0.2,), (True,)))
-    assert "'beliefrag calibrate collect' tries an answer at every state" in caught.value.remedy
+    assert "'beliefrag calibrate collect'" in caught.value.remedy
 
 
 def test_an_answer_that_nobody_tried_is_refused() -> None:
@@ -82,20 +86,25 @@ def test_an_answer_that_nobody_tried_is_refused() -> None:
         tune_thresholds(run, FIT, grid=ThresholdGrid((0.5,), (0.05,), (0.2,), (True,)))
 
 
+def about(told: Mapping[str, Any], key: str) -> Any:
+    """What is said of the one decision whose words hold the key."""
+    (found,) = (value for decision, value in told.items() if key in decision)
+    return found
+
+
 def test_the_moves_say_what_was_recorded() -> None:
     told = {move.decision: move.known for move in list_decisions(recorded([corrected(), uncorrected()], OWN))}
-    assert told["ending earlier, or at any recorded state"] == "yes"
-    assert told["searching on until the budget ends"] == "yes"
+    ending, searching, novelty, budget = (about(told, key) for key in ("ending", "searching", "novelty", "budget, "))
+    assert (ending, searching, budget) == ("yes", "yes", "no")
     assert (told["corrections on"], told["corrections off"]) == ("yes", "yes")
-    assert told["another novelty threshold"] == "where it rewrites just as 0.2 did"
-    assert told["another budget, prompt, model or corpus"] == "no"
+    assert mentions(novelty, "0.2")
 
 
 def test_the_moves_say_what_was_not_recorded() -> None:
     own = trajectory(ONE, Seen(0.02, None), Seen(0.45, 0.2), Seen(0.6, 1.0), method="beliefrag")
     found = {move.decision: move for move in list_decisions(recorded([own], OWN))}
-    assert found["ending earlier, or at any recorded state"].known == "where an answer was tried"
-    assert found["ending earlier, or at any recorded state"].reason.startswith("2 of 3 ")
-    assert found["searching on until the budget ends"].known == "as far as the run went"
+    assert about(found, "ending").known not in ("yes", "no")
+    assert about(found, "ending").reason.startswith("2 of 3 ")
+    assert about(found, "searching").known not in ("yes", "no")
     assert found["corrections on"].known == "yes"
     assert found["corrections off"].reason == "0 of 1 questions were recorded without them"

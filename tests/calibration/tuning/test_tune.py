@@ -192,7 +192,7 @@ def test_a_refused_point_that_was_asked_for_is_an_error_that_says_what_to_collec
 
 
 def test_nothing_to_choose_on_is_an_error() -> None:
-    with pytest.raises(TuningError, match="None of the 3 recorded questions belongs to xsel"):
+    with pytest.raises(TuningError, match=r"None of the 3 .* xsel"):
         tune_thresholds(recorded((easy(name) for name in ids(XHOLD, 3)), OWN), FIT, grid=ThresholdGrid())
 
 
