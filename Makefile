@@ -11,8 +11,9 @@ BROWSER := $(VENV)/.browser
 demo: $(READY)
 	$(BIN)/beliefrag demo --yes
 
+# Files of tests go to as many workers as there are processors: a file's tests stay together, in their order.
 test: check $(BROWSER)
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

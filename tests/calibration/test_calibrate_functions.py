@@ -18,7 +18,7 @@ from tests.support.surveyed import calibration, survey, write_model
 
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "RESAMPLES", 40)
+    monkeypatch.setattr(fitting, "RESAMPLES", 12)
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, wri
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     # The intervals of coefficients take most of the time, and most tests are not about them.
-    monkeypatch.setattr(fitting, "RESAMPLES", 40)
+    monkeypatch.setattr(fitting, "RESAMPLES", 12)
 
 
 def ids_of(*parts: Partition, count: int = 40) -> list[str]:
@@ -133,7 +133,7 @@ def test_an_artifact_says_where_it_comes_from_and_how_good_it_is(tmp_path: Path)
     support = told.answerability.coefficients["logistic"]["support"]
     assert support.low is not None and support.high is not None and 0 < support.low < support.value < support.high
     assert told.answerability.coefficients["logistic"]["conflict"].low is None
-    assert warned(artifact, "conflict does not vary in the fitted states, and has weight 0")
+    assert warned(artifact, "conflict", "weight 0")
     assert artifact.retrieval_value is not None and told.retrieval_value is not None
 
 
@@ -195,9 +195,9 @@ def test_few_examples_are_warned_of_and_too_few_searches_leave_the_schedule(tmp_
 
 
 def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> None:
-    with pytest.raises(CalibrationError, match="All answers at the 120 states for fitting are wrong by f1"):
+    with pytest.raises(CalibrationError, match=r"120 states .*wrong by f1"):
         fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 0.0)
-    with pytest.raises(CalibrationError, match="All answers at the 120 states for fitting are right by f1"):
+    with pytest.raises(CalibrationError, match=r"120 states .*right by f1"):
         fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 1.0)
     with pytest.raises(CalibrationError, match=r"\(xfit\).* judge"):
         fitted(tmp_path, questions=ids_of(Partition.XHOLD))

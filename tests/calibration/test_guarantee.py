@@ -19,6 +19,7 @@ from beliefrag.calibration.artifact import write_artifact
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
+from tests.support.messages import mentions
 
 TENTH = Guarantee(
     max_error=0.1,
@@ -77,8 +78,8 @@ def test_the_guarantee_that_is_asked_for_is_found_among_others() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"confidence": 0.95}, "no guarantee of at most 10 % wrong answers with 95 % confidence; it has at most 10 %"),
-        ({"calibration_warnings": ("borrowed, fitted for x",)}, "carries no guarantee here: borrowed, fitted for x"),
+        ({"confidence": 0.95}, "10 % wrong answers with 95 % confidence"),
+        ({"calibration_warnings": ("borrowed, fitted for x",)}, "borrowed, fitted for x"),
         ({"thresholds": Thresholds(correct_flagged=False)}, "thresholds.correct_flagged True, not False"),
         ({"budget": Budget(top_k=7)}, "budget.top_k 5, not 7"),
         ({"prompts": {"answer": "a2"}}, "another prompt answer"),
@@ -96,16 +97,12 @@ def test_a_target_that_no_threshold_met_is_an_error_and_no_threshold() -> None:
 
 
 def test_an_artifact_without_guarantees_names_the_command_that_makes_one() -> None:
-    with pytest.raises(
-        CalibrationError, match=r"none at all.*calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"
-    ):
+    with pytest.raises(CalibrationError, match=r"calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"):
         asked(artifact())
 
 
 def test_it_says_for_which_documents_it_was_made() -> None:
-    assert TENTH.words("f00d") == (
-        "the guarantee of at most 10 % wrong answers with 90 % confidence, for questions like the 132 of hotpotqa"
-    )
+    assert mentions(TENTH.words("f00d"), "at most 10 %", "90 % confidence", "132", "hotpotqa")
     for corpus in ("other", None):
         assert "these documents are others" in TENTH.words(corpus)
     assert TENTH.coverage == pytest.approx(88 / 132)

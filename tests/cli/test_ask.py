@@ -125,7 +125,7 @@ def test_a_failed_call_is_told_on_standard_error_and_exits_with_1(beliefrag: Com
     assert ran.record["outcome"] == "failed"
     assert ran.record["error"]["cause"] == "TransportError"
     assert ran.err.count("\n") == 1
-    assert ran.err.startswith("error: The script rejected the API key (HTTP 401)")
+    assert mentions(ran.err, "error", "API key", "HTTP 401")
 
 
 @pytest.mark.parametrize(

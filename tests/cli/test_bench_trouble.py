@@ -119,7 +119,7 @@ def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Pat
     chance = random.Random(20261115)
     file = home / "killed" / "episodes.jsonl"
     kills = 0
-    for _ in range(8):
+    for _ in range(6):
         process = subprocess.Popen(command(*line), stderr=subprocess.PIPE, env=environment)
         reached = len(file.read_bytes().splitlines()) if file.exists() else 0
         goal = reached + chance.randrange(0, 25)

@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "RESAMPLES", 40)
+    monkeypatch.setattr(fitting, "RESAMPLES", 12)
 
 
 @pytest.fixture
