@@ -199,7 +199,7 @@ def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> N
         fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 0.0)
     with pytest.raises(CalibrationError, match=r"120 states .*right by f1"):
         fitted(tmp_path, questions=ids_of(Partition.XFIT), chance=lambda x: 1.0)
-    with pytest.raises(CalibrationError, match=r"\(xfit\).* judge"):
+    with pytest.raises(CalibrationError, match=r"\(xfit\).* f1"):
         fitted(tmp_path, questions=ids_of(Partition.XHOLD))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies import STUDIES
+from beliefrag.studies import STUDIES, belief_measures
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records
 from tests.support.messages import mentions
@@ -18,6 +18,12 @@ from tests.support.studied import numbers_of, write_study_data
 Command = Callable[..., Ran]
 RECORDED = ("thresholds", "belief", "frontier")
 """The studies that two datasets of short answers are enough for."""
+
+
+@pytest.fixture(autouse=True)
+def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The interval of the joint AUC takes most of the time, and no test here is about it.
+    monkeypatch.setattr(belief_measures, "RESAMPLES", 20)
 
 
 def line_of(home: Path, name: str, *more: str, out: str = "studies") -> list[str]:

@@ -112,7 +112,7 @@ def test_one_episode_is_exported_and_a_file_that_is_there_is_kept(beliefrag: Com
         (("nowhere",), "nowhere does not exist"),
         (("docs",), "docs holds no run"),
         (("docs/fram.md",), "docs/fram.md is not a trace"),
-        (("trace.jsonl", "--episode", "3"), "goes with --export"),
+        (("trace.jsonl", "--episode", "3"), "--export"),
         (("trace.jsonl", "--export", "x.html", "--episode", "3"), "no episode 3"),
         (("trace.jsonl", "docs"), "'docs'"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from beliefrag.calibration.examples import Examples, label_states
 from beliefrag.runs.states import Trajectory
-from beliefrag.studies import StudyContext, StudyResult
+from beliefrag.studies import StudyContext, StudyResult, belief_measures
 from beliefrag.studies.belief import BeliefStudy
 from beliefrag.studies.belief_measures import (
     DIMENSIONS,
@@ -30,6 +30,12 @@ from beliefrag.studies.states import StateTable, have_same_order
 from beliefrag.types import Action
 from tests.support.messages import mentions
 from tests.support.studied import recording, state, trajectory
+
+
+@pytest.fixture(autouse=True)
+def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The interval of the joint AUC takes most of the time, and most tests are not about it.
+    monkeypatch.setattr(belief_measures, "RESAMPLES", 30)
 
 
 def planted(questions: int = 120, *, strength: float, seed: int = 0, rounds: int = 2) -> list[Trajectory]:
@@ -177,11 +183,11 @@ def test_jointly_noise_is_chance_though_a_fit_that_saw_it_does_better() -> None:
 
 
 def test_where_one_dimension_knows_all_there_is_the_others_add_nothing() -> None:
-    gains = [areas_of(planted(60, strength=0.35, seed=seed, rounds=1)).difference for seed in range(12)]
+    gains = [areas_of(planted(60, strength=0.35, seed=seed, rounds=1)).difference for seed in range(8)]
     # Six weights fitted on 48 questions fit some chance too; what that costs is seldom told as a clear loss.
     assert -0.06 < float(np.mean([gain.value for gain in gains])) < 0.01
     assert not any(gain.low is not None and gain.low > 0 for gain in gains)
-    assert sum(gain.high is not None and gain.high < 0 for gain in gains) <= 3
+    assert sum(gain.high is not None and gain.high < 0 for gain in gains) <= 2
 
 
 def test_the_joint_auc_hardly_depends_on_how_questions_are_parted() -> None:

@@ -133,7 +133,7 @@ def test_a_run_stands_in_where_it_has_what_is_needed(required: RequiredRun, reas
 def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_ordinary_one(
     changes: dict[str, Any], reason: str
 ) -> None:
-    assert reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes)) == reason
+    assert reason in reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes))
 
 
 def test_an_injected_run_stands_in_where_just_that_is_needed() -> None:

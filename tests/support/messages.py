@@ -6,11 +6,11 @@ import re
 
 
 def mentions(text: str, *parts: object) -> bool:
-    """Says whether a text has all of these parts, each as whole words, in this order."""
+    """Says whether a text has all of these parts in this order; a part that ends in a letter or digit ends a word."""
     place = 0
     for part in parts:
-        found = re.compile(rf"(?<!\w){re.escape(str(part))}(?!\w)").search(text, place)
+        found = re.compile(rf"(?<!\w)(?={re.escape(str(part))}(?!\B\w))").search(text, place)
         if found is None:
             return False
-        place = found.end()
+        place = found.start() + len(str(part))
     return True

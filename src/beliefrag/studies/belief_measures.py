@@ -198,7 +198,7 @@ class _ScoredPart:
 
 
 def measure_held_out_auc(
-    matrix: Floats, scores: Floats, examples: Examples, *, seed: int = _SEED, resamples: int = RESAMPLES
+    matrix: Floats, scores: Floats, examples: Examples, *, seed: int = _SEED, resamples: int | None = None
 ) -> HeldOutAuc | None:
     """Measures both AUCs and their difference on questions that neither was fitted or picked on.
 
@@ -211,7 +211,7 @@ def measure_held_out_auc(
         scores: The same columns, turned so that more speaks for a right answer.
         examples: The states and outcomes.
         seed: The seed of the division of questions into parts and of the resamples.
-        resamples: How many resamples to draw.
+        resamples: How many resamples to draw; `RESAMPLES` by default.
 
     Returns:
         None where some part leaves only one outcome to fit on.
@@ -226,7 +226,7 @@ def measure_held_out_auc(
         parts += scored
     value = _mean_auc(parts, examples, examples.weights)
     found = []
-    for _ in range(resamples):
+    for _ in range(RESAMPLES if resamples is None else resamples):
         weights = draw_counts(generator, len(questions), 1)[0, place] * examples.weights
         scored = _score_parts(matrix, scores, examples, weights, generator)
         found.append(np.full(3, np.nan) if scored is None else _mean_auc(scored, examples, weights))
