@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from beliefrag.retrieval import Bm25Index, IndexWriter
+from beliefrag.retrieval.engines.milvus import MilvusCollection, MilvusOptions
+from beliefrag.retrieval.engines.milvus_filling import MilvusSession
 from beliefrag.retrieval.engines.postgres import PostgresOptions, PostgresTable
 from beliefrag.retrieval.engines.postgres_filling import PostgresSession
 from beliefrag.retrieval.engines.retriever import EngineRetriever
@@ -19,6 +21,9 @@ from tests.support.postgres import PostgresServer
 
 class EngineUnderTest(Protocol):
     """An index that is empty at first."""
+
+    forgets_deleted: bool
+    """Whether its statistics are those of a fresh index once passages were deleted."""
 
     def open(self) -> Bm25Index | EngineRetriever:
         """Opens it for searches."""
@@ -31,6 +36,8 @@ class EngineUnderTest(Protocol):
 
 class EmbeddedEngine:
     """The embedded engine, in a folder."""
+
+    forgets_deleted = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,6 +58,8 @@ _TABLES = count(1)
 class PostgresEngine:
     """A table of its own, in the database that has one of the two extensions."""
 
+    forgets_deleted = True
+
     def __init__(self, server: PostgresServer, extension: str) -> None:
         self.url = server.database_with(extension)
         self.options = PostgresOptions(url=self.url, table=f"passages_{next(_TABLES)}")
@@ -61,6 +70,26 @@ class PostgresEngine:
     @contextmanager
     def write(self) -> Iterator[PassageWriter]:
         session = PostgresSession(self.options)
+        with PassageWriter(session) as writer:
+            yield writer
+            writer.commit()
+            session.finish()
+
+
+class MilvusEngine:
+    """A collection in a file of Milvus Lite, which counts deleted passages until it merges their segment."""
+
+    forgets_deleted = False
+
+    def __init__(self, file: Path) -> None:
+        self.options = MilvusOptions(url=str(file))
+
+    def open(self) -> EngineRetriever:
+        return EngineRetriever(MilvusCollection(self.options))
+
+    @contextmanager
+    def write(self) -> Iterator[PassageWriter]:
+        session = MilvusSession(self.options)
         with PassageWriter(session) as writer:
             yield writer
             writer.commit()

@@ -66,6 +66,7 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
         "bm25": "beliefrag.retrieval.bm25",
         "linked": "beliefrag.retrieval.linked",
         "postgres": "beliefrag.retrieval.engines.postgres",
+        "milvus": "beliefrag.retrieval.engines.milvus",
     },
 )
 """Every retriever that `--retriever NAME` can choose."""

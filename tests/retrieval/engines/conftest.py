@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engines import EmbeddedEngine, EngineUnderTest, PostgresEngine
+from tests.support.engines import EmbeddedEngine, EngineUnderTest, MilvusEngine, PostgresEngine
 
-ENGINES = ("embedded", "pg_search", "pg_textsearch")
+ENGINES = ("embedded", "pg_search", "pg_textsearch", "milvus")
 
 
 @pytest.fixture(params=ENGINES)
@@ -15,4 +15,6 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> EngineUnderTest:
     name = str(request.param)
     if name == "embedded":
         return EmbeddedEngine(tmp_path / "index")
+    if name == "milvus":
+        return MilvusEngine(tmp_path / "passages.db")
     return PostgresEngine(request.getfixturevalue("postgres"), name)

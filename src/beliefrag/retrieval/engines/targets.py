@@ -13,6 +13,7 @@ from beliefrag.retrieval.protocol import RETRIEVERS
 __all__ = ["open_session"]
 
 _SESSIONS = {
+    "milvus": "milvus_filling:MilvusSession",
     "postgres": "postgres_filling:PostgresSession",
 }
 """Each engine, and the file and class that fill it."""
