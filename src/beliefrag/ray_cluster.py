@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -129,8 +129,9 @@ def _connect(ray: Any, address: str | None) -> None:
     # Ray puts a handler of its own in place of ours.
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(**given)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        _try_twice(ray, given)
+    except Exception as error:
+        # Ray raises whatever its parts raise, and `Exception` itself where a node does not come up in time.
         where = f"The Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
         raise ClusterError(
             f"{where}: {str(error).splitlines()[0][:200]}",
@@ -143,6 +144,18 @@ def _connect(ray: Any, address: str | None) -> None:
     # logs. A death is told by whoever notices that something has to be done again.
     inner: Any = import_module("ray._private.worker")
     inner.print_to_stdstream = _ignore_report
+
+
+def _try_twice(ray: Any, given: Mapping[str, Any]) -> None:
+    """Starts or joins a cluster; once more where it failed, since Ray gives a busy machine half a minute only."""
+    try:
+        ray.init(**given)
+    except ValueError:
+        # The address is none.
+        raise
+    except Exception:
+        ray.shutdown()
+        ray.init(**given)
 
 
 def _ignore_report(*_: object, **__: object) -> None:

@@ -1,0 +1,237 @@
+"""Runs on a real Ray cluster of two nodes, whose workers, nodes and drivers are killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from beliefrag import bench
+from beliefrag.bench.benchmark import RunProgress
+from beliefrag.bench.ray_player import _check_record, _check_shared_cache
+from beliefrag.errors import MissingExtra, SettingsError
+from beliefrag.models.postgres_replies import PostgresReplyStore
+from beliefrag.ray_cluster import ClusterNode, join_cluster
+from beliefrag.runs.errors import RunError
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.store import comparable_lines, read_lines
+from beliefrag.settings import Settings
+from benchmarks.harness.material import write_dataset
+from benchmarks.harness.stub import recorded, stub
+from tests.support.bench_runs import write_dataset as write_questions
+from tests.support.bench_runs import write_script
+from tests.support.postgres import PostgresServer
+from tests.support.ray_cluster import RayNodes, find_workers, kill_process, run_ray
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+METHODS = ("static", "iterative", "crag")
+QUESTIONS = 12
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    with run_ray() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("data"), QUESTIONS, 60)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def settings_for(url: str, **more: object) -> Settings:
+    return Settings.model_validate({"model": "stub", "base_url": url, "borrow": "published", "concurrency": 6, **more})
+
+
+def spec_of(data: Path) -> bench.RunSpec:
+    return bench.RunSpec(data=(data,), methods=METHODS, judge=False)
+
+
+def play_alone(home: Path, data: Path) -> list[str]:
+    """The lines of the same run in one process, with a cache of its own."""
+    before = os.environ["BELIEFRAG_CACHE_DIR"]
+    os.environ["BELIEFRAG_CACHE_DIR"] = str(home / "other-cache")
+    try:
+        with stub(0) as url:
+            bench.run(spec_of(data), out=home / "alone", settings=settings_for(url))
+    finally:
+        os.environ["BELIEFRAG_CACHE_DIR"] = before
+    return comparable_lines(home / "alone")
+
+
+@contextmanager
+def at_random_moments(do: Callable[[], object], times: int, *, within: float) -> Iterator[list[float]]:
+    """Does something at moments of its own while the block runs; gives the list of moments."""
+    done: list[float] = []
+    over = threading.Event()
+
+    def act() -> None:
+        for _ in range(times):
+            if over.wait(random.uniform(0.1, within)):
+                return
+            do()
+            done.append(time.monotonic())
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        thread.join()
+
+
+def lines_per_episode(run: Path) -> Counter[object]:
+    return Counter(line.summary.key for line in read_lines(run))
+
+
+def test_a_run_on_ray_leaves_the_bytes_of_a_run_in_one_process_and_can_go_on_without_it(
+    nodes: RayNodes, home: Path, data: Path
+) -> None:
+    with stub(0, record=True) as url:
+        settings = settings_for(url)
+        control = bench.RunControl()
+
+        def stop_early(progress: RunProgress) -> None:
+            if progress.done == 10:
+                control.stop()
+
+        first = bench.run(
+            spec_of(data), out=home / "run", settings=settings, on="ray", progress=stop_early, control=control
+        )
+        assert first.tally.stopped
+        done_before = len(lines_per_episode(home / "run"))
+        assert 10 <= done_before < len(METHODS) * QUESTIONS
+        second = bench.run(spec_of(data), out=home / "run", settings=settings, on="ray")
+        assert second.plan is not None
+        assert (second.plan.done, second.tally.failed) == (done_before, 0)
+        asked = [json.dumps(body, sort_keys=True) for body in recorded(url)]
+        # A replay on the workers finds every reply that they have shared.
+        replayed = bench.run(replace(spec_of(data), replay=True), out=home / "replay", settings=settings, on="ray")
+    expected = play_alone(home, data)
+    assert comparable_lines(home / "run") == expected
+    assert comparable_lines(home / "replay") == expected
+    assert (replayed.missing_replies, len(asked)) == (0, len(set(asked)))
+    assert set(lines_per_episode(home / "run").values()) == {1}
+    record = (home / "run" / "run.json").read_text()
+    assert "ray" not in record.lower().replace("array", "")
+    here, alone = RunRecord.read(home / "run"), RunRecord.read(home / "alone")
+    # The two servers have ports of their own, which are part of the model's identity.
+    assert here.model_copy(update={"made": alone.made, "model": alone.model}) == alone
+
+
+def test_verdicts_that_are_missing_are_made_on_ray(nodes: RayNodes, home: Path) -> None:
+    folder = write_questions(home, "north", 3)
+    settings = Settings(model=write_script(home), borrow="published", verifier="structured")
+    spec = bench.RunSpec(data=(folder,), methods=("static",), judge=False)
+    bench.run(spec, out=home / "run", settings=settings)
+    bench.run(replace(spec, judge=True), out=home / "run", settings=settings, on="ray")
+    bench.run(replace(spec, judge=True), out=home / "alone", settings=settings)
+    assert comparable_lines(home / "run") == comparable_lines(home / "alone")
+    assert [episode.metrics["judge"] for episode in bench.Run.open(home / "run").episodes()] == [1.0, 0.0, 0.0]
+
+
+def test_killed_workers_and_a_killed_reply_store_lose_and_double_nothing(
+    nodes: RayNodes, home: Path, data: Path, postgres: PostgresServer
+) -> None:
+    address = postgres.new_database()
+
+    def kill_something() -> None:
+        if random.random() < 0.3:
+            postgres.kill()
+            time.sleep(0.2)
+            postgres.start()
+        elif workers := find_workers("EpisodeWorker"):
+            kill_process(random.choice(workers))
+
+    with stub(0.3) as url, at_random_moments(kill_something, 6, within=3.0) as kills:
+        run = bench.run(spec_of(data), out=home / "run", settings=settings_for(url, cache=address), on="ray")
+    assert kills
+    assert (run.tally.failed, run.tally.finished) == (0, len(METHODS) * QUESTIONS)
+    assert comparable_lines(home / "run") == play_alone(home, data)
+    assert set(lines_per_episode(home / "run").values()) == {1}
+    assert address not in (home / "run" / "run.json").read_text()
+    with PostgresReplyStore(address) as store:
+        assert store.stats().entries > 0
+        assert store.find_damaged()[1] == []
+    assert not (home / "cache" / "replies.sqlite").exists()
+
+
+def test_a_killed_node_loses_and_doubles_nothing(nodes: RayNodes, home: Path, data: Path) -> None:
+    with stub(0.3) as url, at_random_moments(nodes.kill_second_node, 1, within=2.0) as kills:
+        run = bench.run(spec_of(data), out=home / "run", settings=settings_for(url), on="ray")
+    assert kills
+    assert (run.tally.failed, run.tally.finished) == (0, len(METHODS) * QUESTIONS)
+    assert comparable_lines(home / "run") == play_alone(home, data)
+    assert set(lines_per_episode(home / "run").values()) == {1}
+
+
+def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(nodes: RayNodes, home: Path, data: Path) -> None:
+    with stub(0.2) as url:
+        command = [sys.executable, "-m", "beliefrag", "bench", "run", "--data", str(data), "--methods"]
+        command += [",".join(METHODS), "--model", "stub", "--base-url", url, "--borrow", "published", "--yes"]
+        command += ["--no-judge", "--concurrency", "6", "--out", str(home / "run"), "--on", f"ray:{nodes.address}"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as driver:
+            give_up = time.monotonic() + 120
+            while len(lines_per_episode(home / "run")) < 4 and time.monotonic() < give_up:
+                time.sleep(0.05)
+            time.sleep(random.uniform(0, 0.5))
+            kill_process(driver.pid)
+            assert driver.stdout is not None
+            assert driver.stdout.read() == b""
+        before = len(lines_per_episode(home / "run"))
+        assert 4 <= before < len(METHODS) * QUESTIONS
+        run = bench.run(spec_of(data), out=home / "run", settings=settings_for(url), on="ray")
+    assert run.tally.finished == len(METHODS) * QUESTIONS - before
+    assert comparable_lines(home / "run") == play_alone(home, data)
+    assert set(lines_per_episode(home / "run").values()) == {1}
+
+
+def test_workers_on_other_machines_cannot_share_a_file_of_this_one() -> None:
+    elsewhere = [ClusterNode("a", "far-away", 4)]
+    with pytest.raises(SettingsError, match=r"far-away.*postgresql://"):
+        _check_shared_cache(Settings(), bench.RunSpec(), elsewhere)
+    _check_shared_cache(Settings(cache="postgresql://somebody@server/replies"), bench.RunSpec(), elsewhere)
+    _check_shared_cache(Settings(cache=False), bench.RunSpec(), elsewhere)
+
+
+def test_a_worker_with_other_versions_or_another_corpus_is_refused(home: Path, data: Path) -> None:
+    play_alone(home, data)
+    here = RunRecord.read(home / "alone")
+    _check_record(here, here, "host-1")
+    with pytest.raises(RunError, match=r"host-1 .*numpy .*there 0\.1"):
+        _check_record(here, here.model_copy(update={"versions": {**here.versions, "numpy": "0.1"}}), "host-1")
+    other = {name: each.model_copy(update={"fingerprint": "other"}) for name, each in here.datasets.items()}
+    with pytest.raises(RunError, match="corpus of harbours"):
+        _check_record(here, here.model_copy(update={"datasets": other}), "host-1")
+
+
+@pytest.mark.parametrize("place", ["spark", "ray:", "rays", ""])
+def test_another_place_is_refused_with_the_known_ones(place: str) -> None:
+    with pytest.raises(SettingsError, match="ray:ADDRESS"), join_cluster(place):
+        pass
+
+
+def test_a_missing_ray_is_named_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"beliefrag\[ray\]"), join_cluster("ray"):
+        pass

@@ -1,0 +1,75 @@
+"""A small Ray cluster of two nodes on this machine, whose workers and nodes tests can kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+_STORE_BYTES = 80 * 1024 * 1024
+
+
+class RayNodes:
+    """The head, which this process belongs to, and a second node."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.address: str = cluster.address
+        self._second = self._add_node()
+
+    def kill_second_node(self) -> None:
+        """Ends the second node at once, with all its workers, and starts another in its place."""
+        self._cluster.remove_node(self._second, allow_graceful=False)
+        self._second = self._add_node()
+
+    def _add_node(self) -> Any:
+        options = {"num_cpus": 1, "object_store_memory": _STORE_BYTES}
+        try:
+            return self._cluster.add_node(**options)
+        except Exception:
+            # Ray gives a busy machine half a minute only.
+            return self._cluster.add_node(**options)
+
+
+@contextmanager
+def run_ray() -> Iterator[RayNodes]:
+    """Runs a cluster for the length of a `with` block; this process belongs to it."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray = import_module("ray")
+    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+    start = import_module("ray.cluster_utils").Cluster
+    try:
+        cluster = start(initialize_head=True, head_node_args=head)
+    except Exception:
+        cluster = start(initialize_head=True, head_node_args=head)
+    try:
+        nodes = RayNodes(cluster)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="CRITICAL")
+        yield nodes
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def find_workers(kind: str) -> list[int]:
+    """The processes of the workers of a kind, such as `EpisodeWorker`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cmdline").read_bytes().startswith(f"ray::{kind}".encode()):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def kill_process(process: int) -> None:
+    """Ends a process with SIGKILL, unless it has ended already."""
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return
