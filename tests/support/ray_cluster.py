@@ -22,8 +22,11 @@ class RayNodes:
         self._second = self._add_node()
 
     def kill_second_node(self) -> None:
-        """Ends the second node at once, with all its workers, and starts another in its place."""
+        """Ends the second node at once, with all its workers."""
         self._cluster.remove_node(self._second, allow_graceful=False)
+
+    def replace_second_node(self) -> None:
+        """Starts another node in the place of the one that was killed; only the main thread can."""
         self._second = self._add_node()
 
     def _add_node(self) -> Any:
