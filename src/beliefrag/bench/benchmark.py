@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from beliefrag.bench.cache_audit import Audit, audit_run
-from beliefrag.bench.datasets.user_questions import load_user_questions
+from beliefrag.bench.own_documents import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.player import InProcessPlayer, Player
 from beliefrag.bench.questions import Dataset
@@ -24,8 +24,6 @@ from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.engine.assembly import open_model
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
-from beliefrag.paths import cache_dir
-from beliefrag.retrieval import docs_index
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeSummary
 from beliefrag.runs.errors import RunError
@@ -177,9 +175,8 @@ def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path])
         DataError: The questions cannot be used.
         CorpusError: The documents cannot be used.
     """
-    paths = [docs] if isinstance(docs, str | Path) else list(docs)
-    index, _ = docs_index([Path(each) for each in paths], cache_dir())
-    return load_user_questions(Path(questions), index.first(len(index)))
+    paths = [docs] if isinstance(docs, str | Path) else docs
+    return OwnDocuments(Path(questions), tuple(Path(each) for each in paths)).load()
 
 
 def preview(

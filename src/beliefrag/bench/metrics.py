@@ -255,6 +255,8 @@ def score_episode(result: Result, labelled: LabelledQuestion, key: EpisodeKey) -
             seconds=result.events[-1].at,
             cached_calls=outcome.usage.cached_calls,
             calls=tuple(round(event.seconds, 4) for event in calls),
+            ends=tuple(round(event.at, 4) for event in calls),
+            cached=tuple(event.cached for event in calls),
         ),
     )
 

@@ -36,6 +36,20 @@ def view(
             show_default=False,
         ),
     ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Your own questions that the run asked, if they lie elsewhere by now; needs --docs.",
+            show_default=False,
+        ),
+    ] = None,
+    docs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH...", help="The documents that the run answered from; needs --questions.", show_default=False
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one.")] = 0,
     no_open: options.NoOpen = False,
     export: Annotated[
@@ -56,16 +70,22 @@ def view(
 
     Example: beliefrag view runs/first --data data
     """
+    from beliefrag.bench.own_documents import OwnDocuments
     from beliefrag.cli.browser_page import show_page, wait_for_interrupt
     from beliefrag.cli.output import show_status
     from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:
         raise typer.BadParameter("it is only for --export: give --export too", param_hint="--episode")
-    if further and not data:
+    if further and not (data or docs):
         raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="RUN|TRACE")
+    if (questions is None) != (not docs):
+        raise SettingsError("--questions and --docs go together, and one is missing.", remedy="Give both or neither.")
+    more = further or []
+    # Values after the first one belong to the option that takes several.
+    own = OwnDocuments(questions, (*(docs or ()), *more)) if questions is not None else None
     with show_status("reading"):
-        source = open_source(path, [*(data or ()), *(further or ())])
+        source = open_source(path, data or () if own else [*(data or ()), *more], own)
     if export is not None:
         try:
             if isinstance(source, RunSource) and episode is None:

@@ -72,6 +72,10 @@ class Timing:
     cached_calls: int | None = None
     calls: tuple[float, ...] | None = None
     """The seconds of each model call; None in a line from before they were kept."""
+    ends: tuple[float, ...] | None = None
+    """When each reply came, in seconds since the episode's first event; None in a line from before that was kept."""
+    cached: tuple[bool, ...] | None = None
+    """Whether each reply came from the cache; None in a line from before that was kept."""
     judge_seconds: float | None = None
 
 

@@ -178,7 +178,7 @@ def _attempt_record(attempt: TrialAnswer) -> dict[str, Any]:
 
 
 def _timing_record(timing: Timing) -> dict[str, Any]:
-    names = ("finished", "seconds", "model_seconds", "cached_calls", "calls", "judge_seconds")
+    names = ("finished", "seconds", "model_seconds", "cached_calls", "calls", "ends", "cached", "judge_seconds")
     return {name: value for name in names if (value := getattr(timing, name)) not in (None, "")}
 
 
@@ -331,15 +331,18 @@ def _read_error(where: str, record: Mapping[str, Any]) -> EpisodeError:
 
 
 def _read_timing(record: Mapping[str, Any]) -> Timing:
-    calls = record.get("calls")
-    optional = {}
+    optional: dict[str, Any] = {}
     for name in ("seconds", "cached_calls", "judge_seconds"):
         if record.get(name) is not None:
             optional[name] = _check_amount(f"timing.{name}", record[name])
+    for name in ("calls", "ends"):
+        if record.get(name) is not None:
+            optional[name] = tuple(_check_amount(f"timing.{name}", each) for each in record[name])
+    if record.get("cached") is not None:
+        optional["cached"] = tuple(bool(each) for each in record["cached"])
     return Timing(
         record["model_seconds"],
         finished=_text("timing.finished", record.get("finished", "")),
-        calls=None if calls is None else tuple(_check_amount("timing.calls", each) for each in calls),
         **optional,
     )
 

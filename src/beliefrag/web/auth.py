@@ -45,6 +45,8 @@ __all__ = [
 
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _SHORTEST_TOKEN = 16
+WRITE_HEADER = "x-beliefrag-write"
+"""The header that holds the second key of a change. A page of another site cannot send it without being asked for."""
 _LONGEST_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
@@ -197,31 +199,45 @@ class BearerToken:
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
+    Pages can be read, and nothing can be changed but at the paths that are named. A change needs more than the cookie:
+    it must come from a page of this very server, and show a second key, which only a page that may read can get.
+
     Args:
         token: What the browser must know.
         once: A second key that the first request may show in its place; None where no browser is opened.
         port: Where the server listens. Cookies are shared between ports, so the cookie's name holds it.
         command: The command that printed the address, for a person who opened another one.
         may_send: Whether a page may send something, or can only be read.
+        writable: The paths at which something can be put; None: nowhere.
     """
 
     content_policy = PAGE_POLICY
 
     def __init__(
-        self, token: str, once: str | None, port: int, *, command: str = "beliefrag view", may_send: bool = False
+        self,
+        token: str,
+        once: str | None,
+        port: int,
+        *,
+        command: str = "beliefrag view",
+        may_send: bool = False,
+        writable: re.Pattern[str] | None = None,
     ) -> None:
         self._token = token
         self._once = once
         self._cookie = f"beliefrag_view_{port}"
         self._command = command
         self._may_send = may_send
+        self._writable = writable
+        self.write_key = hmac.new(token.encode(), b"write", hashlib.sha256).hexdigest()
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
         """Moves the key from the address into a cookie, and afterwards reads it from there."""
         if len(scope["path"]) > _LONGEST_PAGE_PATH:
             return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
         sends = scope["method"] not in ("GET", "HEAD")
-        if sends and not (self._may_send and scope["method"] == "POST"):
+        changes = self._is_change(scope)
+        if sends and not changes and not (self._may_send and scope["method"] == "POST"):
             return self.refuse(scope, HttpProblem(405, "wrong_method", "These pages can only be read."))
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
@@ -237,6 +253,8 @@ class BrowserKey:
             return self.refuse(scope, HttpProblem(403, "no_key", words))
         if sends and not _is_same_origin(headers):
             return self.refuse(scope, HttpProblem(403, "other_origin", "Only a page of this server may send this."))
+        if changes and not hmac.compare_digest(headers.get(WRITE_HEADER, "").encode(), self.write_key.encode()):
+            return self.refuse(scope, HttpProblem(403, "no_key", f"A change needs the header {WRITE_HEADER}."))
         scope[_FROM_PAGE] = True
         return None
 
@@ -247,6 +265,9 @@ class BrowserKey:
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
         """Gives a line of text, for a person reads it."""
         return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
+
+    def _is_change(self, scope: Scope) -> bool:
+        return scope["method"] == "PUT" and self._writable is not None and bool(self._writable.fullmatch(scope["path"]))
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())
@@ -294,6 +315,8 @@ def _is_for_programs(path: str) -> bool:
 
 def _is_same_origin(headers: Headers) -> bool:
     """Whether the page that sends a request came from the same server. Its scheme may be that of a proxy."""
+    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return False
     origin = urlsplit(headers.get("origin", ""))
     return origin.scheme in ("http", "https") and origin.netloc.lower() == headers.get("host", "").strip().lower()
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.store import read_summaries
 from beliefrag.runs.summary import summarise, summarise_episodes
+from beliefrag.types import Question
 from beliefrag.web.view.index import RunIndex
 from tests.support.bench_runs import records
 from tests.web.view.conftest import Played
@@ -114,7 +116,7 @@ def test_a_file_that_is_another_one_is_read_anew(folder: Path, tmp_path: Path, h
 def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path: Path) -> None:
     first = RunIndex(folder, tmp_path / "index.sqlite")
     first.refresh()
-    first.store_questions("north", "hash", {"north-q0": "Where?"})
+    first.store_questions("north", "hash", [LabelledQuestion(Question("Where?", "north-q0"), Gold(("Larvik",)))])
     first.close()
     again = RunIndex(folder, tmp_path / "index.sqlite")
     assert len(ids(again)) == len(records(folder))
@@ -122,12 +124,14 @@ def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path:
     assert not again.has_questions("north", "another hash")
 
 
-def test_an_overview_is_kept_for_the_state_that_it_was_made_of(folder: Path, tmp_path: Path) -> None:
+def test_a_result_is_kept_for_the_state_that_it_was_made_of(folder: Path, tmp_path: Path) -> None:
     index = RunIndex(folder, tmp_path / "index.sqlite")
-    index.store_overview("one", "x")
-    assert index.stored_overview("one") == "x"
-    index.store_overview("two", "y")
-    assert index.stored_overview("one") is None
+    index.store_result("overview", "one", "x")
+    index.store_result("analysis", "one", "z")
+    assert index.stored_result("overview", "one") == "x"
+    index.store_result("overview", "two", "y")
+    assert index.stored_result("overview", "one") is None
+    assert index.stored_result("analysis", "one") == "z"
 
 
 def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -42,9 +43,14 @@ def test_all_episodes_are_there_with_question_and_numbers(source: RunSource) -> 
     assert first.actions == "RETRIEVE ANSWER"
 
 
-def test_words_are_sought_in_question_answer_id_and_error(source: RunSource) -> None:
+def test_words_are_sought_in_question_answer_gold_answer_id_and_error(source: RunSource) -> None:
     assert {row.question_id for row in found(source, text="SHIP north0")} == {"north-q0"}
     assert {row.answer for row in found(source, text="larvik")} == {"Larvik"}
+    # Nobody answered Molde: it is the gold answer.
+    assert {(row.question_id, row.gold) for row in found(source, text="MOLDE")} == {
+        ("north-q2", "Molde"),
+        ("south-q2", "Molde"),
+    }
     assert {row.question_id for row in found(source, text="../../etc")} == {"../../etc/passwd"}
     assert [row.outcome for row in found(source, text="TransportError")] == ["failed"]
     assert found(source, text="%") == []
@@ -96,3 +102,31 @@ def test_patterns_of_actions_are_counted(source: RunSource) -> None:
     counted = {row.actions: row.episodes for row in action_patterns(source.index)}
     assert sum(counted.values()) == 24
     assert counted["ANSWER"] == 8
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("descending", [True, False])
+def test_a_list_by_questions_keeps_each_question_together_on_one_page(
+    source: RunSource, order: str, descending: bool
+) -> None:
+    wanted = EpisodeFilter(order=order, descending=descending, grouped=True)
+    pages = [list_episodes(source.index, wanted, offset=offset, limit=3) for offset in range(0, 9, 3)]
+    assert {page.total for page in pages} == {8}
+    rows = [row for page in pages for row in page.episodes]
+    questions = [(row.dataset, row.question_id) for row in rows]
+    assert len({row.id for row in rows}) == len(rows) == 24
+    assert len(list(itertools.groupby(questions))) == 8
+    assert [len(page.episodes) for page in pages] == [9, 9, 6]
+    second = find_neighbours(source.index, wanted, rows[1].id)
+    assert (second.previous, second.next) == (rows[0].id, rows[2].id)
+
+
+def test_questions_are_ordered_by_their_best_or_their_least_episode(source: RunSource) -> None:
+    rows = list_episodes(source.index, EpisodeFilter(order="f1", descending=True, grouped=True), limit=2).episodes
+    assert {row.question_id for row in rows} == {"north-q0", "south-q0"}
+
+
+def test_only_episodes_with_a_note_are_listed(source: RunSource) -> None:
+    odd = next(row for row in found(source) if row.question_id == "../../etc/passwd")
+    assert [row.id for row in found(source, noted=frozenset({odd.key}))] == [odd.id]
+    assert found(source, noted=frozenset()) == []

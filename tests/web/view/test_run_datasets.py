@@ -11,6 +11,7 @@ import pytest
 from beliefrag.cli import main
 from beliefrag.runs.record import RunRecord
 from beliefrag.web.view import RunSource
+from beliefrag.web.view.listing import EpisodeFilter, list_episodes
 from beliefrag.web.view.run_datasets import RunDatasets
 from beliefrag.web.view.schema import NotAvailable
 from tests.support.bench_runs import BORROWED, records, write_script
@@ -90,3 +91,55 @@ def test_prompts_that_would_come_out_differently_are_not_shown(played: Played, t
     assert "went another way" in source.prompts(first + 1).absent
     assert source.prompts(second + 1).absent == ""
     source.close()
+
+
+@pytest.fixture
+def own_run(cache: Path, tmp_path: Path) -> Path:
+    """A run over somebody's own questions and documents, which lie in `own` beside it."""
+    home = tmp_path / "own"
+    (home / "docs").mkdir(parents=True)
+    (home / "docs" / "fram.md").write_text("# Fram\n\nThe Fram was designed by Colin Archer.\n", encoding="utf-8")
+    (home / "asked.csv").write_text("question,answers\nWho designed the Fram?,Colin Archer\n", encoding="utf-8")
+    what = ("--questions", str(home / "asked.csv"), "--docs", str(home / "docs"), "--out", str(tmp_path / "run"))
+    main(["bench", "run", *what, "--methods", "static", "--model", write_script(tmp_path), "--no-judge", "--yes"])
+    return tmp_path / "run"
+
+
+def test_a_run_over_own_documents_shows_questions_gold_answers_passages_and_prompts(own_run: Path) -> None:
+    source = RunSource(own_run)
+    episode, prompts = source.episode(1), source.prompts(1)
+    (row,) = list_episodes(source.index, EpisodeFilter(text="colin archer")).episodes
+    source.close()
+    assert (episode.question, row.question) == ("Who designed the Fram?",) * 2
+    assert episode.gold is not None
+    assert episode.gold.answers == ("Colin Archer",)
+    (passage,) = episode.passages.values()
+    assert "The Fram was designed by Colin Archer." in (passage.text or "")
+    assert episode.notes == ()
+    assert "Who designed the Fram?" in prompts.calls[0][-1].content
+    # The run can be given away: it names no folder.
+    assert str(own_run.parent).encode() not in (own_run / "run.json").read_bytes()
+
+
+def test_own_documents_that_were_moved_are_named_to_the_viewer(own_run: Path, tmp_path: Path) -> None:
+    moved = (tmp_path / "own").rename(tmp_path / "moved")
+    source = RunSource(own_run)
+    episode = source.episode(1)
+    source.close()
+    assert episode.question is None
+    assert "--questions" in episode.notes[0]
+    file = tmp_path / "episode.html"
+    named = ("--questions", str(moved / "asked.csv"), "--docs", str(moved / "docs"))
+    assert main(["view", str(own_run), *named, "--episode", "1", "--export", str(file)]) == 0
+    assert "Who designed the Fram?" in file.read_text(encoding="utf-8")
+    assert main(["view", str(own_run), *named[:2], "--episode", "1", "--export", str(tmp_path / "no.html")]) != 0
+
+
+def test_own_documents_that_were_changed_are_not_taken_for_those_of_the_run(own_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "own" / "docs" / "fram.md").write_text("# Fram\n\nSomebody else did.\n", encoding="utf-8")
+    source = RunSource(own_run)
+    episode = source.episode(1)
+    source.close()
+    assert episode.question == "Who designed the Fram?"
+    assert all(passage.text is None for passage in episode.passages.values())
+    assert "not the one that the run searched" in episode.notes[0]

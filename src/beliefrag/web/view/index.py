@@ -13,11 +13,12 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.paths import cache_dir
 from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.episode_format import DAMAGED_LINE, describe_damage, read_episode, read_summary, summary_record
@@ -28,7 +29,7 @@ from beliefrag.web.view.schema import ViewError
 
 __all__ = ["RunIndex"]
 
-_VERSION = 6
+_VERSION = 7
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
 _SCHEMA = """
@@ -41,10 +42,10 @@ CREATE TABLE episodes (
   UNIQUE (dataset, method, question_id, seed)
 );
 CREATE TABLE questions (
-  dataset TEXT NOT NULL, question_id TEXT NOT NULL, text TEXT NOT NULL, words TEXT NOT NULL,
+  dataset TEXT NOT NULL, question_id TEXT NOT NULL, text TEXT NOT NULL, gold TEXT NOT NULL, words TEXT NOT NULL,
   PRIMARY KEY (dataset, question_id)
 ) WITHOUT ROWID;
-CREATE TABLE overview (state TEXT NOT NULL, record TEXT NOT NULL);
+CREATE TABLE results (name TEXT PRIMARY KEY, state TEXT NOT NULL, record TEXT NOT NULL);
 CREATE TABLE known_datasets (dataset TEXT PRIMARY KEY, gold TEXT NOT NULL);
 CREATE INDEX by_question ON episodes (dataset, question_id);
 CREATE INDEX by_method ON episodes (method, dataset);
@@ -126,6 +127,13 @@ class RunIndex:
         summaries = (read_summary(json.loads(row["numbers"]), row["offset"]) for row in rows)
         return {summary.key: summary for summary in summaries}
 
+    def answerabilities(self) -> dict[EpisodeKey, float]:
+        """Gives the confidence at the end of each episode that has one."""
+        rows = self.rows(
+            "SELECT dataset, method, question_id, seed, answerability FROM episodes WHERE answerability IS NOT NULL"
+        )
+        return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
+
     def episode(self, number: int) -> Episode | None:
         """Reads one whole episode from the file; None where there is no such number.
 
@@ -144,27 +152,28 @@ class RunIndex:
             damage = describe_damage(error)
             raise ViewError(f"Episode {number} of the run cannot be shown: its line is damaged ({damage}).") from None
 
-    def stored_overview(self, state: str) -> str | None:
-        """Gives the overview that was stored for a state of the run as JSON; None where there is none."""
-        found = self.rows("SELECT record FROM overview WHERE state = ?", (state,))
+    def stored_result(self, name: str, state: str) -> str | None:
+        """Gives what was computed under that name for a state of the run, as JSON; None where there is nothing."""
+        found = self.rows("SELECT record FROM results WHERE name = ? AND state = ?", (name, state))
         return str(found[0]["record"]) if found else None
 
-    def store_overview(self, state: str, record: str) -> None:
-        """Stores an overview and deletes the one before: its intervals take seconds on a large run."""
+    def store_result(self, name: str, state: str, record: str) -> None:
+        """Stores a result in the place of the one before: intervals take seconds on a large run."""
         with self._lock, self._write_transaction() as db:
-            db.execute("DELETE FROM overview")
-            db.execute("INSERT INTO overview VALUES (?, ?)", (state, record))
+            db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (name, state, record))
 
     def has_questions(self, dataset: str, gold: str) -> bool:
-        """Says whether the index holds the question texts of the dataset with this hash."""
+        """Whether the index holds the question texts of the dataset with this hash."""
         return bool(self.rows("SELECT 1 FROM known_datasets WHERE dataset = ? AND gold = ?", (dataset, gold)))
 
-    def store_questions(self, dataset: str, gold: str, texts: Mapping[str, str]) -> None:
-        """Stores the texts of a dataset's questions, to search and to show them."""
-        rows = [(dataset, identifier, text, text.casefold()) for identifier, text in texts.items()]
+    def store_questions(self, dataset: str, gold: str, questions: Iterable[LabelledQuestion]) -> None:
+        """Stores a dataset's questions with their gold answers, to search and to show them."""
         with self._lock, self._write_transaction() as db:
             db.execute("DELETE FROM questions WHERE dataset = ?", (dataset,))
-            db.executemany("INSERT INTO questions VALUES (?, ?, ?, ?)", rows)
+            db.executemany(
+                "INSERT INTO questions VALUES (?, ?, ?, ?, ?)",
+                (_question_row(dataset, each) for each in questions),
+            )
             db.execute("INSERT OR REPLACE INTO known_datasets VALUES (?, ?)", (dataset, gold))
 
     def _open(self, database: Path) -> sqlite3.Connection:
@@ -268,6 +277,12 @@ def _episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
             f"The line at byte {offset:,} of {path} is not an episode: {describe_damage(error)}.",
             remedy="Delete that line, and give the command of the run again to replace the episode.",
         ) from None
+
+
+def _question_row(dataset: str, labelled: LabelledQuestion) -> tuple[str, str, str, str, str]:
+    text, answers = labelled.question.text, labelled.gold.answers
+    words = "\n".join((text, *answers)).casefold()
+    return dataset, labelled.id, text, " | ".join(answers), words
 
 
 def _correctness(summary: EpisodeSummary) -> str:

@@ -1,12 +1,16 @@
 """Finds episodes in the index: filters, order, one page at a time, and the neighbours of one episode."""
 
+# ruff: noqa: S608 - only constants of this file become part of a query; values are bound
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from beliefrag.methods import METHODS
+from beliefrag.runs.episode import EpisodeKey
 from beliefrag.web.view.index import RunIndex
 
 __all__ = [
@@ -43,9 +47,11 @@ ORDERS = {
 
 _FROM = "FROM episodes AS e LEFT JOIN questions AS q ON q.dataset = e.dataset AND q.question_id = e.question_id"
 _COLUMNS = (
-    "e.id, e.dataset, e.method, e.question_id, e.outcome, e.correctness, substr(e.answer, 1, 300) AS answer, e.f1, "
-    "e.answerability, e.tokens, e.calls, e.rounds, e.seconds, e.actions, e.cause, substr(q.text, 1, 300) AS question"
+    "e.id, e.dataset, e.method, e.question_id, e.seed, e.outcome, e.correctness, substr(e.answer, 1, 300) AS answer, "
+    "e.f1, e.answerability, e.tokens, e.calls, e.rounds, e.seconds, e.actions, e.cause, "
+    "substr(q.text, 1, 300) AS question, substr(q.gold, 1, 300) AS gold"
 )
+_GROUP = "OVER (PARTITION BY e.dataset, e.question_id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class EpisodeFilter:
     """Which episodes, and in which order. An empty field filters nothing."""
 
     text: str = ""
-    """Words that must all occur in the question, its id, the answer or the error."""
+    """Words that must all occur in the question, its gold answers, its id, the answer or the error."""
     dataset: str = ""
     method: str = ""
     outcome: str = ""
@@ -64,16 +70,21 @@ class EpisodeFilter:
     most_tokens: int | None = None
     order: str = "file"
     descending: bool = False
+    grouped: bool = False
+    """Whether the episodes of one question stay together, in the place of the first of them."""
+    noted: frozenset[EpisodeKey] | None = None
+    """Only these episodes: those that somebody made a note on."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRow:
-    """One episode in a list. Answer and question are cut to 300 characters."""
+    """One episode in a list. Answer, question and gold answers are cut to 300 characters."""
 
     id: int
     dataset: str
     method: str
     question_id: str
+    seed: int
     outcome: str
     correctness: str
     answer: str | None
@@ -86,7 +97,14 @@ class EpisodeRow:
     actions: str
     cause: str
     question: str | None
+    gold: str | None
+    """All gold answers, with | between them; None where the dataset is not here."""
     method_title: str
+
+    @property
+    def key(self) -> EpisodeKey:
+        """Which episode it is."""
+        return EpisodeKey(self.dataset, self.method, self.question_id, self.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +112,7 @@ class EpisodePage:
     """One page of a list."""
 
     total: int
-    """How many episodes there are on all pages."""
+    """How many episodes there are on all pages; in a list by questions, how many questions."""
     offset: int
     episodes: list[EpisodeRow]
 
@@ -119,12 +137,15 @@ class ActionPattern:
 
 
 def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 100) -> EpisodePage:
-    """Gives one page of episodes, and how many there are in all."""
+    """Gives one page of episodes and how many there are in all; where they are grouped, a page of questions."""
     where, values = _where(wanted)
-    total = index.rows(f"SELECT count(*) AS n {_FROM} {where}", values)[0]["n"]
+    unit = "DISTINCT e.dataset, e.question_id" if wanted.grouped else "e.id"
+    total = index.rows(f"SELECT count(*) AS n FROM (SELECT {unit} {_FROM} {where})", values)[0]["n"]
+    ranked = f"SELECT id, dense_rank() OVER (ORDER BY {_order(wanted)}) AS rank FROM ({_places(wanted, where)})"
     rows = index.rows(
-        f"SELECT {_COLUMNS} {_FROM} {where} {_order(wanted)} LIMIT ? OFFSET ?",
-        (*values, min(limit, MAX_ROWS), offset),
+        f"SELECT {_COLUMNS} {_FROM} JOIN ({ranked}) AS r ON r.id = e.id WHERE r.rank > ? AND r.rank <= ? "
+        "ORDER BY r.rank, e.id",
+        (*values, offset, offset + min(limit, MAX_ROWS)),
     )
     return EpisodePage(total, offset, [_to_row(row) for row in rows])
 
@@ -132,7 +153,8 @@ def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, li
 def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neighbours:
     """Finds the episodes before and after one in a list."""
     where, values = _where(wanted)
-    ids = [row["id"] for row in index.rows(f"SELECT e.id {_FROM} {where} {_order(wanted)}", values)]
+    query = f"SELECT id FROM ({_places(wanted, where)}) ORDER BY {_order(wanted)}, id"
+    ids = [row["id"] for row in index.rows(query, values)]
     if number not in ids:
         return Neighbours(0, len(ids), None, None)
     at = ids.index(number)
@@ -157,7 +179,8 @@ def action_patterns(index: RunIndex, most: int = 40) -> list[ActionPattern]:
 
 
 def _to_row(row: sqlite3.Row) -> EpisodeRow:
-    return EpisodeRow(**dict(row), method_title=METHODS.title(row["method"]))
+    fields = {name: row[name] for name in EpisodeRow.__slots__ if name != "method_title"}
+    return EpisodeRow(**fields, method_title=METHODS.title(row["method"]))
 
 
 def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
@@ -178,10 +201,26 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
         if bound is not None:
             clauses.append(f"e.tokens {relation} ?")
             values.append(bound)
+    if wanted.noted is not None:
+        clauses.append("json_array(e.dataset, e.method, e.question_id, e.seed) IN (SELECT value FROM json_each(?))")
+        values.append(_as_json(wanted.noted))
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
+def _as_json(keys: Iterable[EpisodeKey]) -> str:
+    return json.dumps([list(key) for key in keys], ensure_ascii=False, separators=(",", ":"))
+
+
+def _places(wanted: EpisodeFilter, where: str) -> str:
+    """Selects the episodes with `place`, by which they are ordered, and `first`, which decides ties."""
+    column = ORDERS[wanted.order]
+    place, first = column, "e.id"
+    if wanted.grouped:
+        place = f"{'max' if wanted.descending else 'min'}({column}) {_GROUP}"
+        first = f"min(e.id) {_GROUP}"
+    return f"SELECT e.id AS id, {place} AS place, {first} AS first {_FROM} {where}"
+
+
 def _order(wanted: EpisodeFilter) -> str:
-    column, direction = ORDERS[wanted.order], "DESC" if wanted.descending else "ASC"
-    # The id decides ties, so that pages neither repeat nor lose an episode.
-    return f"ORDER BY {column} {direction} NULLS LAST, e.id"
+    # `first` differs between episodes, or between questions: pages neither repeat nor lose one.
+    return f"place {'DESC' if wanted.descending else 'ASC'} NULLS LAST, first"

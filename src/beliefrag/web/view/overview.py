@@ -10,7 +10,7 @@ from beliefrag.methods import METHODS
 from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import MEAN, Cell, Summary
 
-__all__ = ["RunOverview", "view_run"]
+__all__ = ["EstimateView", "RunOverview", "view_estimate", "view_run"]
 
 _MEASURES = (
     *("f1", "exact_match", "cover", "judge", "evidence_recall", "answer_row_recall"),
@@ -103,7 +103,7 @@ def view_run(summary: Summary) -> RunOverview:
 
 
 def _view_cell(cell: Cell) -> CellView:
-    measures = {name: _view_estimate(cell.measures.get(name)) for name in _MEASURES}
+    found = {name: cell.measures.get(name) for name in _MEASURES} | {"tokens_beside_f1": cell.tokens_beside_f1}
     return CellView(
         dataset=cell.dataset,
         is_mean=cell.dataset == MEAN,
@@ -113,13 +113,12 @@ def _view_cell(cell: Cell) -> CellView:
         asked=cell.asked,
         failed=cell.failed,
         outcomes=dict(cell.outcomes),
-        measures={**measures, "tokens_beside_f1": _view_estimate(cell.tokens_beside_f1)},
+        measures={name: None if estimate is None else view_estimate(estimate) for name, estimate in found.items()},
     )
 
 
-def _view_estimate(estimate: Estimate | None) -> EstimateView | None:
-    if estimate is None:
-        return None
+def view_estimate(estimate: Estimate) -> EstimateView:
+    """Gives a mean as pages show it."""
     return EstimateView(
         mean=estimate.value,
         low=estimate.low,

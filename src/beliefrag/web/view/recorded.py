@@ -17,6 +17,7 @@ from beliefrag.web.view.run_datasets import RunDatasets
 from beliefrag.web.view.schema import (
     AttemptView,
     CallView,
+    CitationView,
     ComparisonView,
     DroppedView,
     EpisodeView,
@@ -54,7 +55,9 @@ def active_thresholds(thresholds: Mapping[str, float | bool | None]) -> dict[str
     }
 
 
-def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDatasets) -> EpisodeView:
+def view_episode(
+    episode: Episode, number: int, run: RunRecord, datasets: RunDatasets, *, note: str = ""
+) -> EpisodeView:
     """Gives an episode of a run as the pages show it.
 
     Args:
@@ -62,6 +65,7 @@ def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDat
         number: Its number in the index.
         run: The run's record.
         datasets: The run's datasets, as far as they are on this machine.
+        note: What somebody noted about it.
 
     Raises:
         ViewError: The episode contradicts itself.
@@ -101,10 +105,12 @@ def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDat
         thresholds=active_thresholds(run.thresholds),
         steps=tuple(_view_step(step, question) for step in episode.steps),
         calls=tuple(_view_calls(episode, number)),
+        citations=tuple(_copy(CitationView, each) for each in getattr(episode, "citations", ())),
         passages={each: _view_passage(passages.get(each)) for each in _passage_ids(episode, supporting or ())},
         gold=GoldView(answers=tuple(gold.answers), supporting=tuple(supporting) if supporting is not None else None)
         if gold
         else None,
+        note=note,
         notes=tuple(notes),
         licence=run.datasets[key.dataset].licence if key.dataset in run.datasets else "",
     )
@@ -128,14 +134,16 @@ def _view_step(step: Step, question: str | None) -> StepView:
 
 
 def _view_calls(episode: Episode, number: int) -> Iterator[CallView]:
-    seconds = episode.timing.calls
-    if seconds is not None and len(seconds) != len(episode.calls):
-        raise ViewError(
-            f"Episode {number} of the run cannot be shown: it has {len(episode.calls)} calls and {len(seconds)} times."
-        )
+    timing, count = episode.timing, len(episode.calls)
+    columns = {"seconds": timing.calls, "at": timing.ends, "cached": timing.cached}
+    for values in columns.values():
+        if values is not None and len(values) != count:
+            raise ViewError(
+                f"Episode {number} of the run cannot be shown: it has {count} calls and {len(values)} times."
+            )
     for place, call in enumerate(episode.calls):
-        took = seconds[place] if seconds is not None else None
-        yield _copy(CallView, call, repairs=repairs_in_words(call.repairs), seconds=took)
+        times = {name: None if values is None else values[place] for name, values in columns.items()}
+        yield _copy(CallView, call, repairs=repairs_in_words(call.repairs), **times)
 
 
 def _view_usage(usage: Usage) -> UsageView:

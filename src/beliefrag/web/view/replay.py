@@ -11,14 +11,13 @@ import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from pathlib import Path
 
 from pydantic import ValidationError
 
 from beliefrag import events
 from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.perturbation import Injection
-from beliefrag.bench.questions import LabelledQuestion
+from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.bench.setup import DatasetSetup, RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
@@ -43,26 +42,26 @@ class PromptReplayer:
         # One at a time, and in a thread without an event loop, because the caller may have one.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
-    def prompts(self, episode: Episode, folder: Path) -> PromptsView:
+    def prompts(self, episode: Episode, dataset: Dataset) -> PromptsView:
         """Gives the prompts of an episode.
 
         Args:
             episode: The recorded episode.
-            folder: The dataset that its question is from.
+            dataset: The dataset that its question is from.
 
         Raises:
             NotAvailable: They cannot be rebuilt here; the message says why.
         """
-        return self._thread.submit(self._rebuild, episode, folder).result()
+        return self._thread.submit(self._rebuild, episode, dataset).result()
 
     def close(self) -> None:
         """Closes the cache."""
         self._thread.submit(self._close_setups).result()
         self._thread.shutdown()
 
-    def _rebuild(self, episode: Episode, folder: Path) -> PromptsView:
+    def _rebuild(self, episode: Episode, dataset: Dataset) -> PromptsView:
         key = episode.key
-        setup = self._dataset_setup(key.dataset, folder)
+        setup = self._dataset_setup(dataset)
         labelled = setup.questions.get(key.question_id)
         if labelled is None or key.method not in setup.methods:
             raise NotAvailable("The dataset here does not hold the question of this episode.")
@@ -94,24 +93,25 @@ class PromptReplayer:
                 asyncio.run(setup.aclose())
         self._setups.clear()
 
-    def _dataset_setup(self, dataset: str, folder: Path) -> DatasetSetup:
-        if dataset not in self._setups:
+    def _dataset_setup(self, dataset: Dataset) -> DatasetSetup:
+        name = dataset.name
+        if name not in self._setups:
             try:
-                self._setups[dataset] = self._open(folder)
+                self._setups[name] = self._open(dataset)
             except NotAvailable as error:
-                self._setups[dataset] = error
-        setup = self._setups[dataset]
+                self._setups[name] = error
+        setup = self._setups[name]
         if isinstance(setup, NotAvailable):
             raise setup
-        return setup.datasets[dataset]
+        return setup.datasets[name]
 
-    def _open(self, folder: Path) -> Setup:
+    def _open(self, dataset: Dataset) -> Setup:
         problem = "The prompts are not in the run, and cannot be rebuilt here"
         try:
             settings = Settings.model_validate(dict(self._run.settings))
             spec = RunSpec(
-                (folder,),
-                self._run.methods_with_options,
+                methods=self._run.methods_with_options,
+                datasets=(dataset,),
                 seed=self._run.seed,
                 judge=False,
                 replay=True,

@@ -1,19 +1,22 @@
 """Questions, gold answers and passages of a run's datasets, where their folders are on this machine.
 
 A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record.
-One that only has the same name is not used, because its gold answers could be others.
+One that only has the same name is not used, because its gold answers could be others. A run over somebody's own
+questions and documents is found by what this machine remembers of it, or by the paths that are given.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from beliefrag.bench.datasets import is_dataset, load_dataset
+from beliefrag.bench.own_documents import OwnDocuments, find_own_documents
 from beliefrag.bench.perturbation import passages_to_search
-from beliefrag.bench.questions import LabelledQuestion, gold_hash
+from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.errors import BeliefRAGError
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.runs.record import DatasetRecord
@@ -22,14 +25,17 @@ from beliefrag.web.view.schema import NotAvailable
 
 __all__ = ["RunDataset", "RunDatasets"]
 
-_REMEDY = "Give its folder with --data, or set BELIEFRAG_DATA to the folder that holds it."
+_REMEDY = (
+    "Give its folder with --data, or set BELIEFRAG_DATA to the folder that holds it; "
+    "your own questions and documents with --questions and --docs."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RunDataset:
     """One dataset of a run."""
 
-    folder: Path
+    dataset: Dataset
     questions: Mapping[str, LabelledQuestion]
     passages: Mapping[str, Passage]
     """Empty where the corpus is not the one that the run searched."""
@@ -43,11 +49,15 @@ class RunDatasets:
     Args:
         folders: Datasets, or folders of datasets.
         records: What the run recorded about each dataset.
+        own: Where somebody's own questions and documents are now, if they were named.
     """
 
-    def __init__(self, folders: Iterable[Path], records: Mapping[str, DatasetRecord]) -> None:
+    def __init__(
+        self, folders: Iterable[Path], records: Mapping[str, DatasetRecord], own: OwnDocuments | None = None
+    ) -> None:
         self._candidates = tuple(_find_datasets(folders))
         self._records = dict(records)
+        self._own = own
         self._loaded: dict[str, RunDataset | NotAvailable] = {}
         self._lock = threading.Lock()
 
@@ -70,31 +80,40 @@ class RunDatasets:
 
     def _load(self, name: str) -> RunDataset:
         record = self._records.get(name)
-        same_name = [folder for folder in self._candidates if folder.resolve().name == name]
         problem = f"The dataset {name} is not here, so its questions, gold answers and passages cannot be shown."
         if record is None:
             raise NotAvailable(problem)
-        for folder in same_name or self._candidates:
+        for place, load in self._places(name, record):
             try:
-                dataset = load_dataset(folder)
+                dataset = load()
             except BeliefRAGError as error:
                 problem = error.message
                 continue
             if dataset.name != name:
                 continue
             if gold_hash(dataset.questions) != record.gold:
-                problem = f"The dataset {name} in {folder.name} has other questions or gold answers than the run."
+                problem = f"The dataset {name} in {place} has other questions or gold answers than the run."
                 continue
             searched = passages_to_search(dataset)
             digests = sum(map(passage_digest, searched))
             same = CorpusState.from_sum(len(searched), digests).fingerprint == record.fingerprint
             return RunDataset(
-                folder,
+                dataset,
                 {question.id: question for question in dataset.questions},
                 {passage.id: passage for passage in dataset.passages} if same else {},
                 "" if same else f"The corpus of {name} is not the one that the run searched: passages are not shown.",
             )
         raise NotAvailable(problem, remedy=_REMEDY)
+
+    def _places(self, name: str, record: DatasetRecord) -> Iterator[tuple[str, Callable[[], Dataset]]]:
+        """Gives where the dataset may be, each place with what loads it: what was named comes first."""
+        if self._own is not None:
+            yield self._own.questions.name, self._own.load
+        same_name = [folder for folder in self._candidates if folder.resolve().name == name]
+        for folder in same_name or self._candidates:
+            yield folder.name, partial(load_dataset, folder)
+        if (remembered := find_own_documents(record.gold, record.fingerprint)) is not None:
+            yield remembered.questions.name, remembered.load
 
 
 def _find_datasets(folders: Iterable[Path]) -> Iterable[Path]:

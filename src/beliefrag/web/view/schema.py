@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from beliefrag.engine.replies import REPAIRS
 from beliefrag.errors import BeliefRAGError
@@ -17,6 +17,7 @@ from beliefrag.errors import BeliefRAGError
 __all__ = [
     "AttemptView",
     "CallView",
+    "CitationView",
     "ComparisonView",
     "DroppedView",
     "EpisodeView",
@@ -27,6 +28,7 @@ __all__ = [
     "PassageView",
     "PromptsView",
     "SearchView",
+    "ShownView",
     "StepView",
     "UsageView",
     "ViewError",
@@ -57,6 +59,8 @@ class PassageView(_View):
     title: str = ""
     text: str | None = None
     source: str = ""
+    place: str = ""
+    """Where in its source it stands, in words."""
 
 
 class SearchView(_View):
@@ -118,6 +122,8 @@ class StepView(_View):
     dropped: tuple[DroppedView, ...] = ()
     evidence: tuple[str, ...] | None = None
     """Ids retained after it; None while it is being carried out."""
+    shown: tuple[ShownView, ...] = ()
+    """What the prompts until this decision showed of each passage; empty where they showed whole passages."""
 
 
 class CallView(_View):
@@ -133,6 +139,9 @@ class CallView(_View):
     repairs: tuple[str, ...] = ()
     """What had to be repaired to read the reply, in words."""
     seconds: float | None = None
+    """How long the model took when the reply was made."""
+    at: float | None = None
+    """When the reply came, in seconds since the episode began."""
     cached: bool | None = None
 
     @field_validator("repairs", mode="before")
@@ -156,6 +165,32 @@ class PromptsView(_View):
     """Where they came from, in words."""
     absent: str = ""
     """Why there are none, and how to get them; empty where there are."""
+
+
+class CitationView(_View):
+    """A part of a passage that the answer rests on."""
+
+    passage_id: str
+    start: int
+    end: int
+    role: str = ""
+    """What it does for the answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_span(cls, given: Any) -> Any:
+        # A trace has the span as a pair.
+        if not isinstance(given, Mapping) or "span" not in given:
+            return given
+        start, end = given["span"]
+        return {**given, "start": start, "end": end}
+
+
+class ShownView(_View):
+    """Which parts of a passage the prompts of a step showed."""
+
+    passage_id: str
+    spans: tuple[tuple[int, int], ...]
 
 
 class GoldView(_View):
@@ -205,6 +240,8 @@ class EpisodeView(_View):
     outcome: str
     """answered, stopped, abstained, failed; `running` while it is under way."""
     answer: str | None = None
+    best_guess: str | None = None
+    """What the answer would have been, where it abstained."""
     reason: str = ""
     error: ErrorView | None = None
     answerability: float | None = None
@@ -218,7 +255,11 @@ class EpisodeView(_View):
     steps: tuple[StepView, ...] = ()
     calls: tuple[CallView, ...] = ()
     passages: Mapping[str, PassageView] = {}
+    citations: tuple[CitationView, ...] = ()
+    """What the answer rests on; of an abstention, what came nearest to an answer."""
     gold: GoldView | None = None
+    note: str = ""
+    """What somebody noted about it."""
     waiting: str = ""
     """What an episode under way waits for."""
     notes: tuple[str, ...] = ()

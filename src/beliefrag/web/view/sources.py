@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
+
+from pydantic import BaseModel
 
 from beliefrag._version import __version__
+from beliefrag.bench.own_documents import OwnDocuments
 from beliefrag.events import Event, as_record
 from beliefrag.runs.episode import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
+from beliefrag.web.view.analysis import RunAnalysis, analyse_run
 from beliefrag.web.view.index import RunIndex
+from beliefrag.web.view.notes import RunNotes
 from beliefrag.web.view.overview import RunOverview, view_run
 from beliefrag.web.view.recorded import view_episode
 from beliefrag.web.view.replay import PromptReplayer
@@ -23,6 +28,8 @@ from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, Vi
 from beliefrag.web.view.trace import EventRecord, read_trace, view_events, view_prompts
 
 __all__ = ["EpisodeSource", "LiveSource", "RunSource", "TraceSource", "open_source"]
+
+_Result = TypeVar("_Result", bound=BaseModel)
 
 
 class EpisodeSource(Protocol):
@@ -36,6 +43,11 @@ class EpisodeSource(Protocol):
     @property
     def name(self) -> str:
         """Its name for a person."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """Something that changes when there is more to show."""
         ...
 
     def episode(self, number: int) -> EpisodeView:
@@ -55,20 +67,21 @@ class EpisodeSource(Protocol):
         ...
 
 
-def open_source(path: Path, data: Iterable[Path] = ()) -> RunSource | TraceSource:
+def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
     """Opens a run's folder or a trace file.
 
     Args:
         path: The folder or file.
         data: Datasets of a run, or folders of datasets.
+        own: The questions and documents of a run over somebody's own; those of this machine are remembered.
 
     Raises:
         BeliefRAGError: It cannot be viewed.
     """
     if path.is_dir():
-        return RunSource(path, data)
+        return RunSource(path, data, own)
     if path.name == RUN_FILE:
-        return RunSource(path.parent, data)
+        return RunSource(path.parent, data, own)
     if not path.exists():
         raise ViewError(
             f"{path} does not exist.",
@@ -82,12 +95,13 @@ class RunSource:
 
     kind: Literal["run"] = "run"
 
-    def __init__(self, folder: Path, data: Iterable[Path] = ()) -> None:
+    def __init__(self, folder: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> None:
         run = RunRecord.read(folder)
         self.name = folder.resolve().name
         self.index = RunIndex(folder)
+        self.notes = RunNotes(folder)
         self._folder = folder
-        self._datasets = RunDatasets(data, run.datasets)
+        self._datasets = RunDatasets(data, run.datasets, own)
         self._replayer = PromptReplayer(run)
         self._summarising = threading.Lock()
         self.index.refresh()
@@ -100,26 +114,53 @@ class RunSource:
         """The run's record as it is now, because a running run can grow."""
         return RunRecord.read(self._folder)
 
+    @property
+    def state(self) -> str:
+        """Something that changes when the run has grown."""
+        run = (self._folder / RUN_FILE).read_bytes()
+        return f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
+
     def overview(self) -> RunOverview:
         """Gives the numbers of the run. They are computed again only when the run has grown."""
-        with self._summarising:
-            run = (self._folder / RUN_FILE).read_bytes()
-            state = f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
-            if (stored := self.index.stored_overview(state)) is not None:
-                return RunOverview.model_validate_json(stored)
-            overview = view_run(summarise_episodes(self.record, self.index.episodes()))
-            self.index.store_overview(state, overview.model_dump_json())
-            return overview
+
+        def compute() -> RunOverview:
+            return view_run(summarise_episodes(self.record, self.index.episodes()))
+
+        return self._stored("overview", RunOverview, compute)
+
+    def analysis(self) -> RunAnalysis:
+        """Gives differences, ties and confidences. They are computed again only when the run has grown."""
+
+        def compute() -> RunAnalysis:
+            return analyse_run(self.record, self.index.episodes(), self.index.answerabilities())
+
+        return self._stored("analysis", RunAnalysis, compute)
 
     def episode(self, number: int) -> EpisodeView:
-        """Gives one episode, with what its dataset adds."""
-        return view_episode(self._episode(number), number, self.record, self._datasets)
+        """Gives one episode, with what its dataset adds and what somebody noted."""
+        episode = self._episode(number)
+        note = self.notes.read().get(episode.key, "")
+        return view_episode(episode, number, self.record, self._datasets, note=note)
+
+    def write_note(self, number: int, text: str, before: str) -> None:
+        """Notes something about an episode; an empty text removes the note.
+
+        Args:
+            number: The episode's number.
+            text: The note.
+            before: The note that its writer saw.
+
+        Raises:
+            NoteChanged: The note is another one by now.
+            ViewError: It cannot be written.
+        """
+        self.notes.write(self._episode(number).key, text, before)
 
     def prompts(self, number: int) -> PromptsView:
         """Gives the prompts, rebuilt from the reply cache where that is possible."""
         episode = self._episode(number)
         try:
-            return self._replayer.prompts(episode, self._datasets.get(episode.key.dataset).folder)
+            return self._replayer.prompts(episode, self._datasets.get(episode.key.dataset).dataset)
         except NotAvailable as error:
             return PromptsView(absent=str(error))
 
@@ -139,7 +180,16 @@ class RunSource:
             questions = self._datasets.get(name).questions
         except NotAvailable:
             return  # each of its episodes says so
-        self.index.store_questions(name, gold, {each.id: each.question.text for each in questions.values()})
+        self.index.store_questions(name, gold, questions.values())
+
+    def _stored(self, name: str, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
+        with self._summarising:
+            state = self.state
+            if (stored := self.index.stored_result(name, state)) is not None:
+                return kind.model_validate_json(stored)
+            result = compute()
+            self.index.store_result(name, state, result.model_dump_json())
+            return result
 
 
 class TraceSource:
@@ -151,6 +201,14 @@ class TraceSource:
         self.name = path.name
         self._path = path
         read_trace(path)
+
+    @property
+    def state(self) -> str:
+        """Something that changes when the file has grown."""
+        try:
+            return str(self._path.stat().st_size)
+        except OSError as error:
+            raise ViewError(f"{self._path} cannot be read: {error.strerror}.") from error
 
     def episode(self, number: int) -> EpisodeView:
         """Gives the episode; its number is 0."""
@@ -185,6 +243,11 @@ class LiveSource:
     def version(self) -> int:
         """Grows by one with every event."""
         return len(self._records)
+
+    @property
+    def state(self) -> str:
+        """Something that changes with every event."""
+        return str(self.version)
 
     @property
     def ended(self) -> bool:

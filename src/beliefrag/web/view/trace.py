@@ -103,6 +103,8 @@ def view_events(
         "budget": started["budget"],
         "thresholds": thresholds if thresholds is not None else _thresholds_of_decisions(steps),
         "sources": [passage["id"] for passage in outcome.get("sources", ())],
+        "citations": outcome.get("citations") or outcome.get("nearest") or (),
+        "best_guess": outcome.get("best_guess"),
         "steps": steps,
         "calls": [record for record in records if record["event"] == "call_finished"],
         "passages": _passage_records(records),
@@ -134,16 +136,22 @@ def _outcome_record(records: Sequence[EventRecord]) -> EventRecord:
 
 def _step_records(records: Sequence[EventRecord]) -> Iterator[dict[str, Any]]:
     step: dict[str, Any] | None = None
+    shown: Sequence[EventRecord] = ()
     question = records[0]["question"]["text"]
     for record in records:
         kind = record["event"]
-        if kind == "decided":
+        if kind == "packed":
+            shown = record["shown"]
+            # What is packed to carry an action out belongs to the step of that action, as its calls do.
+            if step is not None and record["step"] == step["step"]:
+                step["shown"] = shown
+        elif kind == "decided":
             if step is not None:
                 yield step
             observation = record["observation"] or {}
             numbers = ("diagnostics", "belief", "answerability", "retrieval_value", "tokens", "attempt", "step")
             step = {**record["decision"], **{name: record[name] for name in numbers}}
-            step["flagged"] = observation.get("unhelpful", ())
+            step |= {"flagged": observation.get("unhelpful", ()), "shown": shown}
         elif step is not None and kind == "retrieved":
             found = {"added": record["added"], "known": record["known"], "refused": record["refused"]}
             hits = [(hit["passage"]["id"], hit["score"]) for hit in record["hits"]]
