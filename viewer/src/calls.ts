@@ -1,35 +1,45 @@
-// The model calls of an episode: each opens to its prompt, loaded when it is wanted, and its reply.
+// The model calls of an episode as a waterfall: each opens to its prompt, loaded when it is wanted, and its reply.
 
 import { h, replace, type Child } from "./dom.ts";
 import { count, seconds } from "./format.ts";
-import type { Call, Episode, Prompts } from "./schema.ts";
+import type { Call, Episode, Message, Prompts } from "./schema.ts";
 import { line, words } from "./text.ts";
+import { numberedPassages } from "./verdicts.ts";
+import { describe, drawBar, waterfall, type Waterfall } from "./waterfall.ts";
 
 export type LoadPrompts = () => Promise<Prompts>;
 
-export function calls(episode: Episode, load: LoadPrompts): HTMLElement {
+/** The calls by steps. The first `skip` of them are left out; `total` is the length of the axis of time. */
+export function calls(episode: Episode, load: LoadPrompts, skip = 0, total = 0): HTMLElement {
   if (episode.calls.length === 0) return h("p", { class: "muted" }, "No model was asked.");
+  const time = waterfall(episode.calls);
   const bySteps = new Map<number, [Call, number][]>();
   episode.calls.forEach((call, place) => {
-    bySteps.set(call.step, [...(bySteps.get(call.step) ?? []), [call, place]]);
+    if (place >= skip) bySteps.set(call.step, [...(bySteps.get(call.step) ?? []), [call, place]]);
   });
   return h(
     "div",
     {},
+    h("p", { class: "muted small" }, describe(time, episode.calls)),
     [...bySteps].map(([step, made]) =>
-      h("section", { class: "calls" }, h("h3", {}, `Step ${step + 1}`, h("span", { class: "muted" }, ` ${count(made.length, "call")}`)), made.map(([call, place]) => entry(call, place, load))),
+      h(
+        "section",
+        { class: "calls" },
+        h("h3", {}, `Step ${step + 1}`, h("span", { class: "muted" }, ` ${count(made.length, "call")}`)),
+        made.map(([call, place]) => entry(call, place, load, { ...time, total: Math.max(total, time.total) })),
+      ),
     ),
   );
 }
 
-function entry(call: Call, place: number, load: LoadPrompts): HTMLElement {
+function entry(call: Call, place: number, load: LoadPrompts, time: Waterfall): HTMLElement {
   const prompt = h("div", {}, h("p", { class: "muted" }, "The prompt is being looked up."));
   let asked = false;
   const opened = (event: Event): void => {
     if (asked || !(event.currentTarget as HTMLDetailsElement).open) return;
     asked = true;
     load().then(
-      (prompts) => replace(prompt, messages(prompts, place)),
+      (prompts) => replace(prompt, messages(prompts, place, call.reply)),
       (error: unknown) => replace(prompt, h("p", { class: "warn" }, error instanceof Error ? error.message : String(error))),
     );
   };
@@ -41,8 +51,9 @@ function entry(call: Call, place: number, load: LoadPrompts): HTMLElement {
       {},
       h("span", { class: "purpose" }, line(call.purpose.replaceAll("_", " "), 40)),
       h("span", { class: "muted cost" }, `${call.tokens_in.toLocaleString("en")} in, ${call.tokens_out.toLocaleString("en")} out`),
-      h("span", { class: "reply" }, line(call.reply, 120)),
-      call.repairs.length > 0 && h("span", { class: "tag warn" }, "mended"),
+      h("span", { class: "when" }, drawBar(time.bars[place] ?? null, time.total, call.cached)),
+      h("span", { class: "muted took" }, seconds(call.seconds), call.cached && h("span", { class: "tag" }, "cached")),
+      h("span", { class: "reply" }, line(call.reply, 120), call.repairs.length > 0 && h("span", { class: "tag warn" }, "mended")),
     ),
     h("h4", {}, "Prompt"),
     prompt,
@@ -52,12 +63,23 @@ function entry(call: Call, place: number, load: LoadPrompts): HTMLElement {
   );
 }
 
-function messages(prompts: Prompts, place: number): Child {
+function messages(prompts: Prompts, place: number, reply: string): Child {
   const prompt = prompts.calls[place];
   if (!prompt) return h("p", { class: "note" }, line(prompts.absent || "The prompt of this call was not recorded.", 1000));
   return [
     prompt.map(({ role, content }) => h("div", { class: "message" }, h("span", { class: "role" }, line(role, 30)), words(content))),
     prompts.source && h("p", { class: "muted small" }, line(prompts.source, 300)),
+    verdicts(prompt, reply),
+  ];
+}
+
+function verdicts(prompt: readonly Message[], reply: string): Child {
+  const shown = numberedPassages(prompt, reply);
+  if (shown.length === 0) return null;
+  return [
+    h("h4", {}, "Its passages by number"),
+    h("ol", { class: "numbered" }, shown.map(({ number, title, verdict }) =>
+      h("li", {}, h("span", { class: "score" }, number), line(title, 90), verdict !== "" && h("span", { class: verdict === "unhelpful" ? "tag warn" : "tag" }, verdict)))),
   ];
 }
 

@@ -1,13 +1,15 @@
-// Small charts of one number over the steps of an episode, with the thresholds that it was held against.
+// Small charts of one number over the steps of an episode, or of two, with the thresholds that it was held against.
 
 import { h, s } from "./dom.ts";
 import { share } from "./format.ts";
 import type { Episode, Step } from "./schema.ts";
+import { line } from "./text.ts";
 
 export interface Threshold { readonly value: number; readonly label: string }
 export interface Series {
   readonly title: string;
-  readonly values: readonly (number | null)[];
+  /** For each episode its values over the steps; none for an episode that does not have this number. */
+  readonly lines: readonly (readonly (number | null)[])[];
   readonly thresholds: readonly Threshold[];
 }
 
@@ -35,23 +37,32 @@ const DRAWN: readonly { title: string; of: (step: Step) => number | null | undef
   { title: "novelty", of: (step) => step.diagnostics?.["novelty"], thresholds: [["novelty", "rewrite <"]] },
 ];
 
-/** The numbers of an episode over its steps; those that its method does not have are left out. */
-export function series(episode: Episode): Series[] {
+/** The numbers of episodes over their steps; those that no method has are left out. */
+export function series(episodes: readonly Episode[]): Series[] {
+  const settings: Record<string, number> = Object.assign({}, ...episodes.map(({ thresholds }) => thresholds));
   return DRAWN.map(({ title, of, thresholds }) => ({
     title,
-    values: episode.steps.map((step) => of(step) ?? null),
+    lines: episodes.map((episode) => episode.steps.map((step) => of(step) ?? null)).map((values) => (values.some((value) => value !== null) ? values : [])),
     thresholds: thresholds.flatMap(([name, label]) => {
-      const value = episode.thresholds[name];
+      const value = settings[name];
       return value === undefined ? [] : [{ value, label }];
     }),
-  })).filter(({ values }) => values.some((value) => value !== null));
+  })).filter(({ lines }) => lines.some((values) => values.length > 0));
 }
 
-/** All charts of an episode, on a common number of steps so that two episodes can be compared. */
-export function charts(episode: Episode, steps: number): HTMLElement {
-  const drawn = series(episode);
-  if (drawn.length === 0) return h("p", { class: "muted" }, `${episode.method_title} holds no belief: there is nothing to draw.`);
-  return h("div", { class: "charts" }, drawn.map((each) => chart(each, Math.max(steps, 2))));
+/** All charts of one episode, or of two on common axes; null where there is nothing to draw. */
+export function charts(episodes: readonly Episode[]): HTMLElement | null {
+  const drawn = series(episodes);
+  if (drawn.length === 0) return null;
+  const steps = Math.max(2, ...episodes.map((episode) => episode.steps.length));
+  const names = episodes.map(({ method_title }) => method_title);
+  return h("div", {},
+    names.length > 1 && h("ul", { class: "legend" }, names.map((name, side) => drawn.some(({ lines }) => lines[side]?.length) && h("li", {}, key(side), " ", line(name, 40)))),
+    h("div", { class: "charts" }, drawn.map((each) => chart(each, steps, names))));
+}
+
+function key(side: number): SVGElement {
+  return s("svg", { class: "key", viewBox: "0 0 24 8", "aria-hidden": "true" }, s("path", { class: `line side-${side}`, d: "M1 4 L23 4" }), s("circle", { class: `point side-${side}`, cx: 12, cy: 4, r: 3 }));
 }
 
 /** Where a value lies in the picture. */
@@ -61,25 +72,30 @@ export function place(step: number, value: number, steps: number): { x: number; 
   return { x: LEFT + (inner.width * step) / Math.max(1, steps - 1), y: TOP + inner.height * (1 - clamped) };
 }
 
-function chart({ title, values, thresholds }: Series, steps: number): HTMLElement {
-  const last = values.reduce<number | null>((known, value) => value ?? known, null);
-  const points = values.flatMap((value, step) => (value === null ? [] : [{ ...place(step, value, steps), value, step }]));
-  const path = points.map(({ x, y }, index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(" ");
+function chart({ title, lines, thresholds }: Series, steps: number, names: readonly string[]): HTMLElement {
+  const last = lines.flatMap((values) => (values.length ? [share(values.reduce((known, value) => value ?? known, null))] : []));
   return h(
     "figure",
     { class: "chart" },
-    h("figcaption", {}, h("span", {}, title), h("b", {}, share(last))),
+    h("figcaption", {}, h("span", {}, title), h("b", {}, last.join(" / "))),
     s(
       "svg",
-      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spoken(title, values, thresholds) },
+      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spoken(title, lines, thresholds, names) },
       [0, 0.5, 1].map((value) => grid(value, steps)),
-      values.map((_, step) => s("text", { class: "axis", x: place(step, 0, steps).x, y: HEIGHT - 4, "text-anchor": "middle" }, step + 1)),
+      Array.from({ length: Math.max(...lines.map((values) => values.length)) }, (_, step) => s("text", { class: "axis", x: place(step, 0, steps).x, y: HEIGHT - 4, "text-anchor": "middle" }, step + 1)),
       thresholds.map(({ value }) => bound(value, steps)),
-      s("path", { class: "line", d: path }),
-      points.map(({ x, y, value, step }) => s("circle", { class: "point", cx: x, cy: y, r: 3 }, s("title", {}, `step ${step + 1}: ${share(value)}`))),
+      lines.map((values, side) => curve(values, steps, side)),
       labelled(thresholds).map(({ y, told }) => s("text", { class: "threshold", x: WIDTH - RIGHT + 6, y: y + 3 }, told)),
     ),
   );
+}
+
+function curve(values: readonly (number | null)[], steps: number, side: number): SVGElement {
+  const points = values.flatMap((value, step) => (value === null ? [] : [{ ...place(step, value, steps), value, step }]));
+  const path = points.map(({ x, y }, index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(" ");
+  return s("g", {},
+    path && s("path", { class: `line side-${side}`, d: path }),
+    points.map(({ x, y, value, step }) => s("circle", { class: `point side-${side}`, cx: x, cy: y, r: side ? 3.5 : 3 }, s("title", {}, `step ${step + 1}: ${share(value)}`))));
 }
 
 function grid(value: number, steps: number): SVGElement {
@@ -96,15 +112,20 @@ function bound(value: number, steps: number): SVGElement {
 export function labelled(thresholds: readonly Threshold[]): { y: number; told: string }[] {
   const sorted = [...thresholds].sort((a, b) => b.value - a.value);
   let free = -Infinity;
-  return sorted.map(({ value, label }) => {
+  const placed = sorted.map(({ value, label }) => {
     const y = Math.max(place(0, value, 2).y, free);
     free = y + LINE;
     return { y, told: `${label} ${share(value)}` };
   });
+  // Those that were pushed below the picture move up again.
+  return placed.map(({ y, told }, index) => ({ y: Math.min(y, HEIGHT - 4 - LINE * (placed.length - 1 - index)), told }));
 }
 
-function spoken(title: string, values: readonly (number | null)[], thresholds: readonly Threshold[]): string {
-  const told = values.map((value, step) => `step ${step + 1} ${value === null ? "unknown" : share(value)}`).join(", ");
+function spoken(title: string, lines: Series["lines"], thresholds: readonly Threshold[], names: readonly string[]): string {
+  const told = lines.flatMap((values, side) => {
+    const steps = values.map((value, step) => `step ${step + 1} ${value === null ? "unknown" : share(value)}`).join(", ");
+    return values.length ? [names.length > 1 ? `${names[side] ?? ""} ${steps}` : steps] : [];
+  });
   const held = thresholds.map(({ value, label }) => `; ${label} ${share(value)}`).join("");
-  return `${title} over the steps: ${told}${held}`;
+  return `${title} over the steps: ${told.join("; ")}${held}`;
 }

@@ -10,15 +10,16 @@ import { correctness, correctnessOf, outcome } from "./signs.ts";
 import { steps } from "./steps.ts";
 import { line, words } from "./text.ts";
 
-/** The sections of an episode. `most` is the number of steps that charts are drawn for. */
-export function episodeView(episode: Episode, load: LoadPrompts, most = episode.steps.length): Child[] {
+/** The sections of an episode. */
+export function episodeView(episode: Episode, load: LoadPrompts, note: Child = null): Child[] {
   return [
     ending(episode),
-    section(episode, "Belief", charts(episode, most)),
-    section(episode, "Steps", steps(episode)),
-    section(episode, "Evidence", evidence(episode)),
-    section(episode, "Model calls", calls(episode, load)),
-    section(episode, "Made with", made(episode)),
+    note,
+    section("Belief", charts([episode]) ?? h("p", { class: "muted" }, `${episode.method_title} holds no belief: there is nothing to draw.`)),
+    section("Steps", steps(episode)),
+    section("Evidence", evidence([episode])),
+    section("Model calls", calls(episode, load)),
+    section("Made with", made(episode)),
   ];
 }
 
@@ -29,9 +30,8 @@ export function question(episode: Episode): HTMLElement {
   return h("h1", { class: "question" }, "Question ", line(episode.question_id, 100));
 }
 
-function section({ id: number }: Episode, title: string, content: Child): HTMLElement {
-  // Two episodes can share a page: the number keeps their ids apart.
-  const id = `${title.toLowerCase().replaceAll(" ", "-")}-${number}`;
+export function section(title: string, content: Child): HTMLElement {
+  const id = title.toLowerCase().replaceAll(" ", "-");
   return h("section", { class: "panel", "aria-labelledby": id }, h("h2", { id }, title), content);
 }
 
@@ -42,10 +42,12 @@ function ending(episode: Episode): HTMLElement {
     { class: "panel ending", "aria-label": "How it ended" },
     h("dl", {},
       row("answer", episode.answer === null ? h("span", { class: "muted" }, episode.outcome === "running" ? "not yet" : "none") : h("strong", {}, words(episode.answer, 600))),
+      episode.best_guess !== null && row("best guess", words(episode.best_guess, 600)),
       episode.gold !== null && row("gold answer", goldAnswers(episode)),
       row("outcome", [outcome(episode.outcome), scored && [" ", correctness(correctnessOf(episode.metrics)), h("span", {}, scores(episode))]]),
       episode.waiting !== "" && row("waiting for", h("span", { class: "waiting" }, line(episode.waiting, 100))),
       episode.answerability !== null && row("confidence", percent(episode.answerability)),
+      episode.citations.length > 0 && row(episode.answer === null ? "nearest" : "rests on", citations(episode)),
       episode.reason !== "" && row("reason", words(episode.reason, 800)),
       episode.error !== null && row("error", [h("code", {}, line(episode.error.cause, 60)), " ", words(`${episode.error.message} ${episode.error.remedy}`, 800)]),
       row("cost", cost(episode)),
@@ -58,7 +60,18 @@ function row(heading: string, content: Child): HTMLElement {
   return h("div", {}, h("dt", {}, heading), h("dd", {}, content));
 }
 
-function goldAnswers(episode: Episode): Child {
+function citations(episode: Episode): HTMLElement {
+  return h("ul", { class: "citations" }, episode.citations.map(({ passage_id, start, end, role }) => {
+    const passage = episode.passages[passage_id];
+    const quote = passage?.text ? [...passage.text].slice(start, end).join("") : null;
+    const where = [passage?.title || passage_id, passage?.place].filter(Boolean).join(", ");
+    return h("li", {},
+      quote === null ? h("span", { class: "muted" }, `characters ${start} to ${end}`) : h("q", {}, line(quote, 400)),
+      " ", h("cite", {}, line(where, 120)), role !== "" && h("span", { class: "tag" }, line(role, 20)));
+  }));
+}
+
+export function goldAnswers(episode: Episode): Child {
   const answers = episode.gold?.answers ?? [];
   const shown = answers.slice(0, 8).flatMap((answer, place) => [place > 0 && h("span", { class: "muted" }, " or "), words(answer, 300)]);
   const supporting = episode.gold?.supporting;
@@ -70,13 +83,13 @@ function goldAnswers(episode: Episode): Child {
   ];
 }
 
-function scores({ metrics }: Episode): string {
+export function scores({ metrics }: Episode): string {
   const named: [string, string][] = [["exact_match", "EM"], ["f1", "F1"], ["cover", "cover"], ["judge", "judge"], ["evidence_recall", "evidence recall"], ["answer_row_recall", "answer rows"]];
   const told = named.flatMap(([name, title]) => (metrics[name] === null || metrics[name] === undefined ? [] : [`${title} ${share(metrics[name], 3)}`]));
   return ` ${told.join(", ")}`;
 }
 
-function cost({ usage, seconds: took, budget }: Episode): string {
+export function cost({ usage, seconds: took, budget }: Episode): string {
   const limit = budget["tokens"] ? ` of ${whole(budget["tokens"])}` : "";
   const retried = usage.retries ? `, ${count(usage.retries, "retry", "retries")}` : "";
   return `${whole(usage.tokens)}${limit} tokens (${whole(usage.tokens_in)} in, ${whole(usage.tokens_out)} out), ${count(usage.calls, "call")}${retried}, ${count(usage.searches, "search", "searches")}, ${seconds(took)}`;

@@ -7,8 +7,11 @@ import { h, replace, type Child } from "./dom.ts";
 import { episodeView, question } from "./episode.ts";
 import { listed } from "./episodes_page.ts";
 import { share, whole } from "./format.ts";
+import { noteSection } from "./note.ts";
+import { keeping, refresh } from "./refresh.ts";
 import type { About, Episode, Neighbours, Prompts, Row } from "./schema.ts";
 import { correctness } from "./signs.ts";
+import { followAnchor } from "./steps.ts";
 import { line, plain } from "./text.ts";
 
 /** Loads the prompts once, when the first call is opened. */
@@ -19,17 +22,25 @@ export function promptsOf(id: number): LoadPrompts {
 
 export async function episodePage(main: HTMLElement, about: About, id: number): Promise<void> {
   if (about.kind === "live") return live(main);
-  const episode = await get<Episode>(`/api/episode/${id}`);
-  document.title = `${plain(episode.question ?? episode.question_id, 60)} \u2013 ${episode.method_title}`;
   const [beside, others] = about.kind === "run"
     ? await Promise.all([get<Neighbours>(`/api/episode/${id}/neighbours${listed()}`), get<Row[]>(`/api/episode/${id}/others`)])
     : [null, []];
-  replace(
-    main,
-    h("div", { class: "top" }, question(episode), tools(episode, beside, others)),
-    episodeView(episode, promptsOf(id)),
-  );
+  const draw = async (): Promise<void> => {
+    const episode = await get<Episode>(`/api/episode/${id}`);
+    document.title = `${plain(episode.question ?? episode.question_id, 60)} \u2013 ${episode.method_title}`;
+    const restore = keeping(main);
+    replace(
+      main,
+      h("div", { class: "top" }, question(episode), tools(episode, beside, others)),
+      episodeView(episode, promptsOf(id), noteSection(episode, about.write_key)),
+    );
+    restore();
+  };
+  await draw();
+  followAnchor();
   keys(beside, others, id);
+  // An episode of a run has ended; a trace can still grow.
+  if (about.kind === "trace") refresh(draw);
 }
 
 function tools(episode: Episode, beside: Neighbours | null, others: readonly Row[]): HTMLElement {
@@ -77,15 +88,15 @@ function live(main: HTMLElement): Promise<void> {
   stream.addEventListener("message", (event) => {
     const episode = JSON.parse(String(event.data)) as Episode;
     document.title = episode.question ? `${plain(episode.question, 60)} \u2013 ${episode.outcome}` : "Waiting \u2013 BeliefRAG viewer";
-    const open = kept(main);
+    const restore = keeping(main);
     replace(
       main,
       h("div", { class: "top" }, question(episode), h("div", { class: "tools" },
         h("span", { class: episode.outcome === "running" ? "tag running" : "tag" }, episode.outcome === "running" ? "live" : "ended"),
         h("a", { class: "button", href: "/episode/0/export", download: true }, "export as one file"))),
-      episodeView(episode, promptsOf(0), episode.steps.length),
+      episodeView(episode, promptsOf(0)),
     );
-    restore(main, open);
+    restore();
     const last = episode.steps.at(-1);
     if (last && episode.steps.length > steps) say(`Step ${episode.steps.length}: ${last.action}`);
     steps = episode.steps.length;
@@ -96,19 +107,4 @@ function live(main: HTMLElement): Promise<void> {
     if (!main.querySelector("[role=alert]")) main.prepend(problem("The connection is lost: the command has ended, or was interrupted."));
   });
   return Promise.resolve();
-}
-
-// A new frame draws everything again: what was opened stays open, and what had the focus has it again.
-function kept(main: HTMLElement): { open: Set<string>; focus: string | undefined } {
-  const open = [...main.querySelectorAll<HTMLElement>("details[open][data-key]")].map((each) => each.dataset["key"] ?? "");
-  const focus = document.activeElement?.closest<HTMLElement>("details[data-key]")?.dataset["key"];
-  return { open: new Set(open), focus };
-}
-
-function restore(main: HTMLElement, { open, focus }: { open: Set<string>; focus: string | undefined }): void {
-  for (const details of main.querySelectorAll<HTMLDetailsElement>("details[data-key]")) {
-    const key = details.dataset["key"] ?? "";
-    if (open.has(key)) details.open = true;
-    if (key === focus) details.querySelector("summary")?.focus();
-  }
 }

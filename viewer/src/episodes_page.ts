@@ -1,30 +1,52 @@
-// All episodes: search, filters, order and keys. The server finds them; a page holds a hundred.
+// All episodes, by question or one by one: search, filters, order and keys. The server finds them, a page at a time.
 
 import { get } from "./api.ts";
 import { announcer, onKey, problem } from "./chrome.ts";
 import { h, replace, type Child, type Props } from "./dom.ts";
 import { seconds, share, whole } from "./format.ts";
+import { refresh } from "./refresh.ts";
 import type { Choices, Listing, Row } from "./schema.ts";
 import { actions, correctness, outcome } from "./signs.ts";
 import { line } from "./text.ts";
 
-const PAGE = 100;
+const PAGES = { question: 30, episode: 100 };
 const PAUSE = 150;
-export const FILTERS = ["text", "dataset", "method", "outcome", "correctness", "actions", "least_tokens", "most_tokens", "order", "direction"] as const;
+export const FILTERS = ["by", "text", "dataset", "method", "outcome", "correctness", "actions", "least_tokens", "most_tokens", "noted", "order", "direction"] as const;
 
-const COLUMNS: { order: string; title: string; about?: string; number: boolean; show: (row: Row) => Child }[] = [
-  { order: "question", title: "question", number: false, show: (row) => h("a", { class: "open", href: `/episode/${row.id}${listed()}` }, row.question === null ? line(row.question_id, 60) : line(row.question, 120)) },
-  { order: "dataset", title: "dataset", number: false, show: (row) => line(row.dataset, 30) },
-  { order: "method", title: "method", number: false, show: (row) => line(row.method_title, 30) },
-  { order: "outcome", title: "outcome", number: false, show: (row) => outcome(row.outcome) },
-  { order: "", title: "answer", number: false, show: (row) => [correctness(row.correctness), " ", row.answer === null ? h("span", { class: "muted" }, line(row.cause || "none", 40)) : line(row.answer, 60)] },
-  { order: "f1", title: "F1", number: true, show: (row) => share(row.f1) },
-  { order: "answerability", title: "conf.", about: "confidence: the calibrated probability that the answer is right", number: true, show: (row) => share(row.answerability) },
-  { order: "", title: "actions", number: false, show: (row) => actions(row.actions) },
-  { order: "tokens", title: "tokens", number: true, show: (row) => whole(row.tokens) },
-  { order: "calls", title: "calls", number: true, show: (row) => whole(row.calls) },
-  { order: "seconds", title: "time", about: "seconds that the model took", number: true, show: (row) => seconds(row.seconds) },
+interface Column { readonly name: string; readonly order: string; readonly title: string; readonly about?: string; readonly number?: boolean; readonly show: (row: Row) => Child }
+
+// On a narrow screen a row is a card, and its cells are named by their classes.
+const OUTCOME: Column[] = [
+  { name: "outcome", order: "outcome", title: "outcome", show: (row) => outcome(row.outcome) },
+  { name: "answer", order: "", title: "answer", show: (row) => [correctness(row.correctness), " ", row.answer === null ? h("span", { class: "muted" }, line(row.cause || "none", 40)) : line(row.answer, 60)] },
+  { name: "f1", order: "f1", title: "F1", number: true, show: (row) => share(row.f1) },
+  { name: "confidence", order: "answerability", title: "conf.", about: "confidence: the calibrated probability that the answer is right", number: true, show: (row) => share(row.answerability) },
+  { name: "actions", order: "", title: "actions", show: (row) => actions(row.actions) },
+  { name: "tokens", order: "tokens", title: "tokens", number: true, show: (row) => whole(row.tokens) },
+  { name: "calls", order: "calls", title: "calls", number: true, show: (row) => whole(row.calls) },
+  { name: "seconds", order: "seconds", title: "time", about: "seconds that the model took", number: true, show: (row) => seconds(row.seconds) },
 ];
+const COLUMNS: Record<"question" | "episode", Column[]> = {
+  question: [{ name: "method", order: "method", title: "method", show: (row) => open(row, line(row.method_title, 30)) }, ...OUTCOME],
+  episode: [
+    { name: "question", order: "question", title: "question", show: (row) => open(row, asked(row)) },
+    { name: "dataset", order: "dataset", title: "dataset", show: (row) => line(row.dataset, 30) },
+    { name: "method", order: "method", title: "method", show: (row) => line(row.method_title, 30) },
+    ...OUTCOME,
+  ],
+};
+
+function open(row: Row, label: Child): HTMLElement {
+  return h("a", { class: "open", href: `/episode/${row.id}${listed()}` }, label);
+}
+
+function asked(row: Row, most = 120): HTMLElement {
+  return row.question === null ? line(row.question_id, 60) : line(row.question, most);
+}
+
+function byQuestion(): boolean {
+  return new URLSearchParams(location.search).get("by") !== "episode";
+}
 
 /** The filters of the listing that this address names, as an address carries them. */
 export function listed(): string {
@@ -42,7 +64,8 @@ export async function episodesPage(main: HTMLElement): Promise<void> {
   const form = filters(choices, () => { load(0); });
   let turn = 0;
   let waiting: ReturnType<typeof setTimeout> | undefined;
-  let shown: Listing = { total: 0, offset: 0, episodes: [] };
+  let shown: Listing = { total: 0, offset: 0, episodes: [], notes: {} };
+  const size = (): number => PAGES[byQuestion() ? "question" : "episode"];
 
   function address(): URLSearchParams {
     const fields = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()]);
@@ -61,12 +84,14 @@ export async function episodesPage(main: HTMLElement): Promise<void> {
     if (offset) asked.set("offset", String(offset));
     history.replaceState(null, "", asked.size ? `?${asked}` : location.pathname);
     try {
-      const found = await get<Listing>(`/api/episodes?${asked}${asked.size ? "&" : ""}limit=${PAGE}`);
+      const found = await get<Listing>(`/api/episodes?${asked}&limit=${size()}`);
       if (mine !== turn) return; // a later filter has overtaken this one
       shown = found;
+      const focused = document.activeElement?.closest("a.open")?.getAttribute("href");
       replace(table, rows(found));
-      replace(pager, pages(found, load));
-      say(`${whole(found.total)} episodes`);
+      replace(pager, pages(found, size(), load));
+      if (focused) [...table.querySelectorAll<HTMLElement>("a.open")].find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
+      say(`${whole(found.total)} ${byQuestion() ? "questions" : "episodes"}`);
     } catch (error) {
       if (mine === turn) replace(table, problem(error));
     }
@@ -95,10 +120,11 @@ export async function episodesPage(main: HTMLElement): Promise<void> {
   onKey(["/"], "search", () => { form.querySelector<HTMLElement>("input[name=text]")?.focus(); });
   onKey(["j", "ArrowDown"], "next episode", () => { move(1); });
   onKey(["k", "ArrowUp"], "previous episode", () => { move(-1); });
-  onKey(["n"], "next page", () => { if (shown.offset + PAGE < shown.total) load(shown.offset + PAGE, 0); });
-  onKey(["p"], "previous page", () => { if (shown.offset > 0) load(Math.max(0, shown.offset - PAGE), 0); });
+  onKey(["n"], "next page", () => { if (shown.offset + size() < shown.total) load(shown.offset + size(), 0); });
+  onKey(["p"], "previous page", () => { if (shown.offset > 0) load(Math.max(0, shown.offset - size()), 0); });
   onKey(["x"], "clear all filters", () => { location.href = "/episodes"; });
   await fetchPage(Number(new URLSearchParams(location.search).get("offset")) || 0);
+  refresh(() => fetchPage(shown.offset));
 }
 
 function filters(choices: Choices, changed: () => void): HTMLFormElement {
@@ -107,10 +133,14 @@ function filters(choices: Choices, changed: () => void): HTMLFormElement {
     h("label", {}, h("span", {}, label), h("input", { name, value: asked.get(name) ?? "", autocomplete: "off", ...props }));
   const choice = (name: string, label: string, values: readonly string[]): HTMLElement =>
     h("label", {}, h("span", {}, label), h("select", { name }, h("option", { value: "" }, "any"), values.map((value) => h("option", { value, selected: asked.get(name) === value }, value))));
-  return h(
+  const form = h(
     "form",
     { class: "filters", role: "search", input: changed, submit: (event) => { event.preventDefault(); changed(); } },
-    field("text", "search", { type: "search", placeholder: "question, answer, id, error", class: "wide" }),
+    field("text", "search", { type: "search", placeholder: "question, answer, gold answer, id, error", class: "wide" }),
+    h("button", { type: "button", class: "more-filters", "aria-expanded": "false", click: (event) => {
+      (event.currentTarget as HTMLElement).setAttribute("aria-expanded", String(form.classList.toggle("open")));
+    } }, "filters"),
+    h("label", {}, h("span", {}, "list by"), h("select", { name: "by" }, [["question", "questions"], ["episode", "episodes"]].map(([value, label]) => h("option", { value, selected: asked.get("by") === value }, label)))),
     choice("dataset", "dataset", choices.datasets),
     choice("method", "method", choices.methods),
     choice("outcome", "outcome", ["answered", "stopped", "abstained", "failed"]),
@@ -119,31 +149,70 @@ function filters(choices: Choices, changed: () => void): HTMLFormElement {
     h("datalist", { id: "patterns" }, choices.patterns.map(({ actions: value, episodes }) => h("option", { value }, `${whole(episodes)} episodes`))),
     field("least_tokens", "tokens from", { type: "number", min: 0, class: "short" }),
     field("most_tokens", "to", { type: "number", min: 0, class: "short" }),
+    h("label", { class: "check" }, h("input", { type: "checkbox", name: "noted", value: "true", checked: asked.has("noted") }), h("span", {}, "with a note")),
   );
+  return form;
 }
 
 function rows(found: Listing): HTMLElement {
   if (found.total === 0) return h("p", { class: "muted" }, "No episode matches.");
-  const asked = new URLSearchParams(location.search);
-  const sign = asked.get("direction") === "down" ? "\u2193" : "\u2191";
+  const grouped = byQuestion();
+  const columns = COLUMNS[grouped ? "question" : "episode"];
   return h(
     "table",
-    { class: "episodes" },
-    h("caption", { class: "aside" }, "Episodes"),
-    h("thead", {}, h("tr", {}, COLUMNS.map(({ order, title, about, number }) => {
-      const active = order !== "" && asked.get("order") === order;
-      return h("th", { scope: "col", class: number ? "number" : undefined, "aria-sort": active ? (sign === "\u2193" ? "descending" : "ascending") : undefined },
-        order ? h("button", { type: "button", class: "sort", "data-order": order, title: about }, title, h("span", { "aria-hidden": "true" }, active ? ` ${sign}` : "")) : title);
-    }))),
-    h("tbody", {}, found.episodes.map((row) => h("tr", {}, COLUMNS.map(({ number, show }) => h("td", { class: number ? "number" : undefined }, show(row)))))),
+    { class: grouped ? "episodes by-question" : "episodes" },
+    h("caption", { class: "aside" }, grouped ? "Episodes by question" : "Episodes"),
+    h("thead", {}, h("tr", {}, columns.map(heading))),
+    grouped
+      ? groups(found.episodes).map((group) => h("tbody", {}, groupHead(group, columns.length), group.map((row) => entry(row, columns, found.notes))))
+      : h("tbody", {}, found.episodes.map((row) => entry(row, columns, found.notes))),
   );
 }
 
-function pages(found: Listing, load: (offset: number, pause?: number) => void): Child {
-  const last = Math.min(found.total, found.offset + found.episodes.length);
+function heading({ order, title, about, number }: Column): HTMLElement {
+  const asked = new URLSearchParams(location.search);
+  const down = asked.get("direction") === "down";
+  const active = order !== "" && asked.get("order") === order;
+  return h("th", { scope: "col", class: number ? "number" : order ? undefined : "unsorted", "aria-sort": active ? (down ? "descending" : "ascending") : undefined },
+    order ? h("button", { type: "button", class: "sort", "data-order": order, title: about }, title, h("span", { "aria-hidden": "true" }, active ? (down ? " \u2193" : " \u2191") : "")) : title);
+}
+
+function entry(row: Row, columns: readonly Column[], notes: Listing["notes"]): HTMLElement {
+  const note = notes[row.id];
+  return h("tr", { class: "episode" }, columns.map(({ name, title, number, show }) =>
+    h("td", { class: number ? `${name} number` : name, "data-title": title }, show(row), name === "answer" && note !== undefined && h("small", { class: "noted" }, "\u270e ", line(note, 80)))));
+}
+
+/** The episodes of one question: what is asked and what is right stand once, above them. */
+function groupHead(group: readonly Row[], columns: number): HTMLElement {
+  const first = group[0];
+  if (!first) return h("tr", {});
+  // What differs most is worth comparing: ours with one that fared otherwise, if there is one.
+  const one = group.find(({ method }) => method === "beliefrag") ?? first;
+  const others = group.filter((row) => row !== one);
+  const other = others.find(({ correctness: fared }) => fared !== one.correctness) ?? others[0];
+  return h("tr", { class: "asked" }, h("th", { scope: "rowgroup", colspan: columns },
+    h("span", { class: "question" }, asked(first, 250)),
+    h("span", { class: "muted" }, " ", line(first.dataset, 30)),
+    first.gold !== null && h("span", { class: "muted" }, ", gold answer ", h("b", {}, line(first.gold, 80))),
+    other && h("a", { class: "right", href: `/compare/${one.id}/${other.id}` }, "compare")));
+}
+
+function groups(episodes: readonly Row[]): Row[][] {
+  const found = new Map<string, Row[]>();
+  for (const row of episodes) {
+    const key = JSON.stringify([row.dataset, row.question_id]);
+    found.set(key, [...(found.get(key) ?? []), row]);
+  }
+  return [...found.values()];
+}
+
+function pages(found: Listing, size: number, load: (offset: number, pause?: number) => void): Child {
+  const last = Math.min(found.total, found.offset + size);
+  const what = byQuestion() ? "questions" : "episodes";
   return [
-    h("span", {}, found.total ? `${whole(found.offset + 1)} to ${whole(last)} of ${whole(found.total)}` : ""),
-    h("button", { type: "button", disabled: found.offset === 0, click: () => { load(Math.max(0, found.offset - PAGE), 0); } }, "previous ", h("kbd", {}, "p")),
-    h("button", { type: "button", disabled: last >= found.total, click: () => { load(found.offset + PAGE, 0); } }, "next ", h("kbd", {}, "n")),
+    h("span", {}, found.total ? `${whole(found.offset + 1)} to ${whole(last)} of ${whole(found.total)} ${what}` : ""),
+    h("button", { type: "button", disabled: found.offset === 0, click: () => { load(Math.max(0, found.offset - size), 0); } }, "previous ", h("kbd", {}, "p")),
+    h("button", { type: "button", disabled: last >= found.total, click: () => { load(found.offset + size, 0); } }, "next ", h("kbd", {}, "n")),
   ];
 }

@@ -1,8 +1,10 @@
-// Which passages entered the evidence, stayed and left, step by step, and why.
+// Which passages entered the evidence, stayed and left, step by step, and why: of one episode, or of two in one table.
 
-import { h } from "./dom.ts";
-import { share } from "./format.ts";
-import type { Episode, Step } from "./schema.ts";
+import { h, replace, type Child } from "./dom.ts";
+import { count, share } from "./format.ts";
+import type { Episode, Passage, Step } from "./schema.ts";
+import { KINDS, spansOf, type Kind } from "./spans.ts";
+import { anchor } from "./steps.ts";
 import { line, plain, words } from "./text.ts";
 
 export type State = "entered" | "stays" | "again" | "dropped" | "refused" | "absent";
@@ -11,8 +13,10 @@ export interface Track {
   readonly states: readonly State[];
   /** What happened to it, in words. */
   readonly history: readonly string[];
-  readonly supporting: boolean;
 }
+
+/** The anchor of a step of one of the episodes. */
+export type StepPlace = (side: number, step: number) => string;
 
 const SIGNS: Record<State, [string, string]> = {
   entered: ["+", "entered"],
@@ -23,25 +27,25 @@ const SIGNS: Record<State, [string, string]> = {
   absent: ["", "not there"],
 };
 
-/** The way of every passage through an episode, in the order in which they came; gold ones that never came are last. */
-export function tracks(episode: Episode): Track[] {
-  const supporting = new Set(episode.gold?.supporting ?? []);
-  const ids = new Set<string>();
-  for (const step of episode.steps) for (const id of touched(step)) ids.add(id);
-  for (const id of supporting) ids.add(id);
-  return [...ids].map((id) => {
-    let held = false;
-    const states: State[] = [];
-    const history: string[] = [];
-    for (const step of episode.steps) {
-      const [state, told] = moved(step, id, held);
-      if (state === "entered") held = true;
-      if (state === "dropped") held = false;
-      states.push(state);
-      if (told) history.push(`Step ${step.step + 1}: ${told}`);
-    }
-    return { id, states, history, supporting: supporting.has(id) };
-  });
+/** The passages of an episode in the order in which they came; gold ones that never came are last. */
+export function passageIds(episodes: readonly Episode[]): string[] {
+  const came = episodes.flatMap((episode) => episode.steps.flatMap(touched));
+  return [...new Set([...came, ...episodes.flatMap((episode) => episode.gold?.supporting ?? [])])];
+}
+
+/** The way of one passage through an episode. */
+export function track(episode: Episode, id: string): Track {
+  let held = false;
+  const states: State[] = [];
+  const history: string[] = [];
+  for (const step of episode.steps) {
+    const [state, told] = moved(step, id, held);
+    if (state === "entered") held = true;
+    if (state === "dropped") held = false;
+    states.push(state);
+    if (told) history.push(`Step ${step.step + 1}: ${told}`);
+  }
+  return { id, states, history };
 }
 
 function touched(step: Step): string[] {
@@ -63,75 +67,103 @@ function moved(step: Step, id: string, held: boolean): [State, string] {
   return [held ? "stays" : "absent", ""];
 }
 
-/** The table of passages by steps; each row opens to the passage's text. */
-export function evidence(episode: Episode): HTMLElement {
-  const found = tracks(episode);
+/** The table of passages by steps; each row opens to the passage's text. Rows that two episodes share are folded. */
+export function evidence(episodes: readonly Episode[], place: StepPlace = (_, step) => anchor(step)): HTMLElement {
+  const found = passageIds(episodes).map((id) => ({ id, tracks: episodes.map((episode) => track(episode, id)) }));
   if (found.length === 0) return h("p", { class: "muted" }, "No passage was searched for.");
+  const alike = found.filter(({ tracks }) => episodes.length > 1 && sameFate(tracks));
+  const others = found.filter((each) => !alike.includes(each));
+  const body = (some: typeof found, hidden: boolean): HTMLElement => h("tbody", { hidden }, some.map(({ id, tracks }) => rows(episodes, id, tracks)));
+  const folded = body(alike, others.length > 0);
+  const unfold = h("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => {
+    folded.hidden = !folded.hidden;
+    unfold.setAttribute("aria-expanded", String(!folded.hidden));
+  } }, `${count(alike.length, "passage")} with the same fate in both`);
   return h(
     "div",
     {},
-    legend(),
-    h(
-      "div",
-      { class: "scroll" },
-      h(
-        "table",
-        { class: "evidence" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, "passage"),
-            episode.steps.map((step) => h("th", { scope: "col", class: "narrow", title: step.action }, step.step + 1, h("small", {}, step.action.toLowerCase()))),
-          ),
-        ),
-        h("tbody", {}, found.map((track) => row(episode, track))),
-      ),
-    ),
+    legend(found.map(({ id }) => id), episodes),
+    h("div", { class: "scroll" }, h("table", { class: episodes.length > 1 ? "evidence both" : "evidence" }, head(episodes, place), body(others, false), folded)),
+    alike.length > 0 && others.length > 0 && unfold,
   );
 }
 
-function row(episode: Episode, track: Track): HTMLElement {
-  const passage = episode.passages[track.id];
-  const used = episode.sources.includes(track.id);
-  const never = track.states.every((state) => state === "absent");
-  const text = passage?.text ?? null;
+/** Whether both episodes did the same with a passage, whatever the number of their steps. */
+function sameFate([left, right]: readonly Track[]): boolean {
+  const course = (one: Track | undefined): string => one?.states.filter((state) => state !== "stays" && state !== "absent").join(" ") ?? "";
+  return course(left) === course(right);
+}
+
+function head(episodes: readonly Episode[], place: StepPlace): HTMLElement {
+  const several = episodes.length > 1;
+  const columns = episodes.map((episode, side) => episode.steps.map((step, column) => h(
+    "th",
+    { scope: "col", class: several && column === 0 ? "narrow first" : "narrow", title: step.action },
+    h("a", { href: `#${place(side, step.step)}` }, step.step + 1),
+    h("small", {}, step.action.toLowerCase()),
+  )));
   return h(
-    "tr",
+    "thead",
     {},
-    h(
-      "th",
-      { scope: "row" },
-      h(
-        "details",
-        { "data-key": `passage ${track.id}` },
-        h(
-          "summary",
-          {},
-          line(passage?.title || track.id, 90),
-          track.supporting && h("span", { class: "tag gold", title: "The gold answer rests on this passage" }, "gold"),
-          used && h("span", { class: "tag", title: "The ending rests on this passage" }, "used"),
-          never && h("span", { class: "tag warn" }, "never found"),
-        ),
-        h("div", { class: "passage" }, text === null ? h("p", { class: "muted" }, "The text of this passage is not here.") : words(text)),
-        h("ul", { class: "history" }, track.history.map((told) => h("li", {}, line(told, 300)))),
-        h("p", { class: "muted small" }, line(`${track.id}${passage?.source ? `, from ${passage.source}` : ""}`, 200)),
-      ),
-    ),
-    track.states.map((state, step) => {
-      const [sign, name] = SIGNS[state];
-      const told = track.history.find((each) => each.startsWith(`Step ${step + 1}:`)) ?? name;
-      return h("td", { class: `state ${state}`, title: plain(told) }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "aside" }, name));
-    }),
+    several && h("tr", {}, h("td", {}), episodes.map((episode) => episode.steps.length > 0 && h("th", { scope: "colgroup", colspan: episode.steps.length, class: "first" }, line(episode.method_title, 30)))),
+    h("tr", {}, h("th", { scope: "col" }, "passage"), columns),
   );
 }
 
-function legend(): HTMLElement {
-  const shown = (["entered", "stays", "again", "dropped", "refused"] as const).map((state) => {
+/** The row of a passage, and below it one for its text over the whole width, which is filled when it is opened. */
+function rows(episodes: readonly Episode[], id: string, tracks: readonly Track[]): HTMLElement[] {
+  const several = episodes.length > 1;
+  const columns = 1 + episodes.reduce((sum, episode) => sum + episode.steps.length, 0);
+  const text = h("td", { colspan: columns });
+  const below = h("tr", { class: "opened", hidden: true }, text);
+  const toggled = (event: Event): void => {
+    below.hidden = !(event.currentTarget as HTMLDetailsElement).open;
+    if (!below.hidden && !text.hasChildNodes()) replace(text, content(episodes, id, tracks));
+  };
+  const cells = tracks.map((one) => one.states.map((state, step) => {
+    const [sign, name] = SIGNS[state];
+    const told = one.history.find((each) => each.startsWith(`Step ${step + 1}:`)) ?? name;
+    return h("td", { class: `state ${state}${several && step === 0 ? " first" : ""}`, title: plain(told) }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "aside" }, name));
+  }));
+  return [h("tr", {}, h("th", { scope: "row" }, h("details", { "data-key": `passage ${id}`, toggle: toggled }, title(episodes, id, tracks))), cells), below];
+}
+
+function title(episodes: readonly Episode[], id: string, tracks: readonly Track[]): HTMLElement {
+  const supporting = episodes.some((episode) => episode.gold?.supporting?.includes(id));
+  const used = episodes.filter((episode) => episode.sources.includes(id));
+  const never = tracks.every(({ states }) => states.every((state) => state === "absent"));
+  return h(
+    "summary",
+    {},
+    line(passageOf(episodes, id)?.title || id, 90),
+    supporting && h("span", { class: "tag gold", title: "The gold answer rests on this passage" }, "gold"),
+    used.length > 0 && h("span", { class: "tag", title: "The ending rests on this passage" }, used.length < episodes.length ? `used by ${used[0]?.method_title ?? ""}` : "used"),
+    episodes.some((episode) => episode.citations.some(({ passage_id }) => passage_id === id)) && h("span", { class: "tag cited", title: "The answer rests on sentences of this passage" }, "cited"),
+    never && h("span", { class: "tag warn" }, "never found"),
+  );
+}
+
+function content(episodes: readonly Episode[], id: string, tracks: readonly Track[]): Child {
+  const passage = passageOf(episodes, id);
+  const spans = episodes.flatMap((episode) => spansOf(episode, id));
+  const where = [id, passage?.source && `from ${passage.source}`, passage?.place].filter(Boolean).join(", ");
+  return [
+    h("div", { class: "passage" }, passage && passage.text !== null ? words(passage.text, undefined, spans) : h("p", { class: "muted" }, "The text of this passage is not here.")),
+    tracks.map(({ history }, side) => h("ul", { class: "history" }, history.map((told) => h("li", {}, episodes.length > 1 && h("b", {}, `${episodes[side]?.method_title ?? ""} `), line(told, 300))))),
+    h("p", { class: "muted small" }, line(where, 200)),
+  ];
+}
+
+function passageOf(episodes: readonly Episode[], id: string): Passage | undefined {
+  return (episodes.find((episode) => episode.passages[id]?.text) ?? episodes[0])?.passages[id];
+}
+
+function legend(ids: readonly string[], episodes: readonly Episode[]): HTMLElement {
+  const states = (["entered", "stays", "again", "dropped", "refused"] as const).map((state): Child => {
     const [sign, name] = SIGNS[state];
     return h("li", {}, h("span", { class: `state ${state}`, "aria-hidden": "true" }, sign), ` ${name}`);
   });
-  return h("ul", { class: "legend" }, shown);
+  const marked = new Set(ids.flatMap((id) => episodes.flatMap((episode) => spansOf(episode, id))).map(({ kind }) => kind));
+  const marks = (Object.keys(KINDS) as Kind[]).filter((kind) => marked.has(kind)).map((kind) => h("li", {}, h("mark", { class: kind }, KINDS[kind])));
+  return h("ul", { class: "legend" }, states, marks);
 }

@@ -2,10 +2,13 @@
 
 import { get } from "./api.ts";
 import { onKey, problem } from "./chrome.ts";
+import { confidence } from "./confidence.ts";
+import { differences } from "./differences.ts";
 import { h, replace, s, type Child } from "./dom.ts";
 import { figure } from "./figure.ts";
 import { interval, mean, whole } from "./format.ts";
-import type { Cell, Estimate, Overview } from "./schema.ts";
+import { refresh } from "./refresh.ts";
+import type { Analysis, Cell, Estimate, Overview } from "./schema.ts";
 import { line } from "./text.ts";
 
 interface Column { readonly name: string; readonly title: string; readonly about?: string; readonly value: (cell: Cell) => number | string; readonly show: (cell: Cell) => Child }
@@ -21,47 +24,72 @@ const MEASURES: [string, string, string][] = [
 ];
 
 export async function overviewPage(main: HTMLElement): Promise<void> {
-  const run = await get<Overview>("/api/run");
+  let run = await get<Overview>("/api/run");
+  let analysis: Analysis | null = null;
   document.title = "Run \u2013 BeliefRAG viewer";
   const asked = new URLSearchParams(location.search);
   const chosen = { dataset: asked.get("dataset") ?? "", method: asked.get("method") ?? "", order: asked.get("order") ?? "", down: asked.get("direction") === "down" };
-  const columns = shownColumns(run.cells);
-  const picture = h("div", {});
-  const table = h("div", { class: "scroll" });
-  const datasets = [...new Set(run.cells.map((cell) => cell.dataset))];
+  const [status, picture, summary, table, paired, sure, failed] = [h("p", { role: "status" }), h("div", {}), h("div", {}), h("div", { class: "scroll" }), h("div", {}), h("div", {}), h("div", {})];
+  const datasets = (): string[] => [...new Set(run.cells.map((cell) => cell.dataset))];
   const filter = h("input", { type: "search", value: chosen.method, placeholder: "filter methods", "aria-label": "Filter methods", input: () => { chosen.method = filter.value; show(); } });
   const select = h("select", { "aria-label": "Dataset", change: () => { chosen.dataset = select.value; show(); } },
     h("option", { value: "" }, "all datasets"),
-    datasets.map((name) => h("option", { value: name, selected: name === chosen.dataset }, name === "mean" ? "mean over datasets" : name)),
+    datasets().map((name) => h("option", { value: name, selected: name === chosen.dataset }, name === "mean" ? "mean over datasets" : name)),
   );
 
   function show(): void {
     const address = new URLSearchParams(Object.entries({ dataset: chosen.dataset, method: chosen.method, order: chosen.order, direction: chosen.down ? "down" : "" }).filter(([, value]) => value));
     history.replaceState(null, "", address.size ? `?${address}` : location.pathname);
+    status.className = run.complete ? "panel state" : "panel state warn";
+    replace(status, line(run.first_line, 600));
     const matching = run.cells.filter((cell) => (!chosen.dataset || cell.dataset === chosen.dataset) && `${cell.method_title} ${cell.method}`.toLowerCase().includes(chosen.method.toLowerCase()));
-    const drawn = chosen.dataset || (datasets.includes("mean") ? "mean" : datasets[0] ?? "");
-    replace(picture, figure(matching.filter((cell) => cell.dataset === drawn), drawn === "mean" ? "mean over datasets" : drawn));
-    const column = columns.find(({ name }) => name === chosen.order);
-    replace(table, cellTable(column ? sorted(matching, column, chosen.down) : matching, columns, chosen.order, chosen.down, (name) => {
+    const drawn = chosen.dataset || (datasets().includes("mean") ? "mean" : datasets()[0] ?? "");
+    const over = drawn === "mean" ? "mean over datasets" : drawn;
+    replace(picture, figure(matching.filter((cell) => cell.dataset === drawn), over));
+    replace(summary, matrix(run, analysis));
+    const column = columns().find(({ name }) => name === chosen.order);
+    replace(table, cellTable(column ? sorted(matching, column, chosen.down) : matching, columns(), chosen.order, chosen.down, (name) => {
       chosen.down = chosen.order === name ? !chosen.down : name !== "dataset" && name !== "method";
       chosen.order = name;
       show();
       table.querySelector<HTMLElement>(`[data-order="${name}"]`)?.focus();
     }));
+    const waiting = h("p", { class: "muted" }, "Computing the intervals \u2026");
+    replace(paired, heading("Differences", over), analysis ? differences(analysis, drawn) : waiting);
+    replace(sure, heading("Confidence", drawn === "mean" ? "all questions" : drawn), analysis ? confidence(analysis, drawn) : null);
+    replace(failed, run.failures.length > 0 && failures(run));
   }
 
+  const columns = (): Column[] => shownColumns(run.cells);
+  // It takes seconds on a large run: the rest is shown before.
+  const analyse = (): Promise<void> => get<Analysis>("/api/run/analysis").then(
+    (found) => { analysis = found; show(); },
+    (error: unknown) => { replace(paired, heading("Differences", ""), problem(error)); },
+  );
   replace(
     main,
     h("h1", { class: "aside" }, "Run"),
-    h("p", { class: run.complete ? "panel state" : "panel state warn", role: "status" }, line(run.first_line, 600)),
-    h("section", { class: "panel glance", "aria-label": "At one glance" }, picture, matrix(run)),
-    h("section", { class: "panel", "aria-label": "Numbers" }, h("div", { class: "filters" }, select, filter), table),
-    run.failures.length > 0 && failures(run),
+    status,
+    h("div", { class: "filters" }, select, filter),
+    h("section", { class: "panel glance", "aria-label": "At one glance" }, picture, summary),
+    h("div", { class: "beside" }, h("section", { class: "panel", "aria-label": "Differences" }, paired), h("section", { class: "panel", "aria-label": "Confidence" }, sure)),
+    h("section", { class: "panel", "aria-label": "Numbers" }, table),
+    failed,
     h("section", { class: "panel" }, h("h2", {}, "Made with"), h("dl", { class: "made" }, Object.entries(run.made).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, line(value, 120)))))),
   );
   onKey(["/"], "filter methods", () => { filter.focus(); });
   onKey(["e"], "all episodes", () => { location.href = "/episodes"; });
   show();
+  void analyse();
+  refresh(async () => {
+    run = await get<Overview>("/api/run");
+    show();
+    await analyse();
+  });
+}
+
+function heading(title: string, over: string): HTMLElement {
+  return h("h2", {}, title, over !== "" && h("span", { class: "muted" }, " ", line(over, 60)));
 }
 
 function shownColumns(cells: readonly Cell[]): Column[] {
@@ -103,23 +131,24 @@ function measured(name: string, cell: Cell): Child {
   return [h("b", {}, mean(name, cell.measures[name])), h("small", { class: "range" }, interval(name, cell.measures[name]))];
 }
 
-/** Methods by datasets, F1 with tokens below it: the best of each column is marked. */
-function matrix(run: Overview): Child {
+/** Methods by datasets, F1 with tokens below it. The best of a column is marked, or all that tie for it. */
+function matrix(run: Overview, analysis: Analysis | null): Child {
   const datasets = [...new Set(run.cells.map((cell) => cell.dataset))];
   const at = new Map(run.cells.map((cell) => [`${cell.dataset} ${cell.method}`, cell]));
-  const best = new Map(datasets.map((name) => [name, Math.max(...run.cells.filter((cell) => cell.dataset === name).map((cell) => cell.measures["f1"]?.mean ?? -1))]));
   const entry = (dataset: string, method: string): HTMLElement => {
     const cell = at.get(`${dataset} ${method}`);
     const f1 = cell?.measures["f1"];
     if (!cell || !f1) return h("td", {}, "\u2013");
-    const top = f1.mean === best.get(dataset);
-    return h("td", { class: top ? "best" : undefined }, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), top && h("span", { class: "aside" }, "best"), h("small", {}, mean("tokens", cell.measures["tokens_beside_f1"])));
+    const best = analysis?.ties[dataset] ?? [];
+    const mark = !best.includes(method) ? "" : best.length > 1 ? "tie" : "best";
+    return h("td", { class: mark || undefined }, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), mark && h("span", { class: "aside" }, mark === "tie" ? "ties for the best" : "best"), h("small", {}, mean("tokens", cell.measures["tokens_beside_f1"])));
   };
-  return h("div", { class: "scroll" }, h("table", { class: "numbers matrix" },
-    h("caption", {}, "F1, and tokens below it; the best F1 of a column is underlined"),
+  return [
+    h("p", { class: "muted small" }, "F1, and tokens below it. Underlined: the best of a column. Dotted: a tie, no clear difference to the best on the same questions."),
+    h("div", { class: "scroll" }, h("table", { class: "numbers matrix", "aria-label": "F1 and tokens" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "method"), datasets.map((name) => h("th", { scope: "col" }, line(name, 24))))),
     h("tbody", {}, run.methods.filter(({ name }) => run.cells.some((cell) => cell.method === name)).map(({ name, title }) => h("tr", {}, h("th", { scope: "row" }, title), datasets.map((dataset) => entry(dataset, name))))),
-  ));
+  ))];
 }
 
 /** The interval as a bar from 0 to 1 with a mark at the mean: readable without reading. */

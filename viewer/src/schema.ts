@@ -1,6 +1,9 @@
 // What the server sends. The names are those of schema.py, listing.py and overview.py in src/beliefrag/web/view.
 
-export interface Passage { title: string; text: string | null; source: string }
+export interface Passage { title: string; text: string | null; source: string; place: string }
+/** A part of a passage that the answer rests on, counted in characters of Unicode. */
+export interface Citation { passage_id: string; start: number; end: number; role: string }
+export interface Shown { passage_id: string; spans: [number, number][] }
 export interface Comparison { name: string; value: number; relation: string; threshold: number; holds: boolean }
 export interface Search {
   query: string | null;
@@ -28,6 +31,7 @@ export interface Step {
   rewritten: string | null;
   dropped: { id: string; why: string }[];
   evidence: string[] | null;
+  shown: Shown[];
 }
 export interface Call {
   step: number;
@@ -39,6 +43,7 @@ export interface Call {
   retries: number;
   repairs: string[];
   seconds: number | null;
+  at: number | null;
   cached: boolean | null;
 }
 export interface Message { role: string; content: string }
@@ -66,6 +71,7 @@ export interface Episode {
   question: string | null;
   outcome: string;
   answer: string | null;
+  best_guess: string | null;
   reason: string;
   error: { cause: string; message: string; remedy: string } | null;
   answerability: number | null;
@@ -78,7 +84,9 @@ export interface Episode {
   steps: Step[];
   calls: Call[];
   passages: Record<string, Passage>;
+  citations: Citation[];
   gold: { answers: string[]; supporting: string[] | null } | null;
+  note: string;
   waiting: string;
   notes: string[];
   licence: string;
@@ -91,6 +99,7 @@ export interface Row {
   method_title: string;
   question_id: string;
   question: string | null;
+  gold: string | null;
   outcome: string;
   correctness: string;
   answer: string | null;
@@ -103,7 +112,7 @@ export interface Row {
   actions: string;
   cause: string;
 }
-export interface Listing { total: number; offset: number; episodes: Row[] }
+export interface Listing { total: number; offset: number; episodes: Row[]; notes: Record<string, string> }
 export interface Choices { datasets: string[]; methods: string[]; patterns: { actions: string; episodes: number }[] }
 export interface Neighbours { place: number; total: number; previous: number | null; next: number | null }
 
@@ -128,4 +137,24 @@ export interface Overview {
   failures: { cause: string; dataset: string; method: string; episodes: number }[];
   made: Record<string, string>;
 }
-export interface About { kind: "run" | "trace" | "live" | "page"; name: string }
+export interface Difference { estimate: Estimate; clear: boolean }
+export interface Paired { dataset: string; method: string; method_title: string; f1: Difference; tokens: Difference }
+export interface Confidence {
+  dataset: string;
+  method: string;
+  method_title: string;
+  answers: number;
+  declined: number;
+  calibration_error: number;
+  bins: { predicted: number; observed: number; answers: number }[];
+  curve: { coverage: number; risk: number; low: number; high: number }[];
+}
+export interface Analysis {
+  reference: string;
+  reference_title: string;
+  differences: Paired[];
+  ties: Record<string, string[]>;
+  right_by: string;
+  confidences: Confidence[];
+}
+export interface About { kind: "run" | "trace" | "live" | "page"; name: string; write_key: string }

@@ -5,19 +5,31 @@ import { count, share, whole } from "./format.ts";
 import type { Comparison, Episode, Search, Step } from "./schema.ts";
 import { line, words } from "./text.ts";
 
-export function steps(episode: Episode): HTMLElement {
+/** The steps from one on. `side` keeps their anchors apart where two episodes share a page. */
+export function steps(episode: Episode, from = 0, side = ""): HTMLElement {
   if (episode.steps.length === 0) return h("p", { class: "muted" }, "No step was taken.");
-  return h("ol", { class: "steps" }, episode.steps.map((step) => h("li", {}, card(episode, step))));
+  return h("ol", { class: "steps" }, episode.steps.slice(from).map((step) => h("li", {}, card(episode, step, side))));
 }
 
-function card(episode: Episode, step: Step): HTMLElement {
+/** The part of an address that leads to a step. */
+export function anchor(step: number, side = ""): string {
+  return `step-${side}${step + 1}`;
+}
+
+/** Goes to the part that the address names: it was not there yet when the browser looked for it. */
+export function followAnchor(): void {
+  if (/^#[a-z0-9-]+$/.test(location.hash) && document.getElementById(location.hash.slice(1))) location.replace(location.hash);
+}
+
+function card(episode: Episode, step: Step, side: string): HTMLElement {
+  const id = anchor(step.step, side);
   return h(
     "article",
-    { class: "step", "aria-label": `Step ${step.step + 1}, ${step.action}` },
+    { class: "step", id, "aria-label": `Step ${step.step + 1}, ${step.action}` },
     h(
       "header",
       {},
-      h("span", { class: "number" }, step.step + 1),
+      h("a", { class: "number", href: `#${id}`, title: "link to this step" }, step.step + 1),
       h("h3", { class: `action ${/^[A-Z]+$/.test(step.action) ? step.action.toLowerCase() : ""}` }, line(step.action, 40)),
       h("code", { class: "branch", title: "the branch of the policy that decided" }, line(step.branch, 60)),
       h("span", { class: "muted right" }, `${whole(step.tokens)} tokens so far`),
@@ -26,6 +38,7 @@ function card(episode: Episode, step: Step): HTMLElement {
     step.comparisons.length > 0 && h("ul", { class: "comparisons" }, step.comparisons.map(comparison)),
     step.search && search(episode, step.search),
     step.rewritten !== null && h("p", {}, h("span", { class: "label" }, "new query"), words(step.rewritten)),
+    isNew(episode, step) && flagged(episode, step),
     step.dropped.length > 0 && dropped(episode, step),
     step.attempt && attempt(step.attempt),
     numbers(step),
@@ -78,6 +91,17 @@ function gold(episode: Episode, id: string): Child {
   return episode.gold?.supporting?.includes(id) && h("span", { class: "tag gold" }, "gold");
 }
 
+// An observation can hold over several steps: its verdict is told once.
+function isNew(episode: Episode, { step, flagged: now }: Step): boolean {
+  const before = episode.steps.find((each) => each.step === step - 1)?.flagged ?? [];
+  return now.length > 0 && now.join("\n") !== before.join("\n");
+}
+
+function flagged(episode: Episode, step: Step): HTMLElement {
+  const titles = step.flagged.map((id, place) => [place > 0 && "; ", line(episode.passages[id]?.title || id, 80), gold(episode, id)]);
+  return h("p", {}, h("span", { class: "label" }, "called unhelpful"), titles);
+}
+
 function dropped(episode: Episode, step: Step): HTMLElement {
   return h(
     "ul",
@@ -95,14 +119,14 @@ function attempt({ answer, tokens, f1 }: NonNullable<Step["attempt"]>): HTMLElem
 }
 
 function numbers(step: Step): HTMLElement {
-  const flagged = step.flagged.length ? `; ${count(step.flagged.length, "passage")} flagged as unhelpful` : "";
+  const shown = step.shown.length ? `; prompts showed chosen sentences of ${count(step.shown.length, "passage")}` : "";
   return h(
     "details",
     { "data-key": `numbers ${step.step}` },
     h("summary", {}, "measurements, belief and what was legal"),
     step.diagnostics && pairs("measured", step.diagnostics),
     step.belief && pairs("believed", step.belief),
-    h("p", { class: "muted" }, `Answerability ${share(step.answerability)}, retrieval value ${share(step.retrieval_value)}${flagged}.`),
+    h("p", { class: "muted" }, `Answerability ${share(step.answerability)}, retrieval value ${share(step.retrieval_value)}${shown}.`),
     h("p", { class: "muted" }, `Legal: ${step.legal.join(", ") || "unknown"}.`),
   );
 }

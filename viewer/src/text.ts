@@ -1,6 +1,7 @@
 // Text that others wrote: passages, replies, questions, names.
 
 import { h } from "./dom.ts";
+import { KINDS, segments, type Span } from "./spans.ts";
 
 /** From so many characters on, a text is cut until somebody wants all of it. */
 export const CUT = 2000;
@@ -36,16 +37,16 @@ export function cut(text: string, most: number): string {
 }
 
 /** A text as an element of its own, so that its direction stays within it. A long one is cut, with a button for the rest. */
-export function words(text: string, most: number = CUT): HTMLElement {
+export function words(text: string, most: number = CUT, spans: readonly Span[] = []): HTMLElement {
   const element = h("bdi", { class: "words" });
   if (text.length <= most) {
-    fill(element, text);
+    fill(element, text, spans);
     return element;
   }
-  fill(element, cut(text, most));
+  fill(element, cut(text, most), spans);
   const more = h(
     "button",
-    { type: "button", class: "more", click: () => { fill(element, text); } },
+    { type: "button", class: "more", click: () => { fill(element, text, spans); } },
     `show all ${text.length.toLocaleString("en")} characters`,
   );
   element.append(" \u2026 ", more);
@@ -66,15 +67,19 @@ export function plain(text: string, most = 300): string {
   return cut(text, most).replace(/\s+/g, " ").replace(HIDDEN, "\ufffd");
 }
 
-function fill(element: HTMLElement, text: string): void {
+function fill(element: HTMLElement, text: string, spans: readonly Span[] = []): void {
   element.replaceChildren();
   if (text.length > MUCH) {
     // An element for each of very many marks would stop the browser.
     element.append(text.replace(HIDDEN, "\ufffd"));
     return;
   }
-  for (const piece of pieces(text)) {
-    element.append(piece.mark ? h("span", { class: "hidden-mark", title: "a character that cannot be seen" }, piece.text) : piece.text);
+  for (const { start, end, kinds } of segments(text.length, spans)) {
+    const home = kinds.length ? h("mark", { class: kinds.join(" "), title: kinds.map((kind) => KINDS[kind]).join("; ") }) : element;
+    for (const piece of pieces(text.slice(start, end))) {
+      home.append(piece.mark ? h("span", { class: "hidden-mark", title: "a character that cannot be seen" }, piece.text) : piece.text);
+    }
+    if (home !== element) element.append(home);
   }
 }
 

@@ -1,16 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { labelled, place, series } from "../src/charts.ts";
-import { tracks } from "../src/evidence.ts";
-import { roundUp, spots } from "../src/figure.ts";
+import { passageIds, track } from "../src/evidence.ts";
+import { roundUp } from "../src/figure.ts";
 import { correctnessOf } from "../src/signs.ts";
-import type { Cell, Episode, Step } from "../src/schema.ts";
+import type { Episode, Step } from "../src/schema.ts";
 
 const step = (number: number, changes: Partial<Step>): Step => ({
   step: number, action: "RETRIEVE", branch: "retrieve", reason: "worth it", comparisons: [], legal: [], diagnostics: null, belief: null,
-  answerability: null, retrieval_value: null, tokens: 0, flagged: [], attempt: null, search: null, rewritten: null, dropped: [], evidence: [], ...changes,
+  answerability: null, retrieval_value: null, tokens: 0, flagged: [], attempt: null, search: null, rewritten: null, dropped: [], evidence: [], shown: [], ...changes,
 });
-const episode = (steps: Step[], changes: Partial<Episode> = {}): Episode => ({ steps, thresholds: {}, gold: null, ...changes }) as Episode;
+const episode = (steps: Step[], changes: Partial<Episode> = {}): Episode => ({ steps, calls: [], thresholds: {}, passages: {}, citations: [], answer: null, gold: null, method_title: "m", ...changes }) as unknown as Episode;
+
+const tracks = (one: Episode) => passageIds([one]).map((id) => track(one, id));
 
 test("a passage enters, stays, is dropped and is refused when it comes again", () => {
   const found = tracks(episode([
@@ -32,16 +34,16 @@ test("a passage enters, stays, is dropped and is refused when it comes again", (
 
 test("a supporting passage that was never found is shown, last", () => {
   const found = tracks(episode([step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [] } })], { gold: { answers: ["x"], supporting: ["z"] } }));
-  assert.deepEqual(found.map(({ id, supporting, states }) => [id, supporting, states]), [["a", false, ["entered"]], ["z", true, ["absent"]]]);
+  assert.deepEqual(found.map(({ id, states }) => [id, states]), [["a", ["entered"]], ["z", ["absent"]]]);
 });
 
 test("charts show what the method has, with the thresholds that are in force", () => {
   const held = { sufficiency: 0.3, reliability: 0.5, conflict: 0, uncertainty: 0.6, gap: 0.9, cost: 0 };
-  const drawn = series(episode([step(0, { belief: held, answerability: 0.2 })], { thresholds: { answer: 0.5, conflict: 0.4 } }));
+  const drawn = series([episode([step(0, { belief: held, answerability: 0.2 })], { thresholds: { answer: 0.5, conflict: 0.4 } })]);
   assert.deepEqual(drawn.map(({ title }) => title), ["answerability", "sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost"]);
   assert.deepEqual(drawn[0]?.thresholds, [{ value: 0.5, label: "answer \u2265" }]);
   assert.deepEqual(drawn[1]?.thresholds, []);
-  assert.deepEqual(series(episode([step(0, {})])), []);
+  assert.deepEqual(series([episode([step(0, {})])]), []);
 });
 
 test("a value outside 0 and 1 stays in the picture", () => {
@@ -60,13 +62,6 @@ test("the judge's word goes before F1, and no score is not wrong", () => {
   assert.equal(correctnessOf({ judge: 1, f1: 0 }), "right");
   assert.equal(correctnessOf({ judge: null, f1: 0.4 }), "partly");
   assert.equal(correctnessOf({}), "unscored");
-});
-
-test("labels of methods that lie together are pushed apart", () => {
-  const cell = (method: string, f1: number): Cell => ({ method, method_title: method, measures: { f1: { mean: f1 }, tokens_beside_f1: { mean: 100 } } }) as unknown as Cell;
-  const labels = spots([cell("a", 0.5), cell("b", 0.5), cell("c", 0.49)], 1000).map(({ label }) => label);
-  assert.equal(labels.length, 3);
-  for (const [place, label] of labels.entries()) for (const other of labels.slice(0, place)) assert.ok(Math.abs(label - other) >= 14);
 });
 
 test("a scale ends on a round number", () => {

@@ -5,12 +5,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from beliefrag.cli import main
+from beliefrag.web.view import RunSource, ViewServer
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
-from tests.support.viewing import HOSTILE, hostile_dataset
+from tests.support.browsing import Visit, visit
+from tests.support.viewing import HOSTILE, hostile_dataset, launch_options
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 FLAGGING = {"unhelpful_doc_ids": [2], "support": 0.3, "conflict": 0.0, "gap": 1.0, "uncertainty": 1.0}
 """What a verifier says that wants one passage gone."""
@@ -77,3 +83,30 @@ def trace(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert code in (0, 3)
     return file
+
+
+@pytest.fixture(scope="module")
+def browser(played: Played, trace: Path) -> Iterator[Browser]:
+    """A browser for the tests of one file. The runs are played before: Playwright takes this thread's event loop."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(**launch_options())
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser, played: Played) -> Iterator[ViewServer]:
+    """The viewer of the played run."""
+    with ViewServer(RunSource(played.run, [played.data])) as running:
+        yield running
+
+
+@pytest.fixture
+def visitor(browser: Browser, server: ViewServer) -> Iterator[Visit]:
+    """A visit of the played run. Afterwards the browser must have had nothing to complain of."""
+    found = visit(browser, server)
+    yield found
+    found.check()
+    found.page.context.close()

@@ -4,97 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from beliefrag.web.view import LiveSource, RunSource, TraceSource, ViewServer
+from beliefrag.web.view import LiveSource, TraceSource, ViewServer
+from tests.support.browsing import Visit, episode_id, no_browser, page_expectations, visit
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
-from tests.support.viewing import HOSTILE, chromium, launch_options
-from tests.web.view.conftest import Played
+from tests.support.viewing import HOSTILE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
-try:
-    from playwright.sync_api import expect, sync_playwright
-except ImportError:  # pragma: no cover
-    pytest.skip("playwright is not installed: no page was tried in a browser", allow_module_level=True)
-
-pytestmark = pytest.mark.skipif(
-    chromium() is None, reason="no chromium is installed ('apt-get install chromium'): no page was tried in a browser"
-)
-
+pytestmark = pytest.mark.skipif(no_browser() != "", reason=no_browser())
+expect = page_expectations()
 
 CONTRAST, UNNAMED = ((Path(__file__).parent / name).read_text() for name in ("contrast.js", "unnamed.js"))
-
-
-@pytest.fixture(scope="module")
-def browser(played: Played, trace: Path) -> Iterator[Browser]:
-    # The runs are played before: Playwright takes this thread's event loop.
-    expect.set_options(timeout=60_000)  # a machine may be busy with something else
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(**launch_options())
-        yield opened
-        opened.close()
-
-
-@pytest.fixture(scope="module")
-def server(browser: Browser, played: Played) -> Iterator[ViewServer]:
-    with ViewServer(RunSource(played.run, [played.data])) as running:
-        yield running
-
-
-@dataclass
-class Visit:
-    """A page, and everything that it asked for or complained of."""
-
-    page: Page
-    base: str
-    requests: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-
-    def go(self, path: str) -> Page:
-        self.page.goto(self.base + path)
-        return self.page
-
-    def check(self) -> None:
-        """Nothing was fetched from elsewhere, no script of a text ran, and the browser had nothing to refuse."""
-        outside = [url for url in self.requests if not url.startswith((self.base + "/", "data:", "file:", "blob:"))]
-        assert outside == []
-        assert self.complaints == []
-        assert self.page.evaluate("window.hacked") is None
-
-
-def visit(browser: Browser, server: ViewServer, **context: object) -> Visit:
-    page = browser.new_context(**context).new_page()  # type: ignore[arg-type]
-    found = Visit(page, f"http://127.0.0.1:{server.port}")
-    page.on("request", lambda request: found.requests.append(request.url))
-    page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    page.on("console", lambda message: found.complaints.append(message.text) if message.type == "error" else None)
-    page.on("dialog", lambda dialog: found.complaints.append(f"dialog {dialog.message}"))
-    page.goto(server.address)
-    return found
-
-
-@pytest.fixture
-def visitor(browser: Browser, server: ViewServer) -> Iterator[Visit]:
-    found = visit(browser, server)
-    yield found
-    found.check()
-    found.page.context.close()
-
-
-def episode_id(server: Visit, query: str) -> int:
-    """The number of the first episode that a listing finds."""
-    number = server.page.evaluate(
-        "async (q) => (await (await fetch('/api/episodes?' + q)).json()).episodes[0].id", query
-    )
-    return int(number)
 
 
 def test_the_run_page_shows_numbers_figure_and_failures_and_can_be_filtered_and_sorted(visitor: Visit) -> None:
@@ -118,11 +45,11 @@ def test_the_run_page_shows_numbers_figure_and_failures_and_can_be_filtered_and_
     assert tokens == sorted(tokens, reverse=True)
     page.locator("a.warn").first.click()
     page.wait_for_url(re.compile("/episodes.*outcome=failed"))
-    expect(page.locator("table.episodes tbody tr")).to_have_count(1)
+    expect(page.locator("table.episodes tr.episode")).to_have_count(1)
 
 
 def test_episodes_are_searched_filtered_and_walked_through_by_keys(visitor: Visit) -> None:
-    page = visitor.go("/episodes")
+    page = visitor.go("/episodes?by=episode")
     rows = page.locator("table.episodes tbody tr")
     expect(rows).to_have_count(24)
     page.keyboard.press("/")
@@ -181,7 +108,7 @@ def test_an_episode_shows_belief_steps_evidence_calls_and_gold(visitor: Visit) -
     expect(evidence.locator("td.dropped")).to_have_count(1)
     expect(evidence.locator(".tag.gold")).to_have_count(2)
     evidence.locator("tr", has=page.locator("td.dropped")).locator("summary").click()
-    expect(evidence.locator("details[open] .history")).to_contain_text("Step 2: dropped: the verifier flagged")
+    expect(evidence.locator("tr.opened:visible .history")).to_contain_text("Step 2: dropped: the verifier flagged")
     call = page.locator(".call").first
     call.locator("summary").click()
     expect(call).to_contain_text("Where was the builder of ship north1 born?")
@@ -189,25 +116,11 @@ def test_an_episode_shows_belief_steps_evidence_calls_and_gold(visitor: Visit) -
     expect(call).to_contain_text("read as it was")
 
 
-def test_two_methods_stand_side_by_side_on_the_same_question(visitor: Visit) -> None:
-    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
-    page.get_by_role("navigation", name="Set beside").get_by_role("link", name="Static").click()
-    page.wait_for_url(re.compile(r"/compare/\d+/\d+"))
-    sides = page.locator(".side")
-    expect(sides).to_have_count(2)
-    expect(sides.nth(0)).to_contain_text("VERIFY")
-    expect(sides.nth(1)).to_contain_text("holds no belief")
-    expect(page.get_by_role("heading", level=1)).to_have_count(1)
-    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
-    assert len(ids) == len(set(ids))
-
-
 def test_hostile_passages_and_replies_are_text(visitor: Visit) -> None:
     page = visitor.go(f"/episode/{episode_id(visitor, 'text=south0&method=static')}")
     evidence = page.locator("table.evidence")
-    row = evidence.locator("tr", has_text="Ship south0").first
-    row.locator("summary").click()
-    passage = row.locator(".passage")
+    evidence.locator("tr", has_text="Ship south0").first.locator("summary").click()
+    passage = evidence.locator("tr.opened:visible .passage")
     expect(passage).to_contain_text("<script>window.hacked = 1</script><img src=x")
     expect(passage).to_contain_text("[click](javascript:window.hacked=3)")
     expect(passage.locator(".hidden-mark")).to_have_text(["U+202E", "U+202C"])
@@ -222,9 +135,8 @@ def test_hostile_passages_and_replies_are_text(visitor: Visit) -> None:
 
 def test_a_text_of_a_million_characters_is_cut_until_somebody_wants_it(visitor: Visit) -> None:
     page = visitor.go(f"/episode/{episode_id(visitor, 'text=south1&method=static')}")
-    row = page.locator("table.evidence tr", has_text="Ship south1").first
-    row.locator("summary").click()
-    passage = row.locator(".passage")
+    page.locator("table.evidence tr", has_text="Ship south1").first.locator("summary").click()
+    passage = page.locator("table.evidence tr.opened:visible .passage")
     assert len(passage.inner_text()) < 3_000
     passage.get_by_role("button", name=re.compile(r"show all 1,000,\d+ characters")).click()
     expect(passage).to_contain_text("the end of a long text")
@@ -347,7 +259,7 @@ def test_colours_can_be_chosen_and_are_remembered(visitor: Visit) -> None:
 
 
 def test_everything_can_be_reached_and_seen_by_the_tab_key(visitor: Visit) -> None:
-    page = visitor.go("/episodes")
+    page = visitor.go("/episodes?by=episode")
     expect(page.locator("table.episodes tbody tr")).to_have_count(24)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
@@ -359,20 +271,3 @@ def test_everything_can_be_reached_and_seen_by_the_tab_key(visitor: Visit) -> No
         assert outline != "none" or name == "BODY", page.evaluate("document.activeElement.className")
         seen.add(name)
     assert {"A", "BUTTON", "INPUT", "SELECT"} <= seen
-
-
-def test_a_run_under_way_is_seen_to_grow(browser: Browser, played: Played, tmp_path: Path) -> None:
-    lines = (played.run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "run.json").write_bytes((played.run / "run.json").read_bytes())
-    file = tmp_path / "episodes.jsonl"
-    file.write_bytes(b"".join(lines[:5]))
-    with ViewServer(RunSource(tmp_path, [played.data])) as server:
-        found = visit(browser, server)
-        expect(found.page.get_by_role("status")).to_contain_text("19 of 24 episodes are missing")
-        file.write_bytes(b"".join(lines[:9]))
-        page = found.go("/episodes")
-        expect(page.locator("table.episodes tbody tr")).to_have_count(9)
-        found.go("/")
-        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes are missing")
-        found.check()
-        page.context.close()

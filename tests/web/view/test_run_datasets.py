@@ -118,7 +118,7 @@ def test_a_run_over_own_documents_shows_questions_gold_answers_passages_and_prom
     assert episode.notes == ()
     assert "Who designed the Fram?" in prompts.calls[0][-1].content
     # The run can be given away: it names no folder.
-    assert str(own_run.parent).encode() not in (own_run / "run.json").read_bytes()
+    assert str(own_run.parent / "own").encode() not in (own_run / "run.json").read_bytes()
 
 
 def test_own_documents_that_were_moved_are_named_to_the_viewer(own_run: Path, tmp_path: Path) -> None:

@@ -1,0 +1,321 @@
+"""What a reader of a run finds on its pages: differences, highlights, anchors, groups, notes, live runs, phones."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from beliefrag.web.view import RunSource, TraceSource, ViewServer
+from beliefrag.web.view.notes import NOTES_FILE, RunNotes
+from tests.support.browsing import Visit, episode_id, no_browser, page_expectations, visit
+from tests.support.viewing import HOSTILE
+from tests.web.view.conftest import Played
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.skipif(no_browser() != "", reason=no_browser())
+expect = page_expectations()
+
+PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+def phone(browser: Browser, server: ViewServer) -> Iterator[Visit]:
+    found = visit(browser, server, **PHONE)
+    yield found
+    found.check()
+    found.page.context.close()
+
+
+def compared(found: Visit, question: str = "north1", other: str = "static") -> str:
+    """The address that sets BeliefRAG beside another method."""
+    one, two = (episode_id(found, f"text={question}&method={method}") for method in ("beliefrag", other))
+    return f"/compare/{one}/{two}"
+
+
+def test_two_methods_are_shown_as_a_difference(visitor: Visit) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
+    page.get_by_role("navigation", name="Set beside").get_by_role("link", name="Static").click()
+    page.wait_for_url(re.compile(r"/compare/\d+/\d+"))
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    endings = page.get_by_role("region", name="How they ended")
+    expect(endings.get_by_role("row", name=re.compile("^answer"))).to_contain_text("Bergen harbour")
+    # Both gave the same answer: it stands once.
+    expect(endings.locator("tr", has_text="answer").first.locator("td")).to_have_count(1)
+    folded = page.locator("details.folded").first
+    expect(folded.locator("> summary")).to_have_text("Step 1 is the same in both: RETRIEVE")
+    expect(folded.locator(".step")).not_to_be_visible()
+    expect(page.locator(".parting")).to_have_text("They part at step 2: BeliefRAG chooses VERIFY, Static ANSWER")
+    steps = page.get_by_role("region", name="Steps").locator(".side")
+    expect(steps.nth(0).locator(".step").first).to_contain_text("VERIFY")
+    expect(steps.nth(1).locator(".step")).to_have_count(1)
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_a_comparison_has_one_matrix_of_evidence_and_no_empty_card(visitor: Visit) -> None:
+    page = visitor.go(compared(visitor))
+    table = page.locator("table.evidence")
+    expect(table).to_have_count(1)
+    expect(table.locator("thead th[scope=colgroup]")).to_have_text(["BeliefRAG", "Static"])
+    # What VERIFY dropped is used by Static alone.
+    expect(table.locator("tr", has=page.locator("td.dropped"))).to_contain_text("used by Static")
+    rows = table.locator("tbody:visible tr:not(.opened)")
+    shown = rows.count()
+    fold = page.get_by_role("button", name=re.compile("with the same fate in both"))
+    fold.click()
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    assert rows.count() > shown
+    expect(page.get_by_role("region", name="Belief").locator(".chart").first).to_be_visible()
+    static, closed = (episode_id(visitor, f"text=north1&method={method}") for method in ("static", "no_rag"))
+    page = visitor.go(f"/compare/{static}/{closed}")
+    expect(page.locator(".parting")).to_contain_text("They part at step 1")
+    expect(page.get_by_role("region", name="Belief")).to_have_count(0)
+    assert page.evaluate("[...document.querySelectorAll('.panel')].every((each) => each.innerText.trim().length > 30)")
+
+
+def test_calls_are_a_waterfall_with_time_tokens_and_cache(visitor: Visit, played: Played, tmp_path: Path) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
+    calls = page.locator(".call")
+    expect(page.get_by_role("region", name="Model calls")).to_contain_text("The bars stand where the calls were made")
+    bars = page.locator(".bar-of-call .span")
+    starts = [float(bars.nth(place).get_attribute("x") or "") for place in range(bars.count())]
+    assert len(starts) == calls.count() > 2
+    assert starts == sorted(starts)
+    assert starts[-1] > starts[0]
+    expect(calls.first.locator(".cost")).to_have_text(re.compile(r"\d+ in, \d+ out"))
+    expect(calls.first.locator(".took")).to_have_text(re.compile(r"\d+\.\d s$"))
+    # The same run from the cache.
+    run = Path(shutil.copytree(played.run, tmp_path / "run"))
+    lines = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["timing"] |= {"cached": [True] * len(line["calls"]), "calls": [1.5] * len(line["calls"])}
+    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with ViewServer(RunSource(run)) as server:
+        again = visit(page.context.browser, server)  # type: ignore[arg-type]
+        again.go("/episode/2")
+        expect(again.page.locator(".call .took").first).to_contain_text("cached")
+        expect(again.page.locator(".bar-of-call .cached").first).to_be_attached()
+        expect(again.page.get_by_role("region", name="Model calls")).to_contain_text("came from the cache")
+        again.page.context.close()
+
+
+def test_numbers_in_a_verdict_have_titles(visitor: Visit) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
+    titles = page.locator(".step").nth(1).locator("p", has_text="called unhelpful")
+    dropped = page.locator("table.evidence tr", has=page.locator("td.dropped")).locator("summary bdi").inner_text()
+    expect(titles).to_contain_text(dropped)
+    call = page.locator(".call", has_text="unhelpful_doc_ids").first
+    call.locator("summary").click()
+    marked = call.locator(".numbered li", has_text="unhelpful")
+    expect(marked).to_have_count(1)
+    expect(marked).to_contain_text(f"2{dropped}")
+
+
+def test_answer_gold_answer_and_citations_are_marked_in_passages(
+    browser: Browser, visitor: Visit, trace: Path, tmp_path: Path
+) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north0&method=static')}")
+    page.locator("table.evidence summary", has_text="Buildernorth0").click()
+    expect(page.locator(".passage mark.answer.gold-answer")).to_have_text("Larvik")
+    expect(page.locator(".legend mark")).to_have_text(["the answer", "the gold answer"])
+    records = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    passage = next(r for r in records if r["event"] == "retrieved")["hits"][0]["passage"]
+    start = passage["text"].index("Colin Archer")
+    cited = {"passage_id": passage["id"], "quote": "Colin Archer", "span": [start, start + 12], "role": "answer"}
+    records[-1]["outcome"] |= {"citations": [cited], "answer": "Archer", "outcome": "answered"}
+    packed = {"event": "packed", "step": 1, "at": 0.1, "shown": [{"passage_id": passage["id"], "spans": [[0, start]]}]}
+    place = next(place for place, r in enumerate(records) if r["event"] == "retrieved") + 1
+    file = tmp_path / "cited.jsonl"
+    lines = [*records[:place], packed, *records[place:]]
+    file.write_text("".join(json.dumps(record) + "\n" for record in lines), encoding="utf-8")
+    with ViewServer(TraceSource(file)) as server:
+        found = visit(browser, server)
+        page = found.page
+        expect(page.get_by_role("region", name="How it ended").locator(".citations")).to_contain_text("Colin Archer")
+        page.locator("table.evidence tr", has_text="cited").locator("summary").click()
+        expect(page.locator(".passage mark.cited")).to_have_text(["Colin ", "Archer"])
+        expect(page.locator(".passage mark.cited.answer")).to_have_text("Archer")
+        expect(page.locator(".passage mark.unshown").first).to_contain_text("Colin")
+        found.check()
+        page.context.close()
+
+
+def test_an_address_leads_to_a_step(visitor: Visit) -> None:
+    number = episode_id(visitor, "text=north1&method=beliefrag")
+    page = visitor.go(f"/episode/{number}#step-3")
+    target = page.locator(".step:target")
+    expect(target).to_have_attribute("aria-label", "Step 3, REWRITE")
+    expect(target).to_be_in_viewport()
+    page.locator("table.evidence thead a", has_text="2").click()
+    expect(page.locator(".step:target")).to_have_attribute("aria-label", "Step 2, VERIFY")
+    page.locator(".step").first.get_by_role("link", name="1").click()
+    assert page.url.endswith("#step-1")
+    # The step that is folded in a comparison opens.
+    page = visitor.go(f"{compared(visitor)}#step-left-1")
+    expect(page.locator(".step:target")).to_be_visible()
+
+
+def test_episodes_are_grouped_by_question_and_gold_answers_are_searched(visitor: Visit) -> None:
+    page = visitor.go("/episodes")
+    groups = page.locator("table.episodes tbody")
+    expect(groups).to_have_count(8)
+    expect(page.locator("tr.episode")).to_have_count(24)
+    expect(groups.first.locator("tr.asked")).to_contain_text("gold answer")
+    page.get_by_label("search").fill("molde")
+    expect(groups).to_have_count(2)
+    expect(groups.first.locator("tr.asked")).to_contain_text("ship north2 born? north, gold answer Molde")
+    expect(groups.first.locator("tr.episode")).to_have_count(3)
+    page.get_by_label("search").fill("")
+    expect(groups).to_have_count(8)
+    page.get_by_label("list by").select_option("episodes")
+    expect(groups).to_have_count(1)
+    page.get_by_label("list by").select_option("questions")
+    expect(groups).to_have_count(8)
+    groups.first.get_by_role("link", name="compare").click()
+    page.wait_for_url(re.compile(r"/compare/\d+/\d+"))
+
+
+def test_a_note_is_kept_beside_the_run_and_shown_again(browser: Browser, played: Played, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(played.run, tmp_path / "run"))
+    with ViewServer(RunSource(run, [played.data])) as server:
+        found = visit(browser, server)
+        page = found.go("/episode/1")
+        field, keep = page.get_by_label("Note on this episode"), page.get_by_role("button", name="keep")
+        expect(keep).to_be_disabled()
+        field.fill(HOSTILE)
+        expect(page.get_by_text("not kept yet")).to_be_visible()
+        keep.click()
+        expect(page.get_by_text("kept in notes.json")).to_be_visible()
+        (kept,) = json.loads((run / NOTES_FILE).read_text(encoding="utf-8"))["notes"]
+        assert kept["text"] == HOSTILE
+        page.reload()
+        expect(field).to_have_value(HOSTILE)
+        page = found.go("/episodes?noted=true")
+        expect(page.locator("tr.episode")).to_have_count(1)
+        expect(page.locator(".noted")).to_contain_text("<script>window.hacked")
+        # Somebody else changes it in the meantime.
+        page = found.go("/episode/1")
+        expect(field).to_have_value(HOSTILE)
+        (key, _), *_ = RunNotes(run).read().items()
+        RunNotes(run).write(key, "theirs", HOSTILE)
+        field.fill("mine")
+        keep.click()
+        expect(page.get_by_role("alert")).to_contain_text("changed elsewhere")
+        assert RunNotes(run).read() == {key: "theirs"}
+        field.fill(HOSTILE)
+        found.complaints = [each for each in found.complaints if "409" not in each]  # the refusal is what was wanted
+        found.check()
+        page.context.close()
+
+
+def test_a_run_under_way_refreshes_by_itself(browser: Browser, played: Played, tmp_path: Path) -> None:
+    lines = (played.run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "run.json").write_bytes((played.run / "run.json").read_bytes())
+    file = tmp_path / "episodes.jsonl"
+    file.write_bytes(b"".join(lines[:5]))
+    with ViewServer(RunSource(tmp_path, [played.data])) as server:
+        found = visit(browser, server)
+        page = found.page
+        expect(page.get_by_role("status")).to_contain_text("19 of 24 episodes are missing")
+        file.write_bytes(b"".join(lines[:9]))
+        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes are missing")
+        page = found.go("/episodes")
+        expect(page.locator("tr.episode")).to_have_count(9)
+        link = page.locator("a.open").first
+        link.focus()
+        file.write_bytes(b"".join(lines[:12]))
+        expect(page.locator("tr.episode")).to_have_count(12)
+        expect(link).to_be_focused()
+        found.check()
+        page.context.close()
+
+
+def test_a_trace_that_grows_is_drawn_again(browser: Browser, trace: Path, tmp_path: Path) -> None:
+    lines = trace.read_bytes().splitlines(keepends=True)
+    file = tmp_path / "trace.jsonl"
+    file.write_bytes(b"".join(lines[:4]))
+    with ViewServer(TraceSource(file)) as server:
+        found = visit(browser, server)
+        ending = found.page.get_by_role("region", name="How it ended")
+        expect(ending).to_contain_text("ends before the end of the episode")
+        file.write_bytes(b"".join(lines))
+        expect(ending).not_to_contain_text("ends before the end of the episode")
+        found.check()
+        found.page.context.close()
+
+
+def test_the_run_page_shows_differences_ties_and_confidence(visitor: Visit) -> None:
+    page = visitor.page
+    table = page.get_by_role("table", name="Differences")
+    expect(table.locator("tbody tr")).to_have_count(2)
+    expect(table).to_contain_text("tie: too few questions")
+    expect(page.get_by_text("BeliefRAG minus each other method")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^Reliability: BeliefRAG: said"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^Risk against coverage: BeliefRAG"))).to_be_visible()
+    matrix = page.get_by_role("table", name="F1 and tokens")
+    # With four questions no difference is clear: nobody is called the best.
+    expect(matrix.locator("td.best")).to_have_count(0)
+    expect(matrix.locator("td.tie")).to_have_count(9)
+    page.get_by_label("Dataset", exact=True).select_option("north")
+    expect(page.get_by_role("region", name="Confidence")).to_contain_text("4 answers")
+
+
+def test_names_of_methods_cover_no_point(visitor: Visit) -> None:
+    figure = visitor.page.get_by_role("img", name=re.compile("^F1 against tokens"))
+    expect(figure).to_be_visible()
+    covered = figure.evaluate(
+        """(svg) => {
+          const boxes = (what) => [...svg.querySelectorAll(what)].map((each) => each.getBoundingClientRect());
+          const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+          const points = boxes(".spot circle");
+          return boxes(".spot text").filter((name) => points.some((point) => !apart(name, point))).length;
+        }"""
+    )
+    assert covered == 0
+
+
+def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Visit) -> None:
+    for path, count in (("/episodes", 24), ("/episodes?by=episode", 24)):
+        page = phone.go(path)
+        cards = page.locator("tr.episode")
+        expect(cards).to_have_count(count)
+        card = cards.first
+        place = {name: card.locator(f"td.{name}").bounding_box() for name in ("answer", "outcome", "method", "tokens")}
+        tops = {name: box["y"] for name, box in place.items() if box}
+        assert max(tops["answer"], tops["outcome"]) < tops["method"] < tops["tokens"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(page.get_by_label("outcome")).not_to_be_visible()
+    page.get_by_role("button", name="filters").click()
+    page.get_by_label("outcome").select_option("failed")
+    expect(cards).to_have_count(1)
+
+
+def test_on_a_phone_the_two_of_a_comparison_are_swiped(phone: Visit) -> None:
+    page = phone.go(compared(phone))
+    lanes = page.locator(".sides")
+    expect(lanes).to_have_count(2)
+    first, second = (lanes.first.locator(".side").nth(side) for side in (0, 1))
+    lanes.first.scroll_into_view_if_needed()
+    expect(first.locator(".step").first).to_be_in_viewport()
+    expect(second.locator(".step").first).not_to_be_in_viewport()
+    buttons = page.get_by_role("navigation", name="Which of the two").get_by_role("button")
+    expect(buttons.nth(0)).to_have_attribute("aria-pressed", "true")
+    # A swipe ends at the second one, and the other lane follows.
+    lanes.first.evaluate("(lane) => { lane.scrollLeft = lane.clientWidth; }")
+    expect(buttons.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(second.locator(".step").first).to_be_in_viewport()
+    assert lanes.nth(1).evaluate("(lane) => Math.round(lane.scrollLeft / lane.clientWidth)") == 1
+    buttons.nth(0).tap()
+    expect(first.locator(".step").first).to_be_in_viewport()
+    expect(buttons.nth(0)).to_have_attribute("aria-pressed", "true")
+    # Two side by side, not one below the other.
+    assert first.bounding_box()["y"] == second.bounding_box()["y"]  # type: ignore[index]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
