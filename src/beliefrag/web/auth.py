@@ -242,19 +242,13 @@ class BrowserKey:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
         if self._is_token(given) or self._use_once(given, scope["method"]):
-            rest = urlencode([pair for pair in query if pair[0] != "token"])
-            # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
-            target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
-            answer = Response(status_code=303, headers={"Location": target})
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
-            return answer
+            return self._give_cookie(scope["path"], [pair for pair in query if pair[0] != "token"])
         if not self.has_cookie(headers):
             words = f"Open the whole address that '{self._command}' printed: it holds a key."
             return self.refuse(scope, HttpProblem(403, "no_key", words))
-        if sends and not _is_same_origin(headers):
+        known = not changes or hmac.compare_digest(headers.get(WRITE_HEADER, "").encode(), self.write_key.encode())
+        if sends and not (known and _is_same_origin(headers)):
             return self.refuse(scope, HttpProblem(403, "other_origin", "Only a page of this server may send this."))
-        if changes and not hmac.compare_digest(headers.get(WRITE_HEADER, "").encode(), self.write_key.encode()):
-            return self.refuse(scope, HttpProblem(403, "no_key", f"A change needs the header {WRITE_HEADER}."))
         scope[_FROM_PAGE] = True
         return None
 
@@ -265,6 +259,13 @@ class BrowserKey:
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
         """Gives a line of text, for a person reads it."""
         return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
+
+    def _give_cookie(self, path: str, query: list[tuple[str, str]]) -> Response:
+        # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
+        target = "/" + quote(path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
+        answer = Response(status_code=303, headers={"Location": target})
+        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+        return answer
 
     def _is_change(self, scope: Scope) -> bool:
         return scope["method"] == "PUT" and self._writable is not None and bool(self._writable.fullmatch(scope["path"]))

@@ -30,7 +30,7 @@ from beliefrag.web.view.export import export_name, export_page, read_asset
 from beliefrag.web.view.notes import LONGEST_NOTE, NoteChanged
 from beliefrag.web.view.overview import RunOverview
 from beliefrag.web.view.schema import NotAvailable, ViewError
-from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource
+from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
 
 __all__ = ["ViewServer", "create_view_app"]
 
@@ -89,10 +89,6 @@ def create_view_app(
     def about() -> dict[str, str]:
         return {"kind": source.kind, "name": source.name, "write_key": write_key}
 
-    @app.get("/api/state")
-    def state() -> dict[str, str]:
-        return {"state": source.state}
-
     @app.get("/api/episode/{number:int}")
     def episode(number: int) -> Response:
         return _json(source.episode(_check_number(number)))
@@ -113,6 +109,8 @@ def create_view_app(
         source.episode(_check_number(number))
         return _page()
 
+    if isinstance(source, RunSource | TraceSource):
+        app.get("/api/state")(lambda: {"state": source.state})
     if isinstance(source, RunSource):
         _add_run_pages(app, source)
     else:

@@ -45,11 +45,6 @@ class EpisodeSource(Protocol):
         """Its name for a person."""
         ...
 
-    @property
-    def state(self) -> str:
-        """Something that changes when there is more to show."""
-        ...
-
     def episode(self, number: int) -> EpisodeView:
         """Gives one episode without its prompts.
 
@@ -243,11 +238,6 @@ class LiveSource:
     def version(self) -> int:
         """Grows by one with every event."""
         return len(self._records)
-
-    @property
-    def state(self) -> str:
-        """Something that changes with every event."""
-        return str(self.version)
 
     @property
     def ended(self) -> bool:
