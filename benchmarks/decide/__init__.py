@@ -1,0 +1,1 @@
+"""The comparison that decides: what retrieval gains and what control gains, told apart."""

@@ -1,0 +1,76 @@
+"""The runs of the comparison: which methods, with which retriever, on which questions.
+
+The ranker of linked retrieval and the calibration of lean were fitted on train questions, and on the xfit part of the
+sets that have none. So the questions here are those of the xsel and xhold parts, and never of a train split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from beliefrag import bench
+from beliefrag.runs.partitions import Partition
+from beliefrag.settings import Settings, load_settings
+from benchmarks.find.mixed_corpus import MULTI_HOP, SETS, data_folder
+
+__all__ = ["RUNS", "PlannedRun", "make_run"]
+
+_SPLITS = ("dev", "dev_matched", "nq_open_dev", "test", "hipporag_1000", "random_1000")
+"""All that are not for training."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One run: methods that share a retriever and how evidence is shown."""
+
+    name: str
+    methods: tuple[str, ...]
+    retriever: str
+    pack: int
+    """Words of evidence in a prompt; 0 for whole passages."""
+    datasets: tuple[str, ...] = SETS
+
+    def settings(self) -> Settings:
+        """The settings of the run: those in force here, with its retriever and packing."""
+        return load_settings({"retriever": self.retriever, "pack": self.pack}).settings
+
+
+RUNS = {
+    run.name: run
+    for run in (
+        PlannedRun("linked_packed", ("static", "lean"), "linked", 160),
+        PlannedRun("bm25_packed", ("static", "lean"), "bm25", 160),
+        PlannedRun("bm25", ("static", "iterative"), "bm25", 0),
+        PlannedRun("linked", ("static", "iterative"), "linked", 0),
+        PlannedRun("paper", ("beliefrag",), "bm25", 0, MULTI_HOP),
+        PlannedRun("others", ("no_rag", "adaptive_k", "adaptive_rag", "self_rag", "crag"), "bm25", 0, MULTI_HOP),
+        PlannedRun("reasoning", ("rl_search", "ircot", "flare", "uncertainty_gate"), "bm25", 0, MULTI_HOP),
+    )
+}
+"""Cheapest first."""
+
+
+def make_run(
+    planned: PlannedRun, n: int, out: Path, *, datasets: Sequence[str] = (), replay: bool = False
+) -> bench.Run:
+    """Runs it, or goes on with it. The first n questions of a set are the same for every run.
+
+    Args:
+        planned: The run.
+        n: Questions of each set.
+        out: The folder of all runs; each has its own in it.
+        datasets: Some of the sets; by default all of the run.
+        replay: Take every reply from the cache, and ask no model.
+    """
+    spec = bench.RunSpec(
+        data=tuple(data_folder() / name for name in planned.datasets if name in (datasets or planned.datasets)),
+        methods=planned.methods,
+        n=n,
+        splits=_SPLITS,
+        parts=(Partition.XSEL, Partition.XHOLD),
+        judge=False,
+        replay=replay,
+    )
+    return bench.run(spec, out=out / planned.name, settings=planned.settings())

@@ -1,0 +1,153 @@
+"""The numbers of the comparison from recorded runs: means with intervals, and paired differences of F1 and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from beliefrag.methods import METHODS
+from beliefrag.runs.statistics import Estimate, compare_over_datasets, mean_estimate, mean_over_datasets
+from beliefrag.runs.store import read_summaries
+from benchmarks.decide.runs import RUNS
+from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
+
+__all__ = ["collect_numbers", "write_page"]
+
+Values = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By dataset and measure, one value for each question."""
+
+_MARK = "<!-- What follows was written by benchmarks/decide/tables.py. -->"
+_WAYS = {
+    "bm25": "BM25, whole passages",
+    "linked": "linked, whole passages",
+    "bm25_packed": "BM25, 160 words",
+    "linked_packed": "linked, 160 words",
+    "paper": "BM25, whole passages",
+    "others": "BM25, whole passages",
+    "reasoning": "BM25, whole passages",
+}
+
+
+def collect_numbers(folder: Path) -> dict[str, Any]:
+    """Reads the runs that are there. An episode that failed is left out and counted."""
+    found: dict[tuple[str, str], Values] = {}
+    failed: dict[str, int] = {}
+    for name in RUNS:
+        if not (folder / name / "run.json").exists():
+            continue
+        for key, summary in read_summaries(folder / name).items():
+            if not summary.finished:
+                failed[f"{name} {key.method}"] = failed.get(f"{name} {key.method}", 0) + 1
+                continue
+            values: Any = found.setdefault((name, key.method), {})
+            own = values.setdefault(key.dataset, {"f1": {}, "tokens": {}, "answerability": {}})
+            own["f1"][key.question_id] = summary.metrics["f1"] or 0.0
+            own["tokens"][key.question_id] = float(summary.usage.tokens)
+    rows = [
+        {
+            "run": name,
+            "method": method,
+            "title": f"{METHODS.title(method)} ({_WAYS[name]})",
+            "datasets": {
+                dataset: {
+                    "n": len(values[dataset]["f1"]),
+                    "f1": mean_estimate(values[dataset]["f1"]).record(),
+                    "tokens": mean_estimate(values[dataset]["tokens"]).record(),
+                }
+                for dataset in SETS
+                if dataset in values
+            },
+            "multi_hop": _mean(values),
+        }
+        for (name, method), values in found.items()
+    ]
+    return {"rows": rows, "differences": list(_differences(found)), "failed": failed}
+
+
+def _mean(values: Values) -> dict[str, Any] | None:
+    if any(dataset not in values for dataset in MULTI_HOP):
+        return None
+    return {
+        measure: mean_over_datasets({dataset: values[dataset][measure] for dataset in MULTI_HOP}).record()
+        for measure in ("f1", "tokens")
+    }
+
+
+def _differences(found: Mapping[tuple[str, str], Values]) -> Iterator[dict[str, Any]]:
+    """Yields lean against each other row, on the questions of the multi-hop sets that both have."""
+    for ours in (("linked_packed", "lean"), ("bm25_packed", "lean")):
+        for theirs in found:
+            if ours not in found or theirs == ours:
+                continue
+            shared = {
+                dataset: sorted(found[ours][dataset]["f1"].keys() & found[theirs][dataset]["f1"].keys())
+                for dataset in MULTI_HOP
+                if dataset in found[ours] and dataset in found[theirs]
+            }
+            if len(shared) < len(MULTI_HOP) or not all(shared.values()):
+                continue
+            sides = [
+                {
+                    dataset: {
+                        measure: {each: found[side][dataset][measure][each] for each in ids}
+                        for measure in ("f1", "tokens")
+                    }
+                    for dataset, ids in shared.items()
+                }
+                for side in (ours, theirs)
+            ]
+            compared = compare_over_datasets(*sides)
+            tokens = compared.measures["tokens"]
+            yield {
+                "first": list(ours),
+                "second": list(theirs),
+                "n": {dataset: len(ids) for dataset, ids in shared.items()},
+                "f1": compared.measures["f1"].difference.record(),
+                "tokens": tokens.difference.record(),
+                "token_ratio": tokens.first / tokens.second,
+                "better_and_cheaper": compared.better_and_cheaper,
+            }
+
+
+def write_page(numbers: Mapping[str, Any], page: Path | None) -> None:
+    """Prints the tables, and puts them in the place of the last part of a page."""
+    text = "\n".join(_lines(numbers))
+    print(text)
+    if page is not None:
+        kept = page.read_text("utf-8").partition(_MARK)[0] if page.exists() else ""
+        page.write_text(f"{kept.rstrip()}\n\n{_MARK}\n\n{text}\n", encoding="utf-8")
+
+
+def _lines(numbers: Mapping[str, Any]) -> Iterator[str]:
+    yield "## F1 by set, with 95 % intervals and the number of questions\n"
+    yield f"| | {' | '.join(SETS)} | multi-hop mean | tokens (multi-hop) |"
+    yield "|---" * (len(SETS) + 3) + "|"
+    for row in numbers["rows"]:
+        cells = [
+            f"{_show(row['datasets'][name]['f1'])}, n {row['datasets'][name]['n']}" if name in row["datasets"] else ""
+            for name in SETS
+        ]
+        mean = row["multi_hop"]
+        ends = [_show(mean["f1"]), f"{mean['tokens']['value']:,.0f}"] if mean else ["", ""]
+        yield f"| {row['title']} | {' | '.join([*cells, *ends])} |"
+    yield "\n## Lean minus the other, paired, mean of the three multi-hop sets\n"
+    yield "| lean on | against | n | F1 | tokens | share of its tokens |"
+    yield "|---|---|---|---|---|---|"
+    for each in numbers["differences"]:
+        other = f"{METHODS.title(each['second'][1])} ({_WAYS[each['second'][0]]})"
+        counts = "/".join(str(each["n"][name]) for name in MULTI_HOP)
+        yield (
+            f"| {_WAYS[each['first'][0]]} | {other} | {counts} | {_show(each['f1'], signed=True)} "
+            f"| {each['tokens']['value']:+,.0f} | {each['token_ratio']:.2f} |"
+        )
+    if numbers["failed"]:
+        yield f"\nFailed and not scored: {', '.join(f'{name} {count}' for name, count in numbers['failed'].items())}."
+
+
+def _show(estimate: Mapping[str, Any] | Estimate, *, signed: bool = False) -> str:
+    held = estimate.record() if isinstance(estimate, Estimate) else estimate
+    sign = "+" if signed else ""
+    if held["low"] is None:
+        return f"{held['value']:{sign}.3f}"
+    return f"{held['value']:{sign}.3f} ({held['low']:{sign}.3f} to {held['high']:{sign}.3f})"
