@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from beliefrag.cli.episode_live import BeliefBars
+from beliefrag.explanation import BELIEF_WORDS
 from beliefrag.types import Belief
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, UNSURE, in_shell, on_terminal, write_docs, write_script
 from tests.support.http_server import ChatServer, completion, failure
@@ -34,10 +35,10 @@ def test_the_terminal_keeps_a_record_of_every_step_and_the_ending(home: Path) ->
     text = SEQUENCES.sub("", screen)
     assert code == 0
     for expected in (
-        "1  RETRIEVE not answerable yet, and another search is worth it",
-        "suff .35  rel .50  conf .05  unc .70  gap .90  cost .00   answerable",
+        "1  search   not answerable yet, and another search is worth it",
+        "little of what is needed is there, something is missing",
         "found    3 new (",
-        "2  ANSWER   the question can be answered now",
+        "2  answer   the question can be answered now",
         "answers from 0.50",
         "of 12,000 tokens",
         "answer      Larvik",
@@ -45,8 +46,10 @@ def test_the_terminal_keeps_a_record_of_every_step_and_the_ending(home: Path) ->
         "cost        ",
     ):
         assert expected in text, expected
-    bars = re.findall(r"^  (\w+) +[━─]", text[text.rindex("2  ANSWER") : text.index("\nanswer ")], re.MULTILINE)
-    assert bars[-7:] == ["sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost", "answerability"]
+    bars = re.findall(
+        r"^  (\w+(?: \w+)?) +[━─]", text[text.rindex("2  answer") : text.index("\nanswer ")], re.MULTILINE
+    )
+    assert bars[-7:] == list(BELIEF_WORDS.values())
     # The moving part is wiped away before its last state is printed for good.
     *_, before_last, last = (match.start() for match in re.finditer("answers from", screen))
     assert screen[before_last:last].count("\x1b[2K") >= 8
@@ -59,7 +62,7 @@ def test_json_on_a_terminal_leaves_only_the_json_behind(home: Path) -> None:
     assert code == 0
     lines = [line for line in SEQUENCES.sub("", screen).replace("\r", "\n").split("\n") if line.strip()]
     assert lines[-1].startswith('{"question":')
-    assert "RETRIEVE not answerable" not in screen
+    assert "search   not answerable" not in screen
 
 
 def test_warnings_stay_on_standard_error(home: Path, chat_server: ChatServer) -> None:

@@ -9,7 +9,6 @@ from beliefrag import events
 from beliefrag.cli.episode import Display
 from beliefrag.cli.episode_words import (
     Row,
-    belief_items,
     describe_calibration,
     describe_effect,
     format_percent,
@@ -18,6 +17,7 @@ from beliefrag.cli.episode_words import (
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 from beliefrag.cli.trace import json_line
 from beliefrag.engine.assembly import Assembly
+from beliefrag.explanation import ACTION_WORDS, describe_belief
 from beliefrag.outcome import Abstained, Failed, Stopped
 from beliefrag.result import Result
 from beliefrag.settings import Settings
@@ -44,7 +44,7 @@ def choose_display(
         from beliefrag.cli.episode_live import LiveDisplay  # noqa: PLC0415
 
         return LiveDisplay(open_console(stream), calibration=calibration, threshold=threshold, record=not as_json)
-    return None if as_json else LineDisplay(stream, calibration=calibration, threshold=threshold)
+    return None if as_json else LineDisplay(stream, calibration=calibration)
 
 
 def print_json(result: Result) -> None:
@@ -75,13 +75,11 @@ class LineDisplay:
     Args:
         stream: Where to.
         calibration: Which calibration makes the probabilities, in words.
-        threshold: The answerability from which an answer is given.
     """
 
-    def __init__(self, stream: TextIO, *, calibration: str, threshold: float) -> None:
+    def __init__(self, stream: TextIO, *, calibration: str) -> None:
         self._stream = stream
         self._calibration = calibration
-        self._threshold = threshold
         self._titles: dict[str, str] = {}
         self._seen: list[events.Event] = []
 
@@ -111,13 +109,9 @@ class LineDisplay:
                 self._write_line(f"step {event.step + 1}", _join_rows(describe_effect(event, self._titles)))
 
     def _write_decision(self, event: events.Decided) -> None:
-        numbers = [f"{name} {value:.2f}" for name, value in belief_items(event.belief)] if event.belief else []
-        if event.answerability is not None:
-            numbers.append(f"answerability {event.answerability:.2f} (answers from {self._threshold:.2f})")
-        numbers.append(f"{event.tokens:,} tokens")
-        self._write_line(
-            f"step {event.step + 1}", f"{event.decision.action}: {event.decision.reason}; {', '.join(numbers)}"
-        )
+        believed = describe_belief(event.belief, event.answerability)
+        parts = [event.decision.reason, *([believed] if believed else []), f"{event.tokens:,} tokens so far"]
+        self._write_line(f"step {event.step + 1}", f"{ACTION_WORDS[event.decision.action]}: {'; '.join(parts)}")
 
     def _write_line(self, heading: str, value: str) -> None:
         self._stream.write(f"{heading}: {safe_line(value)}\n")

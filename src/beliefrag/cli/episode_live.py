@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from beliefrag import events
-from beliefrag.cli.episode_words import Row, belief_items, describe_effect, describe_wait, format_percent, summary_rows
+from beliefrag.cli.episode_words import Row, belief_items, describe_effect, describe_wait, summary_rows
 from beliefrag.cli.output import safe_line
+from beliefrag.explanation import ACTION_WORDS, BELIEF_WORDS, describe_belief
 from beliefrag.types import Action, Belief
 
 __all__ = ["BeliefBars", "LiveDisplay"]
@@ -28,14 +29,6 @@ _WORSE_WHEN_HIGH = frozenset({"conflict", "uncertainty", "gap"})
 
 
 _ACTIONS = {Action.ANSWER: "bold green", Action.STOP: "bold yellow", Action.ABSTAIN: "bold magenta"}
-_SHORT = {
-    "sufficiency": "suff",
-    "reliability": "rel",
-    "conflict": "conf",
-    "uncertainty": "unc",
-    "gap": "gap",
-    "cost": "cost",
-}
 _INDENT = 3
 _HEADING = 9
 
@@ -99,15 +92,21 @@ class BeliefBars:
         for name, value in belief_items(self._belief):
             if name == "cost":
                 note = f"{self._tokens:,} of {self._budget:,} tokens"
-                yield _Bar(name, min(1.0, self._tokens / self._budget), note, "blue")
+                yield _Bar(BELIEF_WORDS[name], min(1.0, self._tokens / self._budget), note, "blue")
                 continue
             moved = value - before.get(name, value)
             note = f"{moved:+.2f}" if abs(moved) >= 0.005 else ""
-            yield _Bar(name, value, note, "yellow" if name in _WORSE_WHEN_HIGH else "cyan")
+            yield _Bar(BELIEF_WORDS[name], value, note, "yellow" if name in _WORSE_WHEN_HIGH else "cyan")
         if self._answerability is not None:
             reached = self._answerability >= self._threshold
             note = f"answers from {self._threshold:.2f}"
-            yield _Bar("answerability", self._answerability, note, "green" if reached else "magenta", self._threshold)
+            yield _Bar(
+                BELIEF_WORDS["answerability"],
+                self._answerability,
+                note,
+                "green" if reached else "magenta",
+                self._threshold,
+            )
 
     def _wait(self, options: ConsoleOptions) -> Text:
         if self._spinner is None:
@@ -225,16 +224,11 @@ def _opening_lines(event: events.Started, calibration: str) -> RenderableType:
 
 
 def _step_lines(event: events.Decided) -> RenderableType:
-    action = Text(event.decision.action, style=_ACTIONS.get(event.decision.action, "bold cyan"))
+    action = Text(ACTION_WORDS[event.decision.action], style=_ACTIONS.get(event.decision.action, "bold cyan"))
     decided = _text_line(action, event.decision.reason, number=str(event.step + 1))
-    belief = [_belief_line(event.belief, event.answerability)] if event.belief else []
+    believed = describe_belief(event.belief, event.answerability)
+    belief = [Padding(Text(believed, style="dim"), (0, 0, 0, _INDENT))] if believed else []
     return Group(Text(""), decided, *belief)
-
-
-def _belief_line(belief: Belief, answerability: float | None) -> RenderableType:
-    numbers = "  ".join(f"{_SHORT[name]} {value:.2f}".replace(" 0.", " .") for name, value in belief_items(belief))
-    text = Text(f"{numbers}   answerable {format_percent(answerability)}", style="dim")
-    return Padding(text, (0, 0, 0, _INDENT))
 
 
 def _text_line(heading: Text, text: str, *, number: str = "") -> Table:

@@ -10,7 +10,9 @@ from pathlib import Path
 from beliefrag import events
 from beliefrag.calibration import Artifact
 from beliefrag.engine.replies import REPAIRS
+from beliefrag.explanation import explain_episode
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
+from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Belief, Citation, CitationRole, Passage, Usage
 
 __all__ = [
@@ -107,7 +109,7 @@ def _join_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
 
 
 def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
-    """Says how it ended: answer, outcome, confidence, reason, quotes, what else was read, cost."""
+    """Says how it ended: answer, outcome, confidence, quotes, what else was read, why, and what it cost."""
     answer = outcome.answer if isinstance(outcome, Answered | Stopped) else "none"
     guess = outcome.best_guess if isinstance(outcome, Abstained) else None
     rows = [
@@ -115,13 +117,21 @@ def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
         *([Row("best guess", (f"{guess} ({format_percent(outcome.answerability)} likely right)",))] if guess else []),
         Row("outcome", (_OUTCOMES.get(type(outcome), outcome.name),)),
         Row("confidence", (format_percent(outcome.answerability),)),
-        Row("reason", (outcome.reason,)),
         *_evidence_rows(outcome),
+        *_explanation_rows(outcome, stream),
         Row("cost", (_describe_cost(outcome.usage, stream[-1].at if stream else 0.0),)),
     ]
     if repairs := _describe_repairs(stream):
         rows.append(Row("mended", (repairs,)))
     return rows
+
+
+def _explanation_rows(outcome: Outcome, stream: Sequence[events.Event]) -> Iterator[Row]:
+    asked = next((event.question.text for event in stream if isinstance(event, events.Started)), "")
+    explained = explain_episode(outcome, stream, find_uncovered(asked, outcome.sources))
+    yield Row("searched", (explained.searched,))
+    yield Row("stopped", (explained.stopped,))
+    yield Row("changes it", (explained.would_change,))
 
 
 def _evidence_rows(outcome: Outcome) -> Iterator[Row]:

@@ -27,7 +27,7 @@ from beliefrag.retrieval.packing import (
 )
 from beliefrag.types import Citation, CitationRole, Passage
 
-__all__ = ["MOST_CITATIONS", "Spans", "choose_citations", "find_nearest"]
+__all__ = ["MOST_CITATIONS", "Spans", "choose_citations", "find_nearest", "find_uncovered"]
 
 MOST_CITATIONS = 4
 """More sentences than these are no argument that a person follows."""
@@ -35,6 +35,7 @@ MOST_CITATIONS = 4
 Spans = Mapping[str, Sequence[tuple[int, int]]]
 """Which parts of each passage a prompt showed, by the passage's id."""
 
+_TOKEN = re.compile(r"[^\W_]+(?:[-_./'\u2019][^\W_]+)*")
 _CLOSED = frozenset({"yes", "no"})
 _COMPARES = re.compile(r"\b(?:both|common|same|or|share|shared)\b", re.IGNORECASE)
 _HOLDS = 0.5
@@ -95,6 +96,17 @@ def find_nearest(question: str, passages: Sequence[Passage], *, shown: Spans | N
     """Finds the sentences that come nearest to an answer where none is given, the nearest first."""
     reading = _Reading(question, "", passages, shown)
     return reading.cite(_choose_nearest(reading), CitationRole.RELATED)
+
+
+def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
+    """Finds the words of a question that stand in none of the passages, as the question writes them."""
+    asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - EMPTY_WORDS]
+    words = [word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")]
+    lowered = [lower_words(word) for word in asked]
+    covered = dict(zip(flat := [one for each in lowered for one in each], cover_words(flat, words), strict=True))
+    return tuple(
+        word for word, parts in zip(asked, lowered, strict=True) if all(covered[part] == 0.0 for part in parts)
+    )
 
 
 class _Reading:
