@@ -59,6 +59,13 @@ def write_script(folder: Path, *first: Mapping[str, Any], name: str = "bench.jso
         {"purpose": "reasoner", "reply": "So the answer is: Oslo.", "repeat": True},
         {"purpose": "dialogue", "reply": "<answer>Oslo</answer>", "repeat": True},
         {"purpose": "gate", "reply": "Oslo", "logprobs": {"Oslo": 0.2}, "repeat": True},
+        {"purpose": "read", "reply": "Oslo", "logprobs": {"Oslo": 0.9}, "repeat": True},
+        {
+            "purpose": "reasoned_read",
+            "reply": "Answer: Oslo",
+            "logprobs": [{"token": "Answer:", "p": 1.0}, {"token": " Oslo", "p": 0.9}],
+            "repeat": True,
+        },
         {
             "purpose": "draft",
             "reply": "Oslo it is.",
