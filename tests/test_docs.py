@@ -86,7 +86,7 @@ def serving(folder: Path, *arguments: str, kind: str = "http") -> Iterator[str]:
             yield json.loads(first)["address"].replace("0.0.0.0", "127.0.0.1")
         finally:
             process.terminate()
-            said = process.communicate(timeout=60)[1]
+            said = process.communicate(timeout=300)[1]
     assert process.returncode == 0, f"{first}{said}"
 
 
@@ -116,7 +116,7 @@ def test_a_command_in_the_documents_works(
             pytest.skip("needs curl")
         with serving(practice, "--docs", "handbook/") as address:
             words = shlex.split(command.replace(SERVED, address))
-            done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300)
         assert ("changed" if "/v1/reload" in command else "the head of finance") in done.stdout
         return
     words = shlex.split(command.replace(ADDRESS, chat_server.url))
@@ -158,7 +158,7 @@ def in_shell(words: list[str], page: str) -> str:
         "python": lambda rest: [sys.executable, *rest, "--help"],
     }
     line = runners[words[0]](words[1:])
-    done = subprocess.run(line, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(line, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{page}: {words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -168,7 +168,7 @@ def test_a_python_example_in_the_documents_works(practice: Path, page: str, code
     with serving(practice, "--docs", "handbook/") if SERVED in code else contextlib.nullcontext(SERVED) as address:
         code = code.replace(SERVED, address)
         done = subprocess.run(
-            [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60, cwd=practice
+            [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=300, cwd=practice
         )
     assert done.returncode == 0, f"{page}\n{done.stderr}"
     if "rag.ask" in code or "openai" in code:

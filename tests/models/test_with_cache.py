@@ -6,7 +6,7 @@ import hashlib
 import logging
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -124,10 +124,17 @@ async def test_a_failure_is_never_stored(cache: CachedModel, gated: Gated) -> No
     assert gated.asked == 3
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits as long as a busy machine needs."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
 async def test_requests_at_the_same_time_are_asked_once(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     calls = [asyncio.create_task(cache.chat(ask())) for _ in range(5)]
-    await asyncio.sleep(0.05)
+    await until(lambda: gated.inside == 1)
     gated.gate.set()
     replies = await asyncio.gather(*calls)
     assert gated.asked == 1
@@ -139,7 +146,7 @@ async def test_requests_at_the_same_time_share_a_failure_too(cache: CachedModel,
     gated.gate.clear()
     gated.failing = ModelError("broken")
     calls = [asyncio.create_task(cache.chat(ask())) for _ in range(3)]
-    await asyncio.sleep(0.05)
+    await until(lambda: gated.inside == 1)
     gated.gate.set()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert gated.asked == 1
@@ -149,7 +156,7 @@ async def test_requests_at_the_same_time_share_a_failure_too(cache: CachedModel,
 async def test_the_others_get_their_reply_when_the_first_to_ask_is_cancelled(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     first, second, third = (asyncio.create_task(cache.chat(ask())) for _ in range(3))
-    await asyncio.sleep(0.05)
+    await until(lambda: gated.inside == 1)
     first.cancel()
     third.cancel()
     await asyncio.sleep(0.01)
@@ -163,13 +170,11 @@ async def test_the_others_get_their_reply_when_the_first_to_ask_is_cancelled(cac
 async def test_a_question_that_nobody_waits_for_any_more_is_dropped(cache: CachedModel, gated: Gated) -> None:
     gated.gate.clear()
     calls = [asyncio.create_task(cache.chat(ask())) for _ in range(2)]
-    await asyncio.sleep(0.05)
-    assert gated.inside == 1
+    await until(lambda: gated.inside == 1)
     for call in calls:
         call.cancel()
     await asyncio.wait(calls)
-    await asyncio.sleep(0.01)
-    assert gated.inside == 0
+    await until(lambda: gated.inside == 0)
     gated.gate.set()
     assert not (await cache.chat(ask())).cached
     assert gated.asked == 2
@@ -180,8 +185,7 @@ async def test_a_reply_paid_for_is_stored_although_nobody_waits_for_it_any_more(
 ) -> None:
     gated.gate.clear()
     call = asyncio.create_task(cache.chat(ask()))
-    await asyncio.sleep(0.05)
-    assert gated.inside == 1
+    await until(lambda: gated.inside == 1)
     busy = threading.Event()
     cache._thread.submit(busy.wait)
     gated.gate.set()

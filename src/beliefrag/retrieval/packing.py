@@ -168,7 +168,7 @@ def pack_passages(
     selection = _Selection(held, spans, limit)
     weights = _relative_scores(scores, len(held))
     _choose(selection, read_sentences(question, held, spans), weights, merits or PackingMerits())
-    return selection.packed() or _first_words(held, spans, limit)
+    return selection.pack() or _first_words(held, spans, limit)
 
 
 def describe_packing(retriever: str, limit: int | None) -> str:
@@ -256,7 +256,7 @@ class _Selection:
         self._left -= self.cost(sentence)
         self._chosen[sentence.passage].add(sentence.place)
 
-    def packed(self) -> tuple[PackedPassage, ...]:
+    def pack(self) -> tuple[PackedPassage, ...]:
         return tuple(
             PackedPassage(passage, tuple(_join_adjacent(sorted(chosen), spans)))
             for passage, spans, chosen in zip(self._passages, self._spans, self._chosen, strict=True)

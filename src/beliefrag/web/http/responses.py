@@ -156,11 +156,11 @@ class ResponseBuilder:
         self._created = int(time.time()) if created is None else created
         self._sent = 0
 
-    def started(self) -> dict[str, Any]:
+    def started_response(self) -> dict[str, Any]:
         """Gives the response of an episode that runs."""
         return self._response("in_progress", output=[])
 
-    def completed(self, answer: AnswerBody) -> dict[str, Any]:
+    def completed_response(self, answer: AnswerBody) -> dict[str, Any]:
         """Gives the response with the answer."""
         usage = answer.usage
         return self._response(
@@ -177,7 +177,7 @@ class ResponseBuilder:
             beliefrag=AnswerDetails.model_validate(answer_details(answer, self._ignored)),
         )
 
-    def failed(self, problem: HttpProblem) -> dict[str, Any]:
+    def failed_response(self, problem: HttpProblem) -> dict[str, Any]:
         """Gives the response of an episode that failed after the stream had begun."""
         return self._response("failed", output=[], error=_Error(code="server_error", message=str(problem)))
 
@@ -192,8 +192,8 @@ class ResponseBuilder:
         item = {"type": "message", "id": self._item_id, "role": "assistant", "status": "in_progress", "content": []}
         part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
         return [
-            self.event("response.created", response=self.started()),
-            self.event("response.in_progress", response=self.started()),
+            self.event("response.created", response=self.started_response()),
+            self.event("response.in_progress", response=self.started_response()),
             self.event("response.output_item.added", output_index=0, item=item),
             self.event("response.content_part.added", **self._place, part=part),
         ]
@@ -207,7 +207,7 @@ class ResponseBuilder:
             self.event("response.output_text.done", **self._place, text=part["text"], logprobs=[]),
             self.event("response.content_part.done", **self._place, part=part),
             self.event("response.output_item.done", output_index=0, item=message),
-            self.event("response.completed", response=self.completed(answer)),
+            self.event("response.completed", response=self.completed_response(answer)),
         ]
 
     @property
@@ -269,10 +269,12 @@ def responses_routes(context: HttpContext) -> APIRouter:
                 service,
                 builder.request_id,
                 closing=builder.closing_events,
-                failed=lambda problem: builder.event("response.failed", response=builder.failed(problem)),
+                failed=lambda problem: builder.event("response.failed", response=builder.failed_response(problem)),
             )
             return EpisodeStream(task, pieces, builder.opening_events())
-        return AsciiJson(builder.completed(answer_body(await wait_for_result(task), service, builder.request_id)))
+        return AsciiJson(
+            builder.completed_response(answer_body(await wait_for_result(task), service, builder.request_id))
+        )
 
     return router
 
@@ -304,5 +306,5 @@ def read_responses_question(body: ResponsesBody, *, earlier_turns: Literal["refu
 
 _EXAMPLE = ResponseBuilder(EXAMPLE_ANSWER["id"], "beliefrag", ("temperature",), created=1767225600)
 ResponseObject.model_config["json_schema_extra"] = {
-    "examples": [_EXAMPLE.completed(AnswerBody.model_validate(EXAMPLE_ANSWER)) | {"completed_at": 1767225602}]
+    "examples": [_EXAMPLE.completed_response(AnswerBody.model_validate(EXAMPLE_ANSWER)) | {"completed_at": 1767225602}]
 }
