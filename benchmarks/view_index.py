@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from beliefrag.policy import Thresholds
 from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.store import EPISODES_FILE
-from beliefrag.types import Budget
+from beliefrag.types import Budget, Diagnostics
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.listing import ORDERS, EpisodeFilter, find_neighbours, list_episodes
 from beliefrag.web.view.sources import RunSource
@@ -61,7 +61,7 @@ def episode(draw: random.Random, dataset: str, method: str, question_id: str) ->
             {"name": "answerability", "value": draw.random(), "relation": "below", "threshold": 0.5, "holds": True}
         ],
         "legal": ["RETRIEVE", "REWRITE", "VERIFY", "ANSWER", "STOP", "ABSTAIN"],
-        "diagnostics": {**belief, "novelty": draw.random()},
+        "diagnostics": {field.name: draw.random() for field in fields(Diagnostics)},
         "belief": belief,
         "answerability": draw.random(),
         "retrieval_value": draw.random(),
@@ -74,6 +74,7 @@ def episode(draw: random.Random, dataset: str, method: str, question_id: str) ->
         "evidence": ids,
         "hits": [[each, draw.random() * 40] for each in ids],
         "query": " ".join(draw.choices(WORDS, k=8)),
+        "query_is_the_question": False,
     }
     call = {"step": 1, "purpose": "verifier", "reply": "yes", "tokens_in": 700, "tokens_out": 1, "counted_by": "server"}
     usage = {"tokens": tokens, "calls": 12, "tokens_in": tokens, "tokens_out": 0, "retries": 0, "searches": 2}
@@ -148,8 +149,8 @@ def parse(folder: Path) -> None:
             json.loads(line)
 
 
-def page_times(index: RunIndex, pages: int) -> list[float]:
-    """Times of pages of a hundred with drawn filters, orders and places."""
+def page_times(index: RunIndex, pages: int, *, by_question: bool) -> list[float]:
+    """Times of pages of a hundred episodes, or thirty questions, with drawn filters, orders and places, sorted."""
     draw = random.Random(1)
     times = []
     for _ in range(pages):
@@ -162,10 +163,14 @@ def page_times(index: RunIndex, pages: int) -> list[float]:
             least_tokens=draw.choice((None, 5_000)),
             order=draw.choice(list(ORDERS)),
             descending=draw.random() < 0.5,
+            grouped=by_question,
         )
         offset = draw.choice((0, 0, 100, 1_000))
-        times.append(seconds(lambda w=wanted, o=offset: list_episodes(index, w, offset=o)))  # type: ignore[misc]
-    return times
+        limit = 30 if by_question else 100
+        times.append(
+            seconds(lambda w=wanted, o=offset, n=limit: list_episodes(index, w, offset=o, limit=n))  # type: ignore[misc]
+        )
+    return sorted(times)
 
 
 def measure(count: int, pages: int) -> dict[str, Any]:
@@ -177,13 +182,13 @@ def measure(count: int, pages: int) -> dict[str, Any]:
         parsing = min(seconds(lambda: parse(folder)) for _ in range(3))
         index = RunIndex(folder, database)
         building = seconds(index.refresh)
-        times = sorted(page_times(index, pages))
+        times, grouped = (page_times(index, pages, by_question=each) for each in (False, True))
         beside = seconds(lambda: find_neighbours(index, EpisodeFilter(order="tokens"), count // 2))
         line = statistics.median(seconds(lambda: index.episode(count // 2)) for _ in range(20))
         index.close()
         again = seconds(lambda: RunIndex(folder, database).refresh())
         source = RunSource(folder)
-        overview, kept = seconds(source.overview), seconds(source.overview)
+        overview, kept, analysis = seconds(source.overview), seconds(source.overview), seconds(source.analysis)
         source.close()
     p95 = times[int(0.95 * len(times))]
     return {
@@ -195,10 +200,13 @@ def measure(count: int, pages: int) -> dict[str, Any]:
             "open the index again": round(again, 4),
             "page, median": round(statistics.median(times), 4),
             "page, p95": round(p95, 4),
+            "page by questions, median": round(statistics.median(grouped), 4),
+            "page by questions, p95": round(grouped[int(0.95 * len(grouped))], 4),
             "neighbours of an episode": round(beside, 4),
             "line of an episode": round(line, 5),
             "overview with its intervals": round(overview, 3),
             "the same overview again": round(kept, 4),
+            "differences, ties and confidence": round(analysis, 3),
         },
         "beside parsing": {"index it": round(building / parsing, 2), "page, p95": round(p95 / parsing, 4)},
     }

@@ -64,6 +64,7 @@ function moved(step: Step, id: string, held: boolean): [State, string] {
   if (search?.known.includes(id)) return ["again", `found again${where}`];
   const dropped = step.dropped.find((each) => each.id === id);
   if (dropped) return ["dropped", `dropped: ${dropped.why}`];
+  if (!held && step.evidence?.includes(id)) return ["entered", "came back: nothing better was found"];
   return [held ? "stays" : "absent", ""];
 }
 

@@ -32,6 +32,16 @@ test("a passage enters, stays, is dropped and is refused when it comes again", (
   ]);
 });
 
+test("a dropped passage that is taken back enters again", () => {
+  const [found] = tracks(episode([
+    step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [] }, evidence: ["a"] }),
+    step(1, { action: "VERIFY", dropped: [{ id: "a", why: "flagged" }] }),
+    step(2, { action: "ANSWER", evidence: ["a"] }),
+  ]));
+  assert.deepEqual(found?.states, ["entered", "dropped", "entered"]);
+  assert.equal(found?.history.at(-1), "Step 3: came back: nothing better was found");
+});
+
 test("a supporting passage that was never found is shown, last", () => {
   const found = tracks(episode([step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [] } })], { gold: { answers: ["x"], supporting: ["z"] } }));
   assert.deepEqual(found.map(({ id, states }) => [id, states]), [["a", ["entered"]], ["z", ["absent"]]]);

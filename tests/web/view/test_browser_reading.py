@@ -125,7 +125,7 @@ def test_answer_gold_answer_and_citations_are_marked_in_passages(
     page = visitor.go(f"/episode/{episode_id(visitor, 'text=north0&method=static')}")
     page.locator("table.evidence summary", has_text="Buildernorth0").click()
     expect(page.locator(".passage mark.answer.gold-answer")).to_have_text("Larvik")
-    expect(page.locator(".legend mark")).to_have_text(["the answer", "the gold answer"])
+    expect(page.locator(".legend mark")).to_have_text(["the answer", "the gold answer", "what the answer rests on"])
     records = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
     passage = next(r for r in records if r["event"] == "retrieved")["hits"][0]["passage"]
     start = passage["text"].index("Colin Archer")

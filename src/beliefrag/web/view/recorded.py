@@ -105,7 +105,7 @@ def view_episode(
         thresholds=active_thresholds(run.thresholds),
         steps=tuple(_view_step(step, question) for step in episode.steps),
         calls=tuple(_view_calls(episode, number)),
-        citations=tuple(_copy(CitationView, each) for each in getattr(episode, "citations", ())),
+        citations=tuple(_copy(CitationView, each) for each in episode.citations),
         passages={each: _view_passage(passages.get(each)) for each in _passage_ids(episode, supporting or ())},
         gold=GoldView(answers=tuple(gold.answers), supporting=tuple(supporting) if supporting is not None else None)
         if gold
