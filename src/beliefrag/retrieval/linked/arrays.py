@@ -38,6 +38,10 @@ class ArrayWriter(Arrays, Protocol):
         """Adds values at the end of an array."""
         ...
 
+    def read_part(self, name: str, kind: DTypeLike, low: int, high: int) -> NDArray[Any]:
+        """Gives the values from `low` to `high` of an array, as a copy."""
+        ...
+
     def remove(self, name: str) -> None:
         """Removes an array that was only needed on the way."""
         ...
@@ -63,6 +67,10 @@ class MemoryArrays:
         if len(pieces) != 1:
             pieces = self._pieces[name] = [np.concatenate([np.zeros(0, kind), *pieces]).astype(kind, copy=False)]
         return pieces[0].astype(kind, copy=False)
+
+    def read_part(self, name: str, kind: DTypeLike, low: int, high: int) -> NDArray[Any]:
+        """Gives the values from `low` to `high` of an array."""
+        return self.read(name, kind)[low:high]
 
 
 class ArrayFolder:
@@ -131,6 +139,16 @@ class _FolderWriter:
             if not os.fstat(written.fileno()).st_size:
                 return np.zeros(0, kind)
             return np.frombuffer(mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ), kind)
+
+    def read_part(self, name: str, kind: DTypeLike, low: int, high: int) -> NDArray[Any]:
+        file = self._files.get(name)
+        if file is None or low == high:
+            return np.zeros(0, kind)
+        file.flush()
+        width = np.dtype(kind).itemsize
+        with (self._folder / name).open("rb") as written:
+            written.seek(low * width)
+            return np.frombuffer(written.read((high - low) * width), kind)
 
     def finish(self, about: dict[str, Any]) -> None:
         """Flushes all files to disk, and the header last."""

@@ -18,6 +18,7 @@ from beliefrag.retrieval.linked.names import (
     hash_names,
     keep_longest,
     names_of,
+    upper_halves,
 )
 from beliefrag.retrieval.linked.tokens import FACTOR, split_passages
 from beliefrag.retrieval.linked.vocabulary import VocabularyBuilder
@@ -74,9 +75,10 @@ def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter) -> 
     arrays.append("key_order", key_order)
     reading = _Corpus(arrays, word_hashes, word_rarity, vocabulary.letters, count)
     known = _write_names(names, arrays, key_rank, count)
-    finder = NameFinder(known, names.beginnings())
+    finder = NameFinder(known, names.take_beginnings())
     is_term = arrays.read("name_is_term", np.bool_)
     _write_mentions(reading, finder, arrays, "named", len(known), key_rank, is_term, _OwnNames(arrays))
+    del finder, names
     shared, beginnings = _find_shared_names(reading, known)
     finder = NameFinder(shared, beginnings)
     _write_mentions(reading, finder, arrays, "shared", len(shared), key_rank, np.zeros(len(shared), bool), None)
@@ -91,7 +93,7 @@ class _FoundNames:
         self.hashes: list[NDArray[np.uint64]] = []
         self.passages: list[Integers] = []
         self.kinds: list[NDArray[np.uint8]] = []
-        self._beginnings: list[NDArray[np.uint64]] = []
+        self._beginnings: list[NDArray[np.uint32]] = []
         self.acronyms: list[NDArray[np.uint64]] = []
         """Rows of an acronym, its long form, and the passage that explains it."""
 
@@ -112,18 +114,20 @@ class _FoundNames:
         self.hashes.append(hashes[keep])
         self.passages.append(np.array(passages, np.int32)[keep])
         self.kinds.append(np.array(kinds, np.uint8)[keep])
-        self._beginnings.append(np.unique(beginnings))
+        self._beginnings.append(beginnings)
         if explained:
             acronyms, own_beginnings = hash_names([short for short, _, _ in explained])
             long_forms, _ = hash_names([long for _, long, _ in explained])
-            self._beginnings.append(np.unique(own_beginnings))
+            self._beginnings.append(own_beginnings)
             numbers = np.array([number for _, _, number in explained], np.uint64)
             table = np.stack((acronyms, long_forms, numbers), 1)
             self.acronyms.append(table[(acronyms != 0) & (long_forms != 0)])
 
-    def beginnings(self) -> NDArray[np.uint64]:
-        """Gives the hashes of all beginnings of names."""
-        return np.concatenate([np.zeros(0, np.uint64), *self._beginnings])
+    def take_beginnings(self) -> NDArray[np.uint32]:
+        """Gives the upper halves of the hashes of all beginnings of names, and keeps them no longer."""
+        beginnings = np.concatenate([np.zeros(0, np.uint32), *self._beginnings])
+        self._beginnings = []
+        return beginnings
 
 
 def _read_passages(
@@ -175,7 +179,7 @@ class _OwnNames:
 class _Corpus:
     """The words of all passages while the graph is built."""
 
-    arrays: Arrays
+    arrays: ArrayWriter
     word_hashes: NDArray[np.uint64]
     word_rarity: NDArray[np.float32]
     letters: NDArray[np.bool_]
@@ -184,12 +188,13 @@ class _Corpus:
     def blocks(self) -> Iterable[tuple[int, int, Integers, NDArray[np.bool_], NDArray[np.int64]]]:
         """Gives the first passage, the first word, words, capitals and passage bounds of each block."""
         starts = self.arrays.read("passage_starts", np.int64)
-        words = self.arrays.read("words", np.int32)
-        capital = self.arrays.read("capital", np.bool_)
         for low in range(0, self.count, _BLOCK):
             bounds = starts[low : low + _BLOCK + 1]
             begin, end = int(bounds[0]), int(bounds[-1])
-            yield low, begin, words[begin:end], capital[begin:end], bounds - begin
+            # Read, not mapped: what is mapped counts as memory of the process.
+            words = self.arrays.read_part("words", np.int32, begin, end)
+            capital = self.arrays.read_part("capital", np.bool_, begin, end)
+            yield low, begin, words, capital, bounds - begin
 
 
 def _write_names(found: _FoundNames, arrays: ArrayWriter, key_rank: Integers, count: int) -> NDArray[np.uint64]:
@@ -316,13 +321,13 @@ def _are_rarest(owner: NDArray[np.int64], rarity: NDArray[np.float32]) -> NDArra
     return keep
 
 
-def _find_shared_names(corpus: _Corpus, known: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _find_shared_names(corpus: _Corpus, known: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Finds names that several passages mention though none is about them: runs of words with capital letters.
 
     A run of two to five such words that stands in at least two passages and in few is taken for a name.
 
     Returns:
-        The names, rising, and the beginnings of all of them.
+        The names, rising, and the upper halves of the hashes of all their beginnings.
     """
     found, homes = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
     for steps, passages_here in _capital_runs(corpus):
@@ -338,11 +343,11 @@ def _find_shared_names(corpus: _Corpus, known: NDArray[np.uint64]) -> tuple[NDAr
     names = names[(counts >= 2) & (counts <= _MOST_SHARING)]
     names = names[~np.isin(names, known)]
     # The beginnings of all runs would take much memory, so the runs are looked at again for those of the names.
-    beginnings = [np.zeros(0, np.uint64)]
+    beginnings = [np.zeros(0, np.uint32)]
     for steps, _ in _capital_runs(corpus):
         places = np.minimum(np.searchsorted(names, steps[:, -1]), max(len(names) - 1, 0))
         if len(names):
-            beginnings.append(np.unique(steps[names[places] == steps[:, -1]]))
+            beginnings.append(upper_halves(steps[names[places] == steps[:, -1]].ravel()))
     return names, np.unique(np.concatenate(beginnings))
 
 

@@ -24,10 +24,15 @@ __all__ = [
     "hash_names",
     "keep_longest",
     "names_of",
+    "upper_halves",
 ]
 
 LONGEST_NAME = 10
 """Words of the longest name that is looked for in texts."""
+
+_UPPER_HALF = np.uint64(32)
+_LARGEST_TABLE = 26
+"""Bits of a place in the largest table of marks: 64 MB."""
 
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -154,8 +159,8 @@ def _stands_for(acronym: str, long_form: str) -> bool:
 _ARTICLES = np.array([hash_text(word) for word in ("the", "a", "an")], np.uint64)
 
 
-def hash_names(names: Sequence[str]) -> tuple[Hashes, Hashes]:
-    """Gives the hash of each name, 0 for what cannot be a name, and the hashes of all beginnings of names.
+def hash_names(names: Sequence[str]) -> tuple[Hashes, NDArray[np.uint32]]:
+    """Gives the hash of each name, 0 for what cannot be a name, and the upper halves of those of all beginnings.
 
     An article at the beginning is left out. A name of one character, or of more than `LONGEST_NAME` words, is none.
     """
@@ -176,7 +181,12 @@ def hash_names(names: Sequence[str]) -> tuple[Hashes, Hashes]:
             break
         hashes[here] = hashes[here] * FACTOR + words[starts[here] + step]
         beginnings.append(hashes[here])
-    return hashes, np.concatenate(beginnings) if beginnings else hashes[:0]
+    return hashes, upper_halves(np.concatenate(beginnings) if beginnings else hashes[:0])
+
+
+def upper_halves(hashes: Hashes) -> NDArray[np.uint32]:
+    """Gives the upper halves of hashes, each once: all that a table of marks needs."""
+    return np.unique((hashes >> _UPPER_HALF).astype(np.uint32))
 
 
 class NameFinder:
@@ -184,25 +194,22 @@ class NameFinder:
 
     Args:
         names: The hashes of all names, rising.
-        beginnings: The hashes of all beginnings of names: a run that begins no name is given up at once.
+        beginnings: The upper halves of the hashes of all beginnings of names: a run that begins no name is given up at
+            once.
     """
 
-    def __init__(self, names: Hashes, beginnings: Hashes) -> None:
+    def __init__(self, names: Hashes, beginnings: NDArray[np.uint32]) -> None:
         self._names = names
-        size = min(max(20, int(len(beginnings) * 12).bit_length()), 28)
-        self._shift = np.uint64(64 - size)
-        self._begins = np.zeros(1 << size, bool)
-        self._begins[beginnings >> self._shift] = True
-        self._whole = np.zeros(1 << size, bool)
-        self._whole[names >> self._shift] = True
+        self._begins, self._begins_shift = _mark(beginnings)
+        self._whole, self._whole_shift = _mark(upper_halves(names))
 
     def find(self, words: Hashes) -> tuple[Integers, Integers, Integers]:
         """Gives where names begin, how many words each has, and which names they are; names may overlap."""
         found: list[tuple[Integers, Integers, Integers]] = []
-        at = np.flatnonzero(self._begins[words >> self._shift])
+        at = np.flatnonzero(self._begins[words >> self._begins_shift])
         runs = words[at]
         for length in range(1, LONGEST_NAME + 1):
-            likely = np.flatnonzero(self._whole[runs >> self._shift])
+            likely = np.flatnonzero(self._whole[runs >> self._whole_shift])
             if len(likely) and len(self._names):
                 wanted = runs[likely]
                 places = np.searchsorted(self._names, wanted)
@@ -212,7 +219,7 @@ class NameFinder:
             within = at + length < len(words)
             at = at[within]
             runs = runs[within] * FACTOR + words[at + length]
-            more = self._begins[runs >> self._shift]
+            more = self._begins[runs >> self._begins_shift]
             at, runs = at[more], runs[more]
             if not len(at):
                 break
@@ -221,6 +228,14 @@ class NameFinder:
             return nothing, nothing, nothing
         starts, lengths, names = (np.concatenate(column) for column in zip(*found, strict=True))
         return starts, lengths, names
+
+
+def _mark(halves: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], np.uint64]:
+    """Gives a table with a mark for each hash, and by how many bits a hash is shifted to find its place there."""
+    size = min(max(20, int(len(halves) * 8).bit_length()), _LARGEST_TABLE)
+    marks = np.zeros(1 << size, bool)
+    marks[halves >> np.uint32(32 - size)] = True
+    return marks, np.uint64(64 - size)
 
 
 def keep_longest(starts: Integers, lengths: Integers, size: int) -> Integers:

@@ -88,7 +88,7 @@ class HashNumbers:
         if 2 * self._count > len(self._keys):
             filled = self._keys != 0
             keys, held = self._keys[filled], self._numbers[filled]
-            size = 1 << (4 * self._count).bit_length()
+            size = 1 << (3 * self._count).bit_length()
             self._keys, self._numbers = np.zeros(size, np.uint64), np.zeros(size, np.int32)
             self._insert(keys, held)
         self._insert(hashes, numbers)
