@@ -90,6 +90,23 @@ def serving(folder: Path, *arguments: str, kind: str = "http") -> Iterator[str]:
     assert process.returncode == 0, f"{first}{said}"
 
 
+@contextlib.contextmanager
+def app(folder: Path, *arguments: str) -> Iterator[httpx2.Client]:
+    """The page of the documents, at a free port, with a client that has followed the printed address."""
+    words = [sys.executable, "-m", "beliefrag", "app", *arguments, "--no-open", "--port", "0"]
+    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().removeprefix("app: ").strip()
+        try:
+            with httpx2.Client(base_url=address.partition("/?")[0], follow_redirects=True) as client:
+                client.get(address)
+                yield client
+        finally:
+            process.terminate()
+            said = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, f"{address}{said}"
+
+
 def test_there_are_commands_to_run() -> None:
     assert len(commands()) > 5
 
@@ -110,6 +127,10 @@ def test_a_command_in_the_documents_works(
         kind, *arguments = shlex.split(command)[2:]
         with serving(practice, *arguments, kind=kind) as address:
             assert httpx2.get(f"{address}/v1/readyz").json()["status"] == "ready"
+        return
+    if command.startswith("beliefrag app"):
+        with app(practice, *shlex.split(command)[2:]) as client:
+            assert client.get("/page/about").json()["passages"] == 1
         return
     if command.startswith("curl "):
         if shutil.which("curl") is None:

@@ -1,0 +1,130 @@
+"""`beliefrag app` and `serve http --page` as processes, and what becomes of the feedback that they keep."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from beliefrag.runs.states import read_trajectories
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
+
+REPLIES = (
+    SURE | {"repeat": True},
+    ANSWER | {"repeat": True},
+    {"purpose": "query_writer", "reply": "SUFFICIENT", "repeat": True},
+)
+
+
+@dataclass
+class Started:
+    """A process with a page, and a client that has followed the address that it printed."""
+
+    process: subprocess.Popen[str]
+    client: httpx2.Client
+    address: str
+
+
+@contextlib.contextmanager
+def started(*arguments: str | Path, token: str = "") -> Iterator[Started]:
+    process = subprocess.Popen(command(*arguments, "--port", "0"), stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        lines = []
+        while not (found := re.search(r"http://[^\"\s]+/\?token=[^\"\s]+", lines[-1] if lines else "")):
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        address = found[0].replace("=TOKEN", f"={token}")
+        base = address.partition("/?")[0]
+        with httpx2.Client(base_url=base, headers={"Origin": base}, timeout=60, trust_env=False) as client:
+            assert client.get(address.removeprefix(base)).status_code == 303
+            yield Started(process, client, address)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)
+
+
+@pytest.fixture
+def given(home: Path) -> list[str | Path]:
+    return ["--docs", write_docs(home), "--model", write_script(home, *REPLIES), *BORROWED]
+
+
+def give_feedback(running: Started, verdict: str, right_answer: str = "", question: str = QUESTION) -> None:
+    answer = running.client.post("/v1/ask", json={"question": question}).json()
+    body = {"id": answer["id"], "verdict": verdict, "right_answer": right_answer}
+    assert running.client.post("/page/feedback", json=body).status_code == 200
+
+
+def test_the_app_answers_keeps_feedback_here_and_ends_well(home: Path, given: list[str | Path]) -> None:
+    with started("app", *given, "--no-open") as running:
+        about = running.client.get("/page/about").json()
+        assert about["name"] == "docs"
+        assert about["passages"] == 3
+        assert about["feedback"] == "feedback.jsonl"
+        assert httpx2.get(running.address.replace("token=", "token=x")).status_code == 403
+        give_feedback(running, "right")
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(timeout=60) == 0
+    label = json.loads((home / "feedback.jsonl").read_text(encoding="ascii"))
+    assert label["question"] == QUESTION
+    assert label["answers"] == ["Larvik"]
+
+
+def test_what_was_said_on_the_page_is_what_calibrate_collects_with(
+    home: Path, given: list[str | Path], beliefrag: Callable[..., Ran]
+) -> None:
+    docs = home / "docs"
+    with started("app", *given, "--no-open", "--feedback", home / "said.jsonl") as running:
+        give_feedback(running, "wrong")
+        give_feedback(running, "wrong", "Bergen")
+        give_feedback(running, "right", question="Where was Colin Archer born?")
+        give_feedback(running, "wrong", question="Who took Amundsen through the ice?")
+    collected = beliefrag(
+        *("calibrate", "collect", "--questions", home / "said.jsonl", "--docs", docs, "--out", home / "run"),
+        *("--model", write_script(home, *REPLIES), "--verifier", "structured", "--no-judge", "--yes"),
+    )
+    assert collected.code == 0, collected.err
+    assert "1 question is left out" in collected.err
+    assert "line 4" in collected.err
+    _, trajectories = read_trajectories(home / "run")
+    right = [any(state.correct("f1") for state in trajectory.states) for trajectory in trajectories]
+    assert sorted(right) == [False, True]
+
+
+def test_a_server_with_a_page_lets_browsers_in_by_its_token(home: Path, given: list[str | Path]) -> None:
+    token = "t0ken-that-nobody-guesses"
+    (home / "token").write_text(token, encoding="ascii")
+    with started("serve", "http", *given, "--page", "--token-file", home / "token", token=token) as running:
+        assert running.client.get("/").status_code == 200
+        give_feedback(running, "right")
+        base = running.address.partition("/?")[0]
+        program = {"Authorization": f"Bearer {token}"}
+        assert httpx2.post(f"{base}/v1/ask", json={"question": QUESTION}).status_code == 401
+        answered = httpx2.post(f"{base}/v1/ask", json={"question": QUESTION}, headers=program, timeout=60)
+        assert answered.json()["answer"] == "Larvik"
+    assert (home / "feedback.jsonl").exists()
+
+
+def test_what_cannot_work_is_told_before_documents_are_read(
+    home: Path, given: list[str | Path], beliefrag: Callable[..., Ran]
+) -> None:
+    ran = beliefrag("app", *given, "--feedback", home / "nowhere" / "said.jsonl")
+    assert ran.code == 2
+    assert "--feedback" in ran.err
+    ran = beliefrag("serve", "http", *given, "--feedback", home / "said.jsonl")
+    assert ran.code == 2
+    assert "--page" in ran.err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = beliefrag("app", *given, "--port", str(taken.getsockname()[1]))
+    assert ran.code == 2
+    assert "--port" in ran.err
