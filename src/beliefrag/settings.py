@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
@@ -132,7 +141,11 @@ class Settings(BaseModel):
         description="keep model replies, so that nothing is paid for twice: true, false, or the address of a "
         "PostgreSQL database that many machines share, as postgresql://USER@HOST/NAME",
     )
-    method: str = Field(default="beliefrag", description="method that answers, as NAME or NAME:key=value,...")
+    method: str = Field(
+        default="lean",
+        description="method that answers, as NAME or NAME:key=value,...; by default lean for the embedded model, for "
+        "which it has a calibration, and beliefrag for any other",
+    )
     methods: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="options of methods by name, such as rounds = 2 under [methods.iterative]"
     )
@@ -156,6 +169,15 @@ class Settings(BaseModel):
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
     prices: Prices = Prices()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_method(cls, given: Any) -> Any:
+        """Takes lean only for the model that a calibration of lean ships for; a method that is named stays."""
+        if isinstance(given, dict) and given.get("method") is None:
+            own = given.get("model", DEFAULT_MODEL) == DEFAULT_MODEL
+            return {**given, "method": "lean" if own else "beliefrag"}
+        return given
 
     @field_validator("pack")
     @classmethod

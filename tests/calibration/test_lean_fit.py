@@ -42,11 +42,11 @@ def with_moves(collection: StateCollection) -> StateCollection:
 
 def test_a_move_is_positive_where_it_turned_a_wrong_answer_right(tmp_path: Path) -> None:
     trajectories = with_moves(planted(tmp_path, questions=200)).trajectories
-    pairs = [(each.states[1], each.states[2]) for each in trajectories]
-    wrong = [(before, after) for before, after in pairs if not before.correct("f1")]
-    found = label_moves(trajectories, "f1", "reason")
-    assert len(found) == len(wrong)
-    assert found.count.positive == sum(bool(after.correct("f1")) for _, after in wrong)
+    for place, move in ((1, "reason"), (2, "search")):
+        wrong = [each.states for each in trajectories if not any(s.correct("f1") for s in each.states[: place + 1])]
+        found = label_moves(trajectories, "f1", move)
+        assert len(found) == len(wrong)
+        assert found.count.positive == sum(bool(states[place + 1].correct("f1")) for states in wrong)
     assert mean_move_cost(trajectories, "reason") == 100.0
     assert mean_move_cost(trajectories, "follow") == 0.0
 

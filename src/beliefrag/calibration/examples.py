@@ -121,12 +121,18 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
 
 
 def label_moves(trajectories: Sequence[Trajectory], label: Label, move: str) -> Examples:
-    """Gives the wrong states from which a move of lean was made, positive where the next state is right."""
+    """Gives the states from which a move of lean was made while no read was right, positive where the next one is.
+
+    Lean gives its likeliest draft: a move that finds again what an earlier read had found brings nothing.
+    """
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))
         for trajectory in trajectories
-        for before, after in pairwise(trajectory.states)
-        if before.branch == move and before.correct(label) is False and after.correct(label) is not None
+        for place, (before, after) in enumerate(pairwise(trajectory.states))
+        if before.branch == move
+        and before.correct(label) is False
+        and after.correct(label) is not None
+        and not any(earlier.correct(label) for earlier in trajectory.states[:place])
     )
 
 

@@ -73,8 +73,8 @@ Method = Annotated[
     typer.Option(
         "--method",
         metavar="NAME[:KEY=VALUE,...]",
-        help="The method that answers, with its options, such as iterative:rounds=2; beliefrag by default. Other "
-        "methods need no calibration, and do not say how sure they are.",
+        help="The method that answers, with its options, such as iterative:rounds=2; by default lean for the embedded "
+        "model, beliefrag for any other. Further methods need no calibration, and do not say how sure they are.",
         rich_help_panel=_MODEL,
     ),
 ]

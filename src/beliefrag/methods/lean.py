@@ -73,7 +73,7 @@ class LeanOptions:
 
     sure: float = 0.5
     """Answer at once from this answerability on."""
-    least: float = 0.1
+    least: float = 0.15
     """Make a move only if it turns a wrong answer into a right one with at least this probability."""
     moves: int = 2
     """The most moves after the first read."""
