@@ -32,7 +32,7 @@ export async function episodePage(main: HTMLElement, about: About, id: number): 
     replace(
       main,
       h("div", { class: "top" }, question(episode), tools(episode, beside, others)),
-      episodeView(episode, promptsOf(id), noteSection(episode, about.write_key)),
+      episodeView(episode, promptsOf(id), noteSection(episode, about.write_key ?? "")),
     );
     restore();
   };

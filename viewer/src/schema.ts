@@ -157,4 +157,4 @@ export interface Analysis {
   right_by: string;
   confidences: Confidence[];
 }
-export interface About { kind: "run" | "trace" | "live" | "page"; name: string; write_key: string }
+export interface About { kind: "run" | "trace" | "live" | "page"; name: string; write_key?: string }
