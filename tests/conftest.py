@@ -10,6 +10,7 @@ from tests.support.http_server import ChatServer
 
 if TYPE_CHECKING:
     from tests.support.postgres import PostgresServer
+    from tests.support.ray_cluster import RayNodes
 
 # How fast a machine is, or what else runs on it, is no property of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,3 +42,12 @@ def postgres() -> Iterator[PostgresServer]:
 
     with run_postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def nodes() -> Iterator[RayNodes]:
+    """A Ray cluster of two nodes on this machine, which all tests share; whoever kills a node starts another."""
+    from tests.support.ray_cluster import run_ray
+
+    with run_ray() as cluster:
+        yield cluster

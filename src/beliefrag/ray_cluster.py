@@ -11,7 +11,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -21,6 +22,8 @@ from beliefrag.errors import BeliefRAGError, SettingsError, explain_missing_extr
 __all__ = ["ClusterError", "ClusterNode", "RayCluster", "check_place", "join_cluster"]
 
 _NAME = "ray"
+_RETRIES = 5
+"""How often a task is begun again whose worker has died."""
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024
 """What workers exchange is small: episodes and blocks of passages."""
 
@@ -82,6 +85,43 @@ class RayCluster:
         # It takes no processor from Ray's account: should nodes die, those that are left take over their workers.
         options = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": calls_at_once}
         return self.ray.remote(kind).options(scheduling_strategy=place, **options).remote(*arguments)
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Applies a function to each item on the workers, some items ahead, and gives the results in their order.
+
+        A worker that dies is replaced, and its item is done again.
+
+        Raises:
+            ClusterError: Workers keep dying, or the cluster is gone.
+        """
+        task = self.ray.remote(function).options(max_retries=_RETRIES)
+        ahead: deque[Any] = deque()
+        most = 2 * max(1, sum(node.processors for node in self.nodes()))
+        for item in items:
+            ahead.append(task.remote(item))
+            if len(ahead) >= most:
+                yield self.get(ahead.popleft())
+        while ahead:
+            yield self.get(ahead.popleft())
+
+    def get(self, reference: Any) -> Any:
+        """Waits for what a worker makes.
+
+        Raises:
+            ClusterError: Workers keep dying, or the cluster is gone.
+        """
+        try:
+            return self.ray.get(reference)
+        except self.ray.exceptions.RayTaskError:
+            # The function itself failed.
+            raise
+        except self.ray.exceptions.RayError as error:
+            self.nodes()
+            raise ClusterError(
+                f"Workers of Ray keep dying ({type(error).__name__}).",
+                remedy="See Ray's log files; memory is the usual reason. Then give the same command again; what is "
+                "done is kept.",
+            ) from None
 
 
 def check_place(on: str) -> str | None:

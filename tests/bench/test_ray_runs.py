@@ -7,11 +7,8 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,19 +28,14 @@ from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import recorded, stub
 from tests.support.bench_runs import write_dataset as write_questions
 from tests.support.bench_runs import write_script
+from tests.support.faults import at_random_moments
 from tests.support.postgres import PostgresServer
-from tests.support.ray_cluster import RayNodes, find_workers, kill_process, run_ray
+from tests.support.ray_cluster import RayNodes, find_workers, kill_process
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 METHODS = ("static", "iterative", "crag")
 QUESTIONS = 12
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[RayNodes]:
-    with run_ray() as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -76,28 +68,6 @@ def play_alone(home: Path, data: Path) -> list[str]:
     finally:
         os.environ["BELIEFRAG_CACHE_DIR"] = before
     return comparable_lines(home / "alone")
-
-
-@contextmanager
-def at_random_moments(do: Callable[[], object], times: int, *, within: float) -> Iterator[list[float]]:
-    """Does something at moments of its own while the block runs; gives the list of moments."""
-    done: list[float] = []
-    over = threading.Event()
-
-    def act() -> None:
-        for _ in range(times):
-            if over.wait(random.uniform(0.1, within)):
-                return
-            do()
-            done.append(time.monotonic())
-
-    thread = threading.Thread(target=act)
-    thread.start()
-    try:
-        yield done
-    finally:
-        over.set()
-        thread.join()
 
 
 def lines_per_episode(run: Path) -> Counter[object]:

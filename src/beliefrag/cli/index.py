@@ -49,6 +49,15 @@ def index(
             help="Also make the graph of names, which --retriever linked needs. It takes about as long as the rest.",
         ),
     ] = True,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="PLACE",
+            help="ray or ray:ADDRESS: read, cut and name on the workers of a Ray cluster, which 'ray' starts here.",
+            show_default=False,
+        ),
+    ] = None,
     upgrade: Annotated[
         bool,
         typer.Option("--upgrade", help="Bring an index of an older version up to date, without its documents."),
@@ -74,20 +83,22 @@ def index(
             raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
         engines = load_settings({}).settings.retrievers
         with show_index_progress() as progress:
-            report = index_paths_to(paths, to, progress=progress, options=engines)
+            report = index_paths_to(paths, to, progress=progress, options=engines, on=on)
         _print_report(report, to)
         return
     assert out is not None
     if upgrade:
-        if paths:
-            raise SettingsError("--upgrade reads no documents.", remedy="Leave the paths out, or leave --upgrade out.")
+        if paths or on:
+            raise SettingsError(
+                "--upgrade reads no documents.", remedy="Leave the paths and --on out, or leave --upgrade out."
+            )
         changed = upgrade_index(out)
         typer.echo(f"{safe_line(str(out))}: {'upgraded' if changed else 'is up to date already'}")
         return
     if not paths:
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
     with show_index_progress() as progress:
-        report = make_index(paths, out, progress=progress, names=names)
+        report = make_index(paths, out, progress=progress, names=names, on=on)
     _print_report(report, str(out))
 
 

@@ -6,19 +6,23 @@ import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import CorpusFile, Unreadable
+from beliefrag.retrieval.file_reading import FileReading, OpenReading, Reading, file_stamp
 from beliefrag.retrieval.files import FoundFiles, Skipped, find_files
 from beliefrag.retrieval.ledger import IndexedFile, read_snapshot
-from beliefrag.retrieval.readers import FORMATS, reader_for
+from beliefrag.retrieval.readers import FORMATS
 from beliefrag.retrieval.text import printable_path
 from beliefrag.retrieval.writer import IndexWriter, PassageChange, PassageWriter
 from beliefrag.types import Passage
+
+if TYPE_CHECKING:
+    from beliefrag.retrieval.ray_reading import RayReaders
 
 __all__ = [
     "EmptyCorpus",
@@ -36,7 +40,6 @@ _COMMIT_PASSAGES = 20_000
 _COMMIT_SECONDS = 15.0
 _PASSAGES_PER_REPORT = 1000
 _SETTLED_NS = 2_000_000_000
-_MOST_COMPLAINTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,12 @@ class EmptyCorpus(CorpusError):
 
 
 def index_paths(
-    paths: Paths, out: str | Path, *, progress: OnProgress | None = None, names: bool = True
+    paths: Paths,
+    out: str | Path,
+    *,
+    progress: OnProgress | None = None,
+    names: bool = True,
+    on: str | None = None,
 ) -> IndexReport:
     """Indexes all documents below some paths, and can be run again at any time to take in what changed.
 
@@ -99,6 +107,8 @@ def index_paths(
         progress: Called as the work goes on.
         names: Whether to make the graph of names too, which linked retrieval needs. It takes about as long as the
             index itself.
+        on: `ray` or `ray:ADDRESS`, to read, cut and name on the workers of a Ray cluster. This process alone writes the
+            index, which is the same as without them.
 
     Raises:
         EmptyCorpus: Nothing can be read; an index that was there before stays as it was.
@@ -109,15 +119,15 @@ def index_paths(
     found = find_files(given, leave_out=target)
     made_here = not target.exists()
 
-    def finish(writer: PassageWriter) -> None:
-        assert isinstance(writer, IndexWriter)
-        writer.compact()
-        if names:
-            writer.upgrade()
-
     try:
-        with IndexWriter(target) as writer:
-            return _refresh_index(writer, found, given, progress, finish)
+        with IndexWriter(target) as writer, _open_workers(on) as workers:
+
+            def finish(_: PassageWriter) -> None:
+                writer.compact()
+                if names:
+                    writer.upgrade(workers.map if workers else map)
+
+            return _refresh_index(writer, found, given, progress, finish, workers=workers)
     except EmptyCorpus:
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
@@ -130,6 +140,7 @@ def index_paths_to(
     *,
     progress: OnProgress | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    on: str | None = None,
 ) -> IndexReport:
     """Indexes all documents below some paths on an engine elsewhere, and can be run again to take in what changed.
 
@@ -141,6 +152,7 @@ def index_paths_to(
         to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
         progress: Called as the work goes on.
         options: Further options of retrievers by name, as in the settings file.
+        on: `ray` or `ray:ADDRESS`, to read and cut on the workers of a Ray cluster.
 
     Raises:
         SettingsError: That engine cannot be filled.
@@ -154,8 +166,8 @@ def index_paths_to(
     given = list_paths(paths)
     found = find_files(given)
     session = open_session(to, options)
-    with PassageWriter(session) as writer:
-        return _refresh_index(writer, found, given, progress, lambda _: session.finish())
+    with PassageWriter(session) as writer, _open_workers(on) as workers:
+        return _refresh_index(writer, found, given, progress, lambda _: session.finish(), workers=workers)
 
 
 def _refresh_index(
@@ -164,9 +176,11 @@ def _refresh_index(
     given: list[Path],
     progress: OnProgress | None,
     finish: Callable[[PassageWriter], None],
+    *,
+    workers: RayReaders | None,
 ) -> IndexReport:
     began = time.monotonic()
-    work = _IndexRefresh(writer, found, progress or _ignore_progress)
+    work = _IndexRefresh(writer, found, progress or _ignore_progress, workers)
     work.run()
     if not len(writer):
         raise _empty_corpus_error(given, work.skipped)
@@ -183,6 +197,18 @@ def _refresh_index(
         seconds=time.monotonic() - began,
         fingerprint=writer.fingerprint,
     )
+
+
+@contextmanager
+def _open_workers(on: str | None) -> Iterator[RayReaders | None]:
+    if on is None:
+        yield None
+        return
+    # Only those who index on a cluster need it.
+    from beliefrag.retrieval.ray_reading import open_ray_readers  # noqa: PLC0415
+
+    with open_ray_readers(on) as workers:
+        yield workers
 
 
 def upgrade_index(path: str | Path) -> bool:
@@ -218,12 +244,17 @@ class _IndexRefresh:
         writer: The index to bring up to date.
         found: The files as they are now.
         on_progress: Called as the work goes on.
+        workers: Read the files, where it is not this process.
     """
 
-    def __init__(self, writer: PassageWriter, found: FoundFiles, on_progress: OnProgress) -> None:
+    def __init__(
+        self, writer: PassageWriter, found: FoundFiles, on_progress: OnProgress, workers: RayReaders | None
+    ) -> None:
         self._writer = writer
         self._found = found
         self._on_progress = on_progress
+        self._workers = workers
+        self._open_reading: OpenReading = workers.open_reading if workers else FileReading
         self._done = 0
         self._committed_at = time.monotonic()
         self.read = self.unchanged = self.removed = self.passages_added = self.passages_removed = 0
@@ -234,6 +265,8 @@ class _IndexRefresh:
         for path in [path for path in self._writer.files if self._found.has_lost(path)]:
             self._remove_file(path, printable_path(path))
             self.removed += 1
+        if self._workers:
+            self._workers.begin(file for path, file in self._found.files.items() if not self._is_unchanged(path, file))
         for path, file in self._found.files.items():
             self._report(file, 0)
             try:
@@ -248,9 +281,17 @@ class _IndexRefresh:
                 self._writer.commit()
                 self._committed_at = time.monotonic()
 
+    def _is_unchanged(self, path: str, file: CorpusFile) -> bool:
+        """Says whether a file has the size and the times that it had when it was indexed."""
+        known = self._writer.files.get(path)
+        try:
+            return bool(known and known.sha256 and known == IndexedFile(known.sha256, *file_stamp(file)))
+        except OSError:
+            return False
+
     def _refresh_file(self, path: str, file: CorpusFile) -> None:
         known = self._writer.files.get(path)
-        now = _file_stamp(file)
+        now = file_stamp(file)
         if known and known.sha256 and known == IndexedFile(known.sha256, *now):
             self.unchanged += 1
             return
@@ -264,13 +305,13 @@ class _IndexRefresh:
             self._writer.record(path, IndexedFile())
             if not self._replace_passages(path, file):
                 return
-            if _file_stamp(file) != now:
+            if file_stamp(file) != now:
                 self._skip(file, "changed while it was read; run again to take in the change")
                 return
         self._writer.record(path, record)
 
     def _replace_passages(self, path: str, file: CorpusFile) -> bool:
-        reading = _FileReading(file)
+        reading = self._open_reading(file)
         try:
             self._count(self._writer.put_source(file.source, self._report_passages(file, reading)))
         except Unreadable as problem:
@@ -286,7 +327,7 @@ class _IndexRefresh:
         self.read += 1
         return True
 
-    def _report_passages(self, file: CorpusFile, reading: _FileReading) -> Iterator[Passage]:
+    def _report_passages(self, file: CorpusFile, reading: Reading) -> Iterator[Passage]:
         for passage in reading:
             if reading.passages % _PASSAGES_PER_REPORT == 0:
                 self._report(file, reading.passages)
@@ -307,57 +348,6 @@ class _IndexRefresh:
         self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added + within, file.source))
 
 
-def _file_stamp(file: CorpusFile) -> tuple[int, int, int]:
-    status = file.path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
 def _settled_stamp(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
     """Gives the stamp; for a file that changed just now, one that fits nothing, so that it is read again."""
     return stamp if time.time_ns() - max(stamp[1:]) > _SETTLED_NS else (-1, -1, -1)
-
-
-class _FileReading:
-    """Reads a file as it is iterated over, and counts.
-
-    Args:
-        file: The file to read.
-
-    Raises:
-        Unreadable: While iterating, when nothing (more) can be read from the file.
-    """
-
-    def __init__(self, file: CorpusFile) -> None:
-        self._file = file
-        self._complaints: list[str] = []
-        self._further = 0
-        self.passages = 0
-
-    def __iter__(self) -> Iterator[Passage]:
-        reader = reader_for(self._file.path.name)
-        if reader is None:
-            raise Unreadable("has a format that is not read")
-        try:
-            for document in reader(self._file, self._complain):
-                for passage in cut_document(document):
-                    self.passages += 1
-                    yield passage
-        except Unreadable:
-            raise
-        except Exception as problem:
-            # A parser may fail in any way on a broken file. The file is then skipped, by name, and the run goes on.
-            reason = " ".join(str(problem).split())[:200]
-            raise Unreadable(f"cannot be read ({type(problem).__name__}: {reason})") from problem
-        if not self.passages and not self._complaints:
-            raise Unreadable("holds no text")
-
-    def complaints(self) -> list[str]:
-        """Gives what was left out: the first few cases, and how many more there were."""
-        more = [f"{self._further} more problems like these"] if self._further else []
-        return self._complaints + more
-
-    def _complain(self, what: str) -> None:
-        if len(self._complaints) < _MOST_COMPLAINTS:
-            self._complaints.append(what)
-        else:
-            self._further += 1

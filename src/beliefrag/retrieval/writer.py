@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
@@ -16,6 +16,9 @@ from beliefrag.retrieval.ledger import IndexedFile
 from beliefrag.retrieval.session import StoredPassage, WriteSession
 from beliefrag.retrieval.store import check_passage, dead_passages
 from beliefrag.types import Passage
+
+if TYPE_CHECKING:
+    from beliefrag.retrieval.linked.build import MapBlocks
 
 __all__ = ["QUICKLY_REWRITTEN", "IndexWriter", "PassageChange", "PassageWriter", "WritingSession"]
 
@@ -289,10 +292,13 @@ class IndexWriter(PassageWriter):
             session.rewrite()
         return True
 
-    def upgrade(self) -> bool:
+    def upgrade(self, map_blocks: MapBlocks = map) -> bool:
         """Brings an index of an older version up to what this one makes, and says whether there was anything to do.
 
         Passages of an old store get their keys, and the graph of names is made for the passages as they are now.
+
+        Args:
+            map_blocks: Finds the names in blocks of passages, in this process or on workers.
         """
         session = self._session
         with session.explain_write_errors():
@@ -300,9 +306,9 @@ class IndexWriter(PassageWriter):
             rewritten = not session.has_keys
             if rewritten:
                 session.rewrite()
-        return self.write_graph() or rewritten
+        return self.write_graph(map_blocks) or rewritten
 
-    def write_graph(self) -> bool:
+    def write_graph(self, map_blocks: MapBlocks = map) -> bool:
         """Makes the graph of names for all committed passages, unless it is there; says whether it was made.
 
         Linked retrieval needs it; BM25 does not. It is made from what is committed and replaces the one before.
@@ -312,7 +318,7 @@ class IndexWriter(PassageWriter):
 
         with self._session.explain_write_errors():
             self._session.commit()
-            return write_graph(self._session.path, self._session.view())
+            return write_graph(self._session.path, self._session.view(), map_blocks)
 
 
 def _cut_blocks(items: Iterable[_T]) -> Iterator[list[_T]]:

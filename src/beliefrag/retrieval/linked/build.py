@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,10 @@ from beliefrag.retrieval.linked.names import (
     names_of,
     upper_halves,
 )
-from beliefrag.retrieval.linked.tokens import FACTOR, split_passages
+from beliefrag.retrieval.linked.tokens import FACTOR, Tokens, split_passages
 from beliefrag.retrieval.linked.vocabulary import VocabularyBuilder
 
-__all__ = ["FORMAT", "PassageRow", "build_graph"]
+__all__ = ["FORMAT", "MapBlocks", "PassageRow", "build_graph"]
 
 FORMAT = 2
 """The version of the arrays. A graph of another version is built again."""
@@ -31,6 +31,8 @@ FORMAT = 2
 PassageRow = tuple[int, str, str, str]
 """Key, id, title and text of a passage."""
 Integers = NDArray[np.int32]
+MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""Applies a function to one block after another, and gives the results in their order, as `map` does."""
 
 _RAREST_NEEDED = 5.0
 """A name whose words are together more common than this (sum of inverse document frequencies) says too little."""
@@ -44,15 +46,18 @@ _MOST_EXPLAINING = 3
 _BLOCK = 500
 
 
-def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter) -> dict[str, Any]:
+def build_graph(
+    blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter, map_blocks: MapBlocks = map
+) -> dict[str, Any]:
     """Builds the graph of some passages and returns what its header says.
 
     Args:
         blocks: The passages, some hundred at a time.
         arrays: Where the graph is written.
+        map_blocks: Reads the blocks: `map` does it in this process, and another may do it on workers.
     """
     vocabulary = VocabularyBuilder()
-    names = _read_passages(blocks, arrays, vocabulary)
+    names = _read_passages(blocks, arrays, vocabulary, map_blocks)
     count = len(arrays.read("keys", np.int64))
     rarity = vocabulary.stem_rarity(count)
     stems, word_hashes, stem_hashes = vocabulary.word_stems, vocabulary.word_hashes(), vocabulary.stem_hashes()
@@ -86,6 +91,68 @@ def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter) -> 
     return {"format": FORMAT, "passages": count, "names": len(known), "shared_names": len(shared)}
 
 
+@dataclass(frozen=True, slots=True)
+class _BlockNames:
+    """The names of a block of passages, which are counted from its first one."""
+
+    hashes: NDArray[np.uint64]
+    passages: Integers
+    kinds: NDArray[np.uint8]
+    beginnings: tuple[NDArray[np.uint32], ...]
+    acronyms: NDArray[np.uint64] | None
+    """Rows of an acronym, its long form, and the passage that explains it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadBlock:
+    """What a block of passages gives by itself, whatever came before it."""
+
+    keys: NDArray[np.int64]
+    ids: tuple[bytes, ...]
+    tokens: Tokens
+    names: _BlockNames
+
+
+def _read_block(rows: Sequence[PassageRow]) -> _ReadBlock:
+    """Splits passages into words and finds their names. It runs on workers, too."""
+    return _ReadBlock(
+        np.array([key for key, *_ in rows], np.int64),
+        tuple(passage_id.encode() for _, passage_id, _, _ in rows),
+        split_passages([(title, text) for _, _, title, text in rows]),
+        _find_names(rows),
+    )
+
+
+def _find_names(rows: Sequence[PassageRow]) -> _BlockNames:
+    texts: list[str] = []
+    passages: list[int] = []
+    kinds: list[int] = []
+    explained: list[tuple[str, str, int]] = []
+    for number, (_, _, title, text) in enumerate(rows):
+        explained += [(short, long, number) for short, long in acronyms_in(text)]
+        for name, kind in names_of(title, text):
+            texts.append(name)
+            passages.append(number)
+            kinds.append(kind)
+    hashes, beginnings = hash_names(texts)
+    keep = hashes != 0
+    all_beginnings = [beginnings]
+    table = None
+    if explained:
+        acronyms, own_beginnings = hash_names([short for short, _, _ in explained])
+        long_forms, _ = hash_names([long for _, long, _ in explained])
+        all_beginnings.append(own_beginnings)
+        numbers = np.array([number for _, _, number in explained], np.uint64)
+        table = np.stack((acronyms, long_forms, numbers), 1)[(acronyms != 0) & (long_forms != 0)]
+    return _BlockNames(
+        hashes[keep],
+        np.array(passages, np.int32)[keep],
+        np.array(kinds, np.uint8)[keep],
+        tuple(all_beginnings),
+        table,
+    )
+
+
 class _FoundNames:
     """The names of all passages, as they are found."""
 
@@ -97,31 +164,14 @@ class _FoundNames:
         self.acronyms: list[NDArray[np.uint64]] = []
         """Rows of an acronym, its long form, and the passage that explains it."""
 
-    def add(self, rows: Sequence[PassageRow], first: int) -> None:
+    def add(self, block: _BlockNames, first: int) -> None:
         """Adds the names of some passages, the first of which has the number `first`."""
-        texts: list[str] = []
-        passages: list[int] = []
-        kinds: list[int] = []
-        explained: list[tuple[str, str, int]] = []
-        for number, (_, _, title, text) in enumerate(rows, first):
-            explained += [(short, long, number) for short, long in acronyms_in(text)]
-            for name, kind in names_of(title, text):
-                texts.append(name)
-                passages.append(number)
-                kinds.append(kind)
-        hashes, beginnings = hash_names(texts)
-        keep = hashes != 0
-        self.hashes.append(hashes[keep])
-        self.passages.append(np.array(passages, np.int32)[keep])
-        self.kinds.append(np.array(kinds, np.uint8)[keep])
-        self._beginnings.append(beginnings)
-        if explained:
-            acronyms, own_beginnings = hash_names([short for short, _, _ in explained])
-            long_forms, _ = hash_names([long for _, long, _ in explained])
-            self._beginnings.append(own_beginnings)
-            numbers = np.array([number for _, _, number in explained], np.uint64)
-            table = np.stack((acronyms, long_forms, numbers), 1)
-            self.acronyms.append(table[(acronyms != 0) & (long_forms != 0)])
+        self.hashes.append(block.hashes)
+        self.passages.append(block.passages + np.int32(first))
+        self.kinds.append(block.kinds)
+        self._beginnings.extend(block.beginnings)
+        if block.acronyms is not None:
+            self.acronyms.append(block.acronyms + np.array([0, 0, first], np.uint64))
 
     def take_beginnings(self) -> NDArray[np.uint32]:
         """Gives the upper halves of the hashes of all beginnings of names, and keeps them no longer."""
@@ -131,29 +181,27 @@ class _FoundNames:
 
 
 def _read_passages(
-    blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter, vocabulary: VocabularyBuilder
+    blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter, vocabulary: VocabularyBuilder, map_blocks: MapBlocks
 ) -> _FoundNames:
     names = _FoundNames()
     number = words = 0
     arrays.append("passage_starts", np.zeros(1, np.int64))
     arrays.append("id_starts", np.zeros(1, np.int64))
     id_bytes = 0
-    for block in blocks:
-        for low in range(0, len(block), _BLOCK):
-            rows = block[low : low + _BLOCK]
-            tokens = split_passages([(title, text) for _, _, title, text in rows])
-            arrays.append("words", vocabulary.add(tokens))
-            arrays.append("capital", tokens.capital)
-            arrays.append("passage_starts", tokens.passage_starts[1:].astype(np.int64) + words)
-            words += len(tokens.hashes)
-            arrays.append("keys", np.array([key for key, *_ in rows], np.int64))
-            ids = [passage_id.encode() for _, passage_id, _, _ in rows]
-            arrays.append("ids", np.frombuffer(b"".join(ids), np.uint8))
-            ends = np.cumsum([len(each) for each in ids]) + id_bytes
-            arrays.append("id_starts", ends.astype(np.int64))
-            id_bytes = int(ends[-1])
-            names.add(rows, number)
-            number += len(rows)
+    pieces = (block[low : low + _BLOCK] for block in blocks for low in range(0, len(block), _BLOCK))
+    read: _ReadBlock
+    for read in map_blocks(_read_block, pieces):
+        arrays.append("words", vocabulary.add(read.tokens))
+        arrays.append("capital", read.tokens.capital)
+        arrays.append("passage_starts", read.tokens.passage_starts[1:].astype(np.int64) + words)
+        words += len(read.tokens.hashes)
+        arrays.append("keys", read.keys)
+        arrays.append("ids", np.frombuffer(b"".join(read.ids), np.uint8))
+        ends = np.cumsum([len(each) for each in read.ids]) + id_bytes
+        arrays.append("id_starts", ends.astype(np.int64))
+        id_bytes = int(ends[-1])
+        names.add(read.names, number)
+        number += len(read.keys)
     return names
 
 

@@ -16,7 +16,7 @@ from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.ledger import IndexIncomplete
 from beliefrag.retrieval.linked.arrays import ArrayFolder, MemoryArrays, write_folder
-from beliefrag.retrieval.linked.build import FORMAT, build_graph
+from beliefrag.retrieval.linked.build import FORMAT, MapBlocks, build_graph
 from beliefrag.retrieval.linked.candidates import (
     Candidates,
     Limits,
@@ -67,15 +67,16 @@ def graph_folder(index: Path, fingerprint: str) -> Path:
     return index / GRAPH_FOLDER.format(fingerprint)
 
 
-def write_graph(index: Path, opened: Bm25Index) -> bool:
+def write_graph(index: Path, opened: Bm25Index, map_blocks: MapBlocks = map) -> bool:
     """Makes the graph of an index unless it is there, removes older ones, and says whether it was made.
 
-    The caller holds the index's lock as its writer. A kill leaves the graph whole or absent, never in part.
+    The caller holds the index's lock as its writer. A kill leaves the graph whole or absent, never in part. Names are
+    found by `map_blocks`, which is `map` in this process.
     """
     folder = graph_folder(index, opened.fingerprint)
     made = not _is_current(folder)
     if made:
-        write_folder(folder, lambda arrays: build_graph(opened.read_rows(), arrays))
+        write_folder(folder, lambda arrays: build_graph(opened.read_rows(), arrays, map_blocks))
     for old in index.glob(GRAPH_FOLDER.format("*")):
         if old != folder:
             # A reader that has mapped the old files keeps them until it closes.

@@ -1,0 +1,121 @@
+"""Indexing on a real Ray cluster, whose workers and driver are killed on the way."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beliefrag.ray_cluster import join_cluster
+from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval.document import CorpusFile
+from beliefrag.retrieval.indexing import IndexReport, index_paths
+from beliefrag.retrieval.linked.arrays import MemoryArrays
+from beliefrag.retrieval.linked.build import build_graph
+from beliefrag.retrieval.ray_reading import _read_batch
+from tests.support.faults import at_random_moments
+from tests.support.ray_cluster import RayNodes, find_workers, kill_process
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def write_corpus(folder: Path, rows: int = 1300) -> Path:
+    folder.mkdir()
+    for number in range(70):
+        (folder / f"note-{number}.md").write_text(
+            f"# Harbour {number}\n\nCaptain Anna Lind of Port {number} met Olaf Berg there. " * 3
+        )
+    with (folder / "rows.jsonl").open("w") as file:
+        for number in range(rows):
+            row = {"id": f"r{number}", "title": f"Row {number}", "text": f"Port {number % 90} lies at mile {number}."}
+            file.write(json.dumps(row) + "\n")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 and nothing more")
+    (folder / "empty.txt").write_text("")
+    return folder
+
+
+def without_time(report: IndexReport) -> IndexReport:
+    return replace(report, seconds=0.0)
+
+
+def has_graph(index: Path) -> bool:
+    return len(list(index.glob("names-*"))) == 1
+
+
+def test_an_index_made_on_ray_is_the_one_that_a_single_process_makes(nodes: RayNodes, tmp_path: Path) -> None:
+    docs = write_corpus(tmp_path / "docs")
+    alone = index_paths(docs, tmp_path / "alone")
+    spread = index_paths(docs, tmp_path / "spread", on="ray")
+    assert without_time(spread) == without_time(alone)
+    assert len(spread.skipped) == 2
+    assert has_graph(tmp_path / "spread")
+    one, other = Bm25Index.open(tmp_path / "spread"), Bm25Index.open(tmp_path / "alone")
+    assert {passage.id: passage for passage in one.first(len(one))} == {
+        passage.id: passage for passage in other.first(len(other))
+    }
+    # The engine stores passages in an order of its own; of the same order the same graph is made.
+    graphs = [MemoryArrays(), MemoryArrays()]
+    with join_cluster("ray") as cluster:
+        headers = [
+            build_graph(other.read_rows(), arrays, how) for arrays, how in zip(graphs, (map, cluster.map), strict=True)
+        ]
+    assert headers[0] == headers[1]
+    assert headers[0]["names"] > 100
+    for name in ("words", "home_passage", "named_passage", "named_name", "shared_passage"):
+        assert (graphs[0].read(name, np.int32) == graphs[1].read(name, np.int32)).all()
+
+    (docs / "note-3.md").write_text("# Harbour 3\n\nIt burned down.")
+    (docs / "note-4.md").unlink()
+    (docs / "late.txt").write_text("A file that came later.")
+    assert without_time(index_paths(docs, tmp_path / "spread", on="ray")) == without_time(
+        index_paths(docs, tmp_path / "alone")
+    )
+    assert has_graph(tmp_path / "spread")
+
+
+def test_workers_that_are_killed_while_they_read_change_nothing(nodes: RayNodes, tmp_path: Path) -> None:
+    docs = write_corpus(tmp_path / "docs", rows=6_000)
+
+    def kill_reader() -> None:
+        for _ in range(200):
+            if readers := find_workers("_read_"):
+                kill_process(random.choice(readers))
+                return
+            time.sleep(0.02)
+
+    with at_random_moments(kill_reader, 3, within=1.0) as kills:
+        spread = index_paths(docs, tmp_path / "spread", on="ray")
+    assert kills
+    alone = index_paths(docs, tmp_path / "alone")
+    assert without_time(spread) == without_time(alone)
+    assert has_graph(tmp_path / "spread")
+
+
+def test_a_killed_driver_leaves_an_index_that_the_same_command_completes(nodes: RayNodes, tmp_path: Path) -> None:
+    docs = write_corpus(tmp_path / "docs", rows=6_000)
+    command = [sys.executable, "-m", "beliefrag", "index", str(docs), "--out", str(tmp_path / "spread")]
+    with subprocess.Popen([*command, "--on", f"ray:{nodes.address}"], stderr=subprocess.DEVNULL) as driver:
+        give_up = time.monotonic() + 120
+        while not (tmp_path / "spread").exists() and time.monotonic() < give_up:
+            time.sleep(0.02)
+        time.sleep(random.uniform(0, 3))
+        kill_process(driver.pid)
+    index_paths(docs, tmp_path / "spread", on="ray")
+    alone = index_paths(docs, tmp_path / "alone")
+    assert Bm25Index.open(tmp_path / "spread").fingerprint == alone.fingerprint
+    assert has_graph(tmp_path / "spread")
+
+
+def test_a_worker_that_has_another_file_leaves_it_to_the_process_that_writes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Something to read.")
+    file = CorpusFile(tmp_path / "a.txt", "a.txt", "a.txt")
+    missing = CorpusFile(tmp_path / "b.txt", "b.txt", "b.txt")
+    blocks = list(_read_batch([(file, (1, 2, 3)), (missing, (1, 2, 3))]))
+    assert [(block.number, block.is_elsewhere, block.passages) for block in blocks] == [(0, True, ()), (1, True, ())]
