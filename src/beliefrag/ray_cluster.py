@@ -148,8 +148,9 @@ def join_cluster(on: str) -> Iterator[RayCluster]:
         ClusterError: There is no cluster at that address, or none can be started here.
     """
     address = check_place(on)
-    # Read by Ray when it is imported.
+    # Read by Ray when it starts. Its workers would give way to everything else; here they are what the command is for.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")
     with explain_missing_extra("--on ray", "ray"):
         ray = import_module(_NAME)
     if ray.is_initialized():

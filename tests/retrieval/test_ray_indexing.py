@@ -64,7 +64,8 @@ def test_an_index_made_on_ray_is_the_one_that_a_single_process_makes(nodes: RayN
     graphs = [MemoryArrays(), MemoryArrays()]
     with join_cluster("ray") as cluster:
         headers = [
-            build_graph(other.read_rows(), arrays, how) for arrays, how in zip(graphs, (map, cluster.map), strict=True)
+            build_graph(other.read_rows(), graphs[0]),
+            build_graph(other.read_rows(), graphs[1], cluster.map),
         ]
     assert headers[0] == headers[1]
     assert headers[0]["names"] > 100

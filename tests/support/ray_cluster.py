@@ -41,7 +41,7 @@ class RayNodes:
 @contextmanager
 def run_ray() -> Iterator[RayNodes]:
     """Runs a cluster for the length of a `with` block; this process belongs to it."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     ray = import_module("ray")
     head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
     start = import_module("ray.cluster_utils").Cluster

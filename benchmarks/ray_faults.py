@@ -1,0 +1,162 @@
+"""A run and an indexing on Ray whose workers, drivers and reply store are killed with -9 at random moments.
+
+    python -m benchmarks.ray_faults [--kills N] [--questions N] [--rows N] [--out FILE]
+
+It starts a Ray cluster of two nodes and a PostgreSQL server on this machine, and a stub in place of a model. Drivers
+that were killed are started again with the same command, until the work is done. The episodes must be those of a run in
+one process, each once; the index must have the fingerprint of one that was made without Ray.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from beliefrag import bench
+from beliefrag.models.postgres_replies import PostgresReplyStore
+from beliefrag.retrieval.indexing import index_paths
+from beliefrag.runs.store import comparable_lines, read_lines
+from beliefrag.settings import Settings
+from benchmarks.harness.material import write_dataset
+from benchmarks.harness.stub import stub
+from tests.support.postgres import PostgresServer, run_postgres
+from tests.support.ray_cluster import find_workers, kill_process, run_ray
+
+METHODS = ("static", "iterative", "crag")
+
+
+def go_through_kills(
+    command: Sequence[str], faults: dict[str, Callable[[], None]], kills: int, chance: random.Random
+) -> Counter[str]:
+    """Runs a command to its end, again after each kill of it; gives how often each thing was killed.
+
+    A driver that is killed makes no progress while it starts, so a kill of it comes later than the others.
+    """
+    done: Counter[str] = Counter()
+    while True:
+        with subprocess.Popen([sys.executable, "-m", "beliefrag", *command], stderr=subprocess.PIPE) as driver:
+            while driver.poll() is None:
+                kind = chance.choice(["driver", *faults])
+                wait = chance.uniform(4, 20) if kind == "driver" else chance.uniform(1, 6)
+                try:
+                    driver.wait(wait if done.total() < kills else None)
+                    break
+                except subprocess.TimeoutExpired:
+                    pass
+                if kind == "driver":
+                    kill_process(driver.pid)
+                else:
+                    faults[kind]()
+                done[kind] += 1
+                print(f"{done.total()} kills: {kind}", flush=True)
+            _, said = driver.communicate()
+        if driver.returncode == 0:
+            return done
+        if driver.returncode > 0:
+            print(said.decode(errors="replace").splitlines()[-1:], flush=True)
+
+
+def kill_worker(kind: str) -> None:
+    """Kills one worker of a kind, if there is one."""
+    if workers := find_workers(kind):
+        kill_process(random.choice(workers))
+
+
+def kill_server(server: PostgresServer) -> None:
+    """Kills the reply store, and starts it again."""
+    server.kill()
+    time.sleep(0.3)
+    server.start()
+
+
+def break_run(given: argparse.Namespace, work: Path, address: str, server: PostgresServer) -> dict[str, Any]:
+    """Lets a run be killed, and compares it with one that was not."""
+    data, cache = write_dataset(work, given.questions, 200), server.new_database()
+    chance = random.Random(given.seed)
+    with stub(given.latency) as url:
+        command = ["bench", "run", "--data", str(data), "--methods", ",".join(METHODS), "--model", "stub"]
+        command += ["--base-url", url, "--borrow", "published", "--no-judge", "--yes", "--concurrency", "6"]
+        settings = work / "settings.toml"
+        settings.write_text(f'cache = "{cache}"\n')
+        command += ["--out", str(work / "killed"), "--on", f"ray:{address}", "--config", str(settings)]
+        faults = {"worker": lambda: kill_worker("EpisodeWorker"), "server": lambda: kill_server(server)}
+        kills = go_through_kills(command, faults, given.kills, chance)
+        spec = bench.RunSpec(data=(data,), methods=METHODS, judge=False)
+        plain = Settings(model="stub", base_url=url, borrow="published", cache=False)
+        bench.run(spec, out=work / "whole", settings=plain)
+    lines = Counter(line.summary.key for line in read_lines(work / "killed"))
+    with PostgresReplyStore(cache) as store:
+        damaged = store.find_damaged()[1]
+    return {
+        "kills": dict(kills),
+        "episodes": len(lines),
+        "episodes_with_more_than_one_line": sum(count > 1 for count in lines.values()),
+        "equal_to_one_process": comparable_lines(work / "killed") == comparable_lines(work / "whole"),
+        "damaged_replies": len(damaged),
+    }
+
+
+def break_indexing(given: argparse.Namespace, work: Path, address: str) -> dict[str, Any]:
+    """Lets an indexing be killed, and compares the index with one that was not."""
+    docs = work / "docs"
+    docs.mkdir()
+    for part in range(20):
+        with (docs / f"part-{part}.jsonl").open("w") as file:
+            for number in range(given.rows // 20):
+                text = f"Port {number % 90} of part {part} lies at mile {number}. " * 8
+                file.write(json.dumps({"id": f"{part}-{number}", "title": f"Row {number}", "text": text}) + "\n")
+    command = ["index", str(docs), "--out", str(work / "killed.index"), "--on", f"ray:{address}"]
+    faults = {"worker": lambda: kill_worker("_read_")}
+    kills = go_through_kills(command, faults, given.kills, random.Random(given.seed + 1))
+    whole = index_paths(docs, work / "whole.index")
+    completed = index_paths(docs, work / "killed.index")
+    return {
+        "kills": dict(kills),
+        "passages": whole.passages_total,
+        "fingerprint_equal_to_one_process": completed.fingerprint == whole.fingerprint,
+        "files_read_again_afterwards": completed.files_read,
+    }
+
+
+def main() -> int:
+    """Reads the command line, breaks things, compares and writes what came out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20, help="of the run, and as many of the indexing")
+    parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--latency", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="also write the result to this JSON file")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch, run_ray() as nodes, run_postgres() as server:
+        work = Path(scratch)
+        run = break_run(given, work, nodes.address, server)
+        print(json.dumps(run), flush=True)
+        indexing = break_indexing(given, work, nodes.address)
+    result = {
+        "what": "a run and an indexing on Ray, killed with -9 at random moments",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": f"python -m benchmarks.ray_faults --kills {given.kills} --questions {given.questions} "
+        f"--rows {given.rows} --latency {given.latency:g} --seed {given.seed}",
+        "run": run,
+        "indexing": indexing,
+    }
+    text = json.dumps(result, indent=2)
+    print(text)
+    if given.out:
+        given.out.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
