@@ -73,7 +73,7 @@ class LeanOptions:
 
     sure: float = 0.5
     """Answer at once from this answerability on."""
-    least: float = 0.15
+    least: float = 0.25
     """Make a move only if it turns a wrong answer into a right one with at least this probability."""
     moves: int = 2
     """The most moves after the first read."""
@@ -112,7 +112,7 @@ class Lean:
     searches_with="linked",
     packs=160,
     thresholds_from="ours, chosen on train questions",
-    cost=TypicalCost(1.5, 620, 20),
+    cost=TypicalCost(1, 430, 6),
 )
 def build_lean(options: LeanOptions, inputs: MethodInputs) -> Lean:
     """The method with what was fitted for the model."""
