@@ -1,7 +1,6 @@
 """Writes docs/results/find.json and find.md from ranked passages.
 
-    python -m benchmarks.find.tables RANKED_FOLDER --packed trees_lexical --json docs/results/find.json \
-        --page docs/results/find.md
+    python -m benchmarks.find.tables RANKED_FOLDER --json docs/results/find.json --page docs/results/find.md
 
 Each file of the folder is one column. Intervals are percentile intervals of the project's bootstrap over questions.
 """
@@ -40,16 +39,7 @@ PARTS = {
     "held out": "Questions that nothing was fitted or chosen on (xhold)",
     "not fitted on": "All questions that nothing was fitted on",
 }
-TITLES = {
-    "bm25": "BM25",
-    "logistic_lexical": "linked, logistic, lexical",
-    "logistic_vectors": "linked, logistic, static vectors",
-    "trees_lexical": "linked, trees, lexical",
-    "trees60_vectors": "linked, 60 trees, static vectors",
-    "trees_vectors": "linked, trees, static vectors",
-    "two_looks_vectors": "linked, trees twice, static vectors",
-    "linked": "linked (as shipped)",
-}
+TITLES = {"bm25": "BM25", "linked": "linked (as shipped)"}
 NAMES = {
     "hotpotqa": "HotpotQA",
     "2wikimultihopqa": "2Wiki",
@@ -118,9 +108,6 @@ def measure_part(part: str, rankings: Mapping[str, Ranking], mixed: MixedCorpus)
             }
             for column, values in found.items()
         }
-        for first, second in (("trees_vectors", "trees_lexical"), ("two_looks_vectors", "trees_vectors")):
-            if first in found and second in found:
-                result[dataset][first][f"minus_{second}"] = _plain(_difference(found[first], found[second]))
     return result
 
 

@@ -11,6 +11,7 @@ from beliefrag.errors import CorpusError, SettingsError
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, upgrade_index
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.linked import LinkedRetriever, NameGraph, graph_in_memory
+from beliefrag.retrieval.linked.build import FORMAT
 from beliefrag.retrieval.linked.candidates import links_among, names_in_question
 from beliefrag.retrieval.linked.features import FEATURES, candidate_features, read_question
 from beliefrag.retrieval.linked.names import NameKind, keep_longest, names_of
@@ -268,6 +269,19 @@ def test_a_damaged_graph_is_made_again(tmp_path: Path, shelf: list[Passage]) -> 
         writer.write_graph()
     words = next(place.glob("names-*")) / "words"
     words.write_bytes(words.read_bytes()[:-4])
+    with pytest.raises(CorpusError, match="--upgrade"):
+        open_linked(index=place)
+    assert upgrade_index(place)
+    assert results(open_linked(index=place)) == results(open_linked(shelf))
+
+
+def test_a_graph_of_an_older_format_is_made_again(tmp_path: Path, shelf: list[Passage]) -> None:
+    place = tmp_path / "index"
+    with IndexWriter(place) as writer:
+        writer.add(shelf)
+        writer.write_graph()
+    header = next(place.glob("names-*")) / "arrays.json"
+    header.write_text(header.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
     with pytest.raises(CorpusError, match="--upgrade"):
         open_linked(index=place)
     assert upgrade_index(place)
