@@ -44,9 +44,9 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def nodes() -> Iterator[RayNodes]:
-    """A Ray cluster of two nodes on this machine, which all tests share; whoever kills a node starts another."""
+    """A Ray cluster of two nodes on this machine, which the tests of a module share."""
     from tests.support.ray_cluster import run_ray
 
     with run_ray() as cluster:

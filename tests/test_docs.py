@@ -152,6 +152,9 @@ def test_a_command_in_the_documents_works(
     if "--index" in words:
         assert main(["index", "handbook/", "--out", "handbook.index"]) == 0
         capsys.readouterr()
+    if "--on" in words:
+        # Runs on a real cluster are tried in tests/bench/test_ray_runs.py; starting one takes long.
+        words.append("--dry-run")
     if words[0] == "beliefrag" and words[1] != "serve":
         # In this process: what a process adds is tried by the tests of the command line.
         assert main(words[1:]) == 0, f"{page}: {command}\n{capsys.readouterr()}"
