@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import httpx2
@@ -47,18 +47,15 @@ def commands() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.fixture
-def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with documents, and a scripted model in the place of the default one."""
-    for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
-        monkeypatch.delenv(name)
-    work = tmp_path / "work"
+def furnish(folder: Path) -> tuple[Path, dict[str, str]]:
+    """Makes a working folder with documents and a scripted model; gives the folder and the settings to use it with."""
+    work = folder / "work"
     (work / "handbook").mkdir(parents=True)
     (work / "handbook" / "travel.md").write_text(
         "# Travel\n\nTravel above the limit is approved by the head of finance.\n", encoding="utf-8"
     )
     (work / "token.txt").write_text("a-token-for-the-documents\n", encoding="utf-8")
-    script = tmp_path / "script.jsonl"
+    script = folder / "script.jsonl"
     lines = [
         {"purpose": "verifier", "reply": VERDICT, "repeat": True},
         {"purpose": "answer", "reply": "the head of finance", "repeat": True},
@@ -66,20 +63,42 @@ def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     shutil.copy(script, work / "replies.jsonl")
     (work / "asked.csv").write_text("question,answers\nWho approves travel?,the head of finance\n", encoding="utf-8")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("BELIEFRAG_MODEL", f"scripted:{script}")
-    monkeypatch.setenv("BELIEFRAG_BORROW", "published")
-    monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")
+    environment = {
+        "HOME": str(folder),
+        "BELIEFRAG_CACHE_DIR": str(folder / "cache"),
+        "BELIEFRAG_MODEL": f"scripted:{script}",
+        "BELIEFRAG_BORROW": "published",
+        "BELIEFRAG_VERIFIER": "structured",
+    }
+    return work, environment
+
+
+@pytest.fixture
+def practice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with documents, and a scripted model in the place of the default one."""
+    for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    work, environment = furnish(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.chdir(work)
     return work
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one server for all examples that call one."""
+    work, environment = furnish(tmp_path_factory.mktemp("served"))
+    ambient = {name: value for name, value in os.environ.items() if not name.startswith(("BELIEFRAG_", "XDG_"))}
+    with serving(work, "--docs", "handbook/", env=ambient | environment) as address:
+        yield address
+
+
 @contextlib.contextmanager
-def serving(folder: Path, *arguments: str, kind: str = "http") -> Iterator[str]:
+def serving(folder: Path, *arguments: str, kind: str = "http", env: Mapping[str, str] | None = None) -> Iterator[str]:
     """The server of the documents, at a free port; gives its address. It must end well when it is told to."""
     words = [sys.executable, "-m", "beliefrag", "serve", kind, *arguments, "--port", "0"]
-    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
         try:
@@ -114,6 +133,7 @@ def test_there_are_commands_to_run() -> None:
 @pytest.mark.parametrize(("page", "command"), commands())
 def test_a_command_in_the_documents_works(
     practice: Path,
+    served: str,
     chat_server: ChatServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -135,9 +155,8 @@ def test_a_command_in_the_documents_works(
     if command.startswith("curl "):
         if shutil.which("curl") is None:
             pytest.skip("needs curl")
-        with serving(practice, "--docs", "handbook/") as address:
-            words = shlex.split(command.replace(SERVED, address))
-            done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300)
+        words = shlex.split(command.replace(SERVED, served))
+        done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300)
         assert ("changed" if "/v1/reload" in command else "the head of finance") in done.stdout
         return
     words = shlex.split(command.replace(ADDRESS, chat_server.url))
@@ -188,12 +207,9 @@ def in_shell(words: list[str], page: str) -> str:
 
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
-def test_a_python_example_in_the_documents_works(practice: Path, page: str, code: str) -> None:
-    with serving(practice, "--docs", "handbook/") if SERVED in code else contextlib.nullcontext(SERVED) as address:
-        code = code.replace(SERVED, address)
-        done = subprocess.run(
-            [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=300, cwd=practice
-        )
+def test_a_python_example_in_the_documents_works(practice: Path, served: str, page: str, code: str) -> None:
+    line = [sys.executable, "-c", code.replace(SERVED, served)]
+    done = subprocess.run(line, check=False, capture_output=True, text=True, timeout=300, cwd=practice)
     assert done.returncode == 0, f"{page}\n{done.stderr}"
     if "rag.ask" in code or "openai" in code:
         assert "the head of finance" in done.stdout

@@ -7,6 +7,7 @@ from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.calibration import load_artifact
 from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, replay_policy
+from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.state_collector import collect_states
 from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
@@ -39,7 +40,9 @@ def recording(result: Result) -> Trajectory:
 
 async def surveyed(tmp_path: Path, verifier: dict[str, object], name: str = "survey") -> Trajectory:
     model = script(tmp_path, {**verifier, "repeat": True}, *LINES)
-    return recording(await play(model, searches(), method=collect_states(name, SCALE, Thresholds())))
+    return recording(
+        await play(model, searches(), method=collect_states(name, SCALE, MethodInputs(thresholds=Thresholds())))
+    )
 
 
 @pytest.mark.parametrize("verifier", [verdict(0.9, 0.1, 0.1), MIDDLING, FLAGGED])
