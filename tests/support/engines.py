@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
@@ -11,6 +12,8 @@ from typing import Protocol
 from beliefrag.retrieval import Bm25Index, IndexWriter
 from beliefrag.retrieval.engines.milvus import MilvusCollection, MilvusOptions
 from beliefrag.retrieval.engines.milvus_filling import MilvusSession
+from beliefrag.retrieval.engines.opensearch import OpenSearchIndex, OpenSearchOptions
+from beliefrag.retrieval.engines.opensearch_filling import OpenSearchSession
 from beliefrag.retrieval.engines.postgres import PostgresOptions, PostgresTable
 from beliefrag.retrieval.engines.postgres_filling import PostgresSession
 from beliefrag.retrieval.engines.retriever import EngineRetriever
@@ -90,6 +93,26 @@ class MilvusEngine:
     @contextmanager
     def write(self) -> Iterator[PassageWriter]:
         session = MilvusSession(self.options)
+        with PassageWriter(session) as writer:
+            yield writer
+            writer.commit()
+            session.finish()
+
+
+class OpenSearchEngine:
+    """An index on the stand-in for OpenSearch, or on a real server."""
+
+    forgets_deleted = True
+
+    def __init__(self, url: str) -> None:
+        self.options = OpenSearchOptions(url=url, index=f"passages-{next(_TABLES)}-{os.getpid()}", timeout=20)
+
+    def open(self) -> EngineRetriever:
+        return EngineRetriever(OpenSearchIndex(self.options))
+
+    @contextmanager
+    def write(self) -> Iterator[PassageWriter]:
+        session = OpenSearchSession(self.options)
         with PassageWriter(session) as writer:
             yield writer
             writer.commit()

@@ -117,7 +117,7 @@ class PostgresServer:
             self._process = subprocess.Popen(
                 [self._programs / "postgres", "-D", self._data], user=self._user(), stdout=log, stderr=log, cwd="/"
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             try:
                 psycopg.connect(self.url(), connect_timeout=2).close()
@@ -130,13 +130,19 @@ class PostgresServer:
     def kill(self) -> None:
         """Ends the server as a loss of power would: every process of it at once, without a word (kill -9)."""
         assert self._process is not None
+        # Stopped first, so that it starts no further process while the list is read.
+        self._process.send_signal(signal.SIGSTOP)
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        for process in [self._process.pid, *map(int, children)]:
+        for process in [*map(int, children), self._process.pid]:
             try:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         self._process.wait()
+        # The next server refuses to start while a process of this one still has the shared memory.
+        deadline = time.monotonic() + 120
+        while any(Path(f"/proc/{each}/cwd").exists() for each in children) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def stop(self) -> None:
         """Ends the server in good order."""

@@ -19,7 +19,7 @@ from beliefrag.methods import METHODS, STATE_COLLECTORS, choose_search, needs_ca
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
-from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, known_identity, open_retriever
+from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, describe_engine, known_identity, open_retriever
 from beliefrag.runs.errors import DataError
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, judge_price, model_price, now, versions
@@ -172,11 +172,14 @@ def set_up(
     datasets: dict[str, DatasetSetup] = {}
     records: dict[str, DatasetRecord] = {}
     identities: set[str] = set()
+    engines: dict[str, str] = {}
     for dataset in itertools.chain(map(load_dataset, map(Path, spec.data)), spec.datasets):
         _check_dataset(dataset, spec, datasets)
         source = PassageSource(passages=passages_to_search(dataset))
         retriever = open_retriever(choice, source)
         identities.add(retriever.identity or str(choice))
+        if (searched := describe_engine(retriever)) is not None:
+            engines[f"engine of {dataset.name}"] = searched
         questions = _choose_questions(dataset, spec)
         datasets[dataset.name] = DatasetSetup(
             name=dataset.name,
@@ -201,7 +204,7 @@ def set_up(
         )
     record = RunRecord(
         made=now(),
-        versions=versions(),
+        versions=versions() | engines,
         model=model.identity,
         verifier=engine.verifier.name,
         retriever="; ".join(sorted(identities)) or str(choice),

@@ -46,6 +46,7 @@ from beliefrag.retrieval import (
     PassageSource,
     Retriever,
     check_retriever,
+    describe_engine,
     known_identity,
     open_retriever,
 )
@@ -316,7 +317,7 @@ def assemble(
     engine = open_engine(settings, retriever=identity if found is None else found.identity)
     if found is None:
         found = open_retriever(choice, source)
-    corpus = found.fingerprint if isinstance(found, Bm25Index) else source.fingerprint
+    corpus = getattr(found, "fingerprint", None) or source.fingerprint
     scale = found.score_scale
     assembly = Assembly(
         engine,
@@ -350,7 +351,7 @@ def reopen_passages(
     found = open_retriever(
         RETRIEVERS.choose(engine.settings.retriever or PLAIN_RETRIEVER, engine.settings.retrievers), source
     )
-    corpus = found.fingerprint if isinstance(found, Bm25Index) else source.fingerprint
+    corpus = getattr(found, "fingerprint", None) or source.fingerprint
     made_with = _collect_made_with(engine, found, corpus)
     reopened = replace(
         assembly, harness=engine.build_harness(found, made_with), scale=found.score_scale, report=source.report
@@ -451,6 +452,8 @@ def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None)
             )
     if retriever.identity not in (None, Bm25Index.identity):
         made_with["retriever"] = str(retriever.identity)
+    if (searched := describe_engine(retriever)) is not None:
+        made_with["engine"] = searched
     if engine.settings.pack is not None:
         made_with["pack"] = f"{engine.settings.pack} words"
     if corpus:

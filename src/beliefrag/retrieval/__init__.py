@@ -17,6 +17,7 @@ from beliefrag.retrieval.protocol import (
     RETRIEVERS,
     Retriever,
     check_retriever,
+    describe_engine,
     known_identity,
     open_retriever,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "ScoreScale",
     "Skipped",
     "check_retriever",
+    "describe_engine",
     "docs_index",
     "docs_index_path",
     "index_paths",

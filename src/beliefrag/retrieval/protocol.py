@@ -17,7 +17,15 @@ from beliefrag.types import Hit
 if TYPE_CHECKING:
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["IGNORE_SCORES", "RETRIEVERS", "Retriever", "check_retriever", "known_identity", "open_retriever"]
+__all__ = [
+    "IGNORE_SCORES",
+    "RETRIEVERS",
+    "Retriever",
+    "check_retriever",
+    "describe_engine",
+    "known_identity",
+    "open_retriever",
+]
 
 IGNORE_SCORES = None
 """The score scale of a retriever whose scores have no say.
@@ -69,6 +77,8 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
         "linked": "beliefrag.retrieval.linked",
         "postgres": "beliefrag.retrieval.engines.postgres",
         "milvus": "beliefrag.retrieval.engines.milvus",
+        "opensearch": "beliefrag.retrieval.engines.opensearch",
+        "imported": "beliefrag.integrations.imported",
     },
 )
 """Every retriever that `--retriever NAME` can choose."""
@@ -106,6 +116,13 @@ def known_identity(choice: ExtensionChoice[Retriever, PassageSource]) -> str | N
     """
     identity = getattr(choice.options, "identity", None)
     return identity if isinstance(identity, str) else None
+
+
+def describe_engine(retriever: Retriever) -> str | None:
+    """Names the engine elsewhere, its version and the index that a retriever searches; None for one on this machine."""
+    below = getattr(retriever, "index", retriever)
+    description = getattr(below, "description", None)
+    return str(description) if description is not None else None
 
 
 def open_retriever(choice: ExtensionChoice[Retriever, PassageSource], source: PassageSource) -> Retriever:

@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.engines import EmbeddedEngine, EngineUnderTest, MilvusEngine, PostgresEngine
+from tests.support.engines import EmbeddedEngine, EngineUnderTest, MilvusEngine, OpenSearchEngine, PostgresEngine
+from tests.support.opensearch_server import OpenSearchServer
 
-ENGINES = ("embedded", "pg_search", "pg_textsearch", "milvus")
+ENGINES = ("embedded", "pg_search", "pg_textsearch", "milvus", "opensearch", "real_opensearch")
+
+
+@pytest.fixture
+def opensearch_server() -> Iterator[OpenSearchServer]:
+    """A stand-in for OpenSearch that refuses what is not documented."""
+    server = OpenSearchServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(params=ENGINES)
@@ -17,4 +28,11 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> EngineUnderTest:
         return EmbeddedEngine(tmp_path / "index")
     if name == "milvus":
         return MilvusEngine(tmp_path / "passages.db")
+    if name == "opensearch":
+        server = request.getfixturevalue("opensearch_server")
+        return OpenSearchEngine(server.url)
+    if name == "real_opensearch":
+        if not (url := os.environ.get("BELIEFRAG_OPENSEARCH_URL")):
+            pytest.skip("BELIEFRAG_OPENSEARCH_URL names no server")
+        return OpenSearchEngine(url)
     return PostgresEngine(request.getfixturevalue("postgres"), name)

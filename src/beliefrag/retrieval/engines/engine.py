@@ -57,8 +57,8 @@ class SearchEngine(Protocol):
         """
         ...
 
-    def find_ids(self, query: str, limit: int) -> list[tuple[str, float]]:
-        """Gives ids and scores of the best passages, best first, without their texts."""
+    def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
+        """Gives ids and scores of the best passages, best first, without their texts, and the state of the index."""
         ...
 
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:

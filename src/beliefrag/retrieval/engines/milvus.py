@@ -25,8 +25,8 @@ from beliefrag.retrieval.engines.engine import (
     ranking_name,
 )
 from beliefrag.retrieval.engines.leased_filling import STATE, read_note
-from beliefrag.retrieval.engines.retriever import CHANGES, EngineRetriever, check_passages
-from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.engines.retriever import CHANGES, EngineRetriever, check_passages, link_engine
+from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
 
@@ -252,11 +252,11 @@ class MilvusCollection:
         found = [(self._passage(row["entity"]), abs(float(row["distance"]))) for row in rows]
         return found, after if before == after else replace(after, fingerprint=f"{after.fingerprint} (changing)")
 
-    def find_ids(self, query: str, limit: int) -> list[tuple[str, float]]:
-        """Gives ids and scores of the best passages."""
+    def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
+        """Gives ids and scores of the best passages, and the state of the collection after the search."""
         name = self._options.id
         rows = self._search(query, limit, [name])
-        return [(str(row["entity"][name]), abs(float(row["distance"]))) for row in rows]
+        return [(str(row["entity"][name]), abs(float(row["distance"]))) for row in rows], self.read_state()
 
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
         """Gives the passages with these ids that are there, in one lookup."""
@@ -322,13 +322,12 @@ class MilvusCollection:
     summary="Searches a collection of Milvus or Milvus Lite by BM25.",
     options=MilvusOptions,
 )
-def _open_milvus(options: MilvusOptions, source: PassageSource) -> EngineRetriever:
+def _open_milvus(options: MilvusOptions, source: PassageSource) -> Retriever:
     if options.fill and source.is_given:
         options = _fill_collection(options, source)
     retriever = EngineRetriever(MilvusCollection(options), follow_changes=options.changes == "follow")
-    return check_passages(
-        retriever, source, how=f"`beliefrag index ... --to milvus:...,collection={options.collection}`"
-    )
+    check_passages(retriever, source, how=f"`beliefrag index ... --to milvus:...,collection={options.collection}`")
+    return link_engine(retriever) if options.linked else retriever
 
 
 def _fill_collection(options: MilvusOptions, source: PassageSource) -> MilvusOptions:

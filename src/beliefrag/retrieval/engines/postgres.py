@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from beliefrag.errors import CorpusError, RetrievalError, SettingsError, explain_missing_extra
 from beliefrag.retrieval.bm25 import query_terms, query_words
 from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, check_address, ranking_name
-from beliefrag.retrieval.engines.retriever import CHANGES, EngineRetriever, check_passages
+from beliefrag.retrieval.engines.retriever import CHANGES, EngineRetriever, check_passages, link_engine
 from beliefrag.retrieval.fingerprint import CorpusState
-from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
 
@@ -226,12 +226,14 @@ class PostgresTable:
         found = [(Passage(*map(str, row[:4])), float(row[4])) for row in rows if row[4] > 0]
         return found, self._read_state(state)
 
-    def find_ids(self, query: str, limit: int) -> list[tuple[str, float]]:
-        """Gives ids and scores of the best passages."""
+    def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
+        """Gives ids and scores of the best passages, and the state of the table in the same snapshot."""
         columns = sql.SQL("{}::text").format(self._id)
         with explain_postgres_errors(self._options.table):
-            rows = self._connections.all(self._select(columns), self._values(query, limit))
-        return [(str(row[0]), float(row[1])) for row in rows if row[1] > 0]
+            state, rows = self._connections.together(
+                (self._state_query(), {}), (self._select(columns), self._values(query, limit))
+            )
+        return [(str(row[0]), float(row[1])) for row in rows if row[1] > 0], self._read_state(state)
 
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
         """Gives the passages with these ids that are there, in one lookup."""
@@ -305,11 +307,12 @@ class PostgresTable:
     summary="Searches a table of PostgreSQL by BM25, with pg_search or pg_textsearch.",
     options=PostgresOptions,
 )
-def _open_postgres(options: PostgresOptions, source: PassageSource) -> EngineRetriever:
+def _open_postgres(options: PostgresOptions, source: PassageSource) -> Retriever:
     if options.fill and source.is_given:
         options = _fill_table(options, source)
     retriever = EngineRetriever(PostgresTable(options), follow_changes=options.changes == "follow")
-    return check_passages(retriever, source, how=f"`beliefrag index ... --to postgres:...,table={options.table}`")
+    check_passages(retriever, source, how=f"`beliefrag index ... --to postgres:...,table={options.table}`")
+    return link_engine(retriever) if options.linked else retriever
 
 
 def _fill_table(options: PostgresOptions, source: PassageSource) -> PostgresOptions:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.errors import CorpusError, RetrievalError, SettingsError
+from beliefrag.file_lock import hold_lock
+from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, SearchEngine, id_key
@@ -15,9 +18,10 @@ from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, mea
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.linked.retriever import LinkedRetriever
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["CHANGES", "EngineRetriever", "check_passages"]
+__all__ = ["CHANGES", "EngineRetriever", "check_passages", "link_engine"]
 
 CHANGES = ("refuse", "follow")
 """What to do when the index changes while it is searched: fail, or search on and compare nothing."""
@@ -46,8 +50,11 @@ class EngineRetriever:
 
     @property
     def description(self) -> EngineDescription:
-        """Which engine and index are searched."""
-        return self.engine.description
+        """Which engine and index are searched, and whether a changing index is."""
+        description = self.engine.description
+        if self.follow_changes:
+            return replace(description, index=f"{description.index} (changes are followed)")
+        return description
 
     @cached_property
     def opened(self) -> IndexState:
@@ -107,7 +114,11 @@ class EngineRetriever:
 
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
         """Returns the keys and scores of the k best passages without their texts."""
-        found = self.engine.find_ids(query, k) if query_terms(query) else []
+        before = self.opened
+        if not query_terms(query):
+            return [], []
+        found, now = self.engine.find_ids(query, k)
+        self._check_state(before, now)
         return [id_key(each) for each, _ in found], [score for _, score in found]
 
     def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
@@ -150,3 +161,27 @@ def check_passages(retriever: EngineRetriever, source: PassageSource, *, how: st
             "passages.",
         )
     return retriever
+
+
+def link_engine(retriever: EngineRetriever) -> LinkedRetriever:
+    """Gives linked retrieval over an engine: it searches, and names are followed on this machine.
+
+    The graph of names is made from the passages of the engine when it is first needed, and kept in the cache under
+    their fingerprint. A search then is one deep search and one lookup of all passages that it returns or explains.
+
+    Raises:
+        SettingsError: Changes are followed, so the graph would not fit the passages for long.
+        RetrievalError: The passages cannot be read.
+    """
+    # Arrays are imported by those who need them only.
+    from beliefrag.retrieval.linked.retriever import link_passages  # noqa: PLC0415
+
+    if retriever.follow_changes:
+        raise SettingsError(
+            "linked=true and changes=follow do not go together: names are followed in the passages as they were.",
+            remedy="Leave one of them out.",
+        )
+    folder = cache_dir() / "names" / hashlib.sha256(str(retriever.description).encode()).hexdigest()[:32]
+    folder.mkdir(parents=True, exist_ok=True)
+    with hold_lock(folder / "making.lock"):
+        return link_passages(retriever, folder)

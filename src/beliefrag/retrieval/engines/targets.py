@@ -14,6 +14,7 @@ __all__ = ["open_session"]
 
 _SESSIONS = {
     "milvus": "milvus_filling:MilvusSession",
+    "opensearch": "opensearch_filling:OpenSearchSession",
     "postgres": "postgres_filling:PostgresSession",
 }
 """Each engine, and the file and class that fill it."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -44,8 +44,10 @@ __all__ = [
     "LinkedOptions",
     "LinkedRetriever",
     "Ranking",
+    "SearchedPassages",
     "graph_folder",
     "graph_in_memory",
+    "link_passages",
     "open_graph",
     "write_graph",
 ]
@@ -62,12 +64,42 @@ _MOST_CHARACTERS = 4000
 """Of a longer question or query only the beginning is looked at for names."""
 
 
+class SearchedPassages(Protocol):
+    """Passages that linked retrieval can search: the embedded index, or an index on an engine elsewhere."""
+
+    @property
+    def identity(self) -> str:
+        """Names the ranking."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the passages."""
+        ...
+
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        """Returns the k best passages."""
+        ...
+
+    def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
+        """Returns the keys and scores of the k best passages."""
+        ...
+
+    def get(self, ids: Iterable[str]) -> list[Passage]:
+        """Returns the passages with these ids, in the order given."""
+        ...
+
+    def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
+        """Gives key, id, title and text of all passages."""
+        ...
+
+
 def graph_folder(index: Path, fingerprint: str) -> Path:
     """Gives the folder of the graph of an index whose passages have this fingerprint."""
     return index / GRAPH_FOLDER.format(fingerprint)
 
 
-def write_graph(index: Path, opened: Bm25Index, map_blocks: MapBlocks = map) -> bool:
+def write_graph(index: Path, opened: SearchedPassages, map_blocks: MapBlocks = map) -> bool:
     """Makes the graph of an index unless it is there, removes older ones, and says whether it was made.
 
     The caller holds the index's lock as its writer. A kill leaves the graph whole or absent, never in part. Names are
@@ -146,7 +178,7 @@ class LinkedRetriever:
     where nothing better was found along names: the list does not grow.
     """
 
-    index: Bm25Index
+    index: SearchedPassages
     graph: NameGraph
     ranker: Ranker
     steps: int = 1
@@ -157,7 +189,7 @@ class LinkedRetriever:
     @property
     def identity(self) -> str:
         """Names the engine below, the ranker and the steps."""
-        return _identity(self.ranker.name, self.steps)
+        return _identity(self.ranker.name, self.steps, self.index.identity)
 
     @property
     def fingerprint(self) -> str:
@@ -178,10 +210,14 @@ class LinkedRetriever:
         best, probabilities = ranking.order[:k], ranking.probabilities[:k]
         numbers = ranking.passages
         ids = [self.graph.passage_id(numbers[place]) for place in best]
-        passages = self.index.get(ids)
+        routes = [ranking.candidates.found[numbers[place]] for place in best]
+        sources = [self.graph.passage_id(route.source) for route in routes if route.source >= 0]
+        # One lookup for all, which may go to an engine elsewhere.
+        wanted = list(dict.fromkeys([*ids, *sources]))
+        passages = dict(zip(wanted, self.index.get(wanted), strict=True))
         hits = [
-            Hit(passage, probability, self._explain(ranking.candidates.found[numbers[place]], passage, query))
-            for place, passage, probability in zip(best, passages, probabilities, strict=True)
+            Hit(passages[name], probability, self._explain(route, passages[name], query, passages))
+            for name, route, probability in zip(ids, routes, probabilities, strict=True)
         ]
         # More were asked for than there are candidates: the search's own order fills up, below all that were ranked.
         if k > len(hits):
@@ -229,7 +265,7 @@ class LinkedRetriever:
         for place, passage in enumerate(rest[: k - len(known)], start=1):
             yield Hit(passage, lowest / (1 + place), Provenance(Way.SEARCH))
 
-    def _explain(self, route: Route, passage: Passage, query: str) -> Provenance:
+    def _explain(self, route: Route, passage: Passage, query: str, passages: Mapping[str, Passage]) -> Provenance:
         if route.way is Way.SEARCH:
             return Provenance(route.way)
         if route.way is Way.NAMED:
@@ -237,14 +273,23 @@ class LinkedRetriever:
             return Provenance(route.way, name=query[tokens.starts[route.start] : tokens.ends[route.end - 1]])
         source = self.graph.passage_id(route.source)
         # The name of a backlink stands in the passage itself, that of a link in the passage that it leads from.
-        holder = passage if route.way is Way.BACKLINK else self.index.get([source])[0]
+        holder = passage if route.way is Way.BACKLINK else passages[source]
         words = split_passages([(holder.title, holder.text)])
         name = words.text[words.starts[route.start] : words.ends[route.end - 1]]
         return Provenance(route.way, source, " ".join(name.split()))
 
 
-def _identity(ranker: str, steps: int) -> str:
-    return f"linked {ranker} steps={steps} over {Bm25Index.identity}"
+def _identity(ranker: str, steps: int, searched: str = Bm25Index.identity) -> str:
+    return f"linked {ranker} steps={steps} over {searched}"
+
+
+def link_passages(searched: SearchedPassages, folder: Path) -> LinkedRetriever:
+    """Gives linked retrieval over passages elsewhere, whose graph of names is kept in a folder here.
+
+    The caller lets one process at a time in.
+    """
+    write_graph(folder, searched)
+    return LinkedRetriever(searched, open_graph(folder, searched.fingerprint), _shipped_ranker())
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,109 @@
+"""A retriever of LangChain, LlamaIndex or one's own, by its import path: `--retriever imported:path=my_search:store`.
+
+What the path names is the retriever itself, or a function without arguments that gives it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beliefrag.errors import SettingsError
+from beliefrag.policy import ScoreScale
+from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
+
+if TYPE_CHECKING:
+    from beliefrag.retrieval.passage_source import PassageSource
+
+__all__ = ["ImportedOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedOptions:
+    """The options of an imported retriever; they are those of `FromLangChain` and `FromLlamaIndex`."""
+
+    path: str = ""
+    """MODULE:NAME, found where Python finds modules and in the working folder."""
+    identity: str | None = None
+    """Names the ranking, so that a calibration of another one is refused."""
+    scores: str = ""
+    """For a vector store of LangChain: relevance, similarity, distance or rank."""
+    score_key: str = ""
+    """For a retriever of LangChain: the metadata entry that holds a score."""
+    location: float | None = None
+    scale: float | None = None
+    """Where the scores lie, and how far they spread; without them scores have no say."""
+
+    def __post_init__(self) -> None:
+        if (self.location is None) != (self.scale is None):
+            raise ValueError("location and scale belong together")
+
+
+@RETRIEVERS.register(
+    "imported",
+    title="Imported",
+    summary="Searches with a retriever of LangChain, LlamaIndex or your own, named by its import path.",
+    options=ImportedOptions,
+)
+def _open_imported(options: ImportedOptions, source: PassageSource) -> Retriever:
+    found = _import_object(options.path)
+    library = _library_of(found)
+    if not library and callable(found) and not hasattr(found, "search"):
+        found = _call(found, options.path)
+        library = _library_of(found)
+    scale = None
+    if options.location is not None and options.scale is not None:
+        scale = ScoreScale(options.location, options.scale)
+    if library == "langchain_core":
+        from beliefrag.integrations.langchain import FromLangChain  # noqa: PLC0415
+
+        given: dict[str, Any] = {"scores": options.scores or None, "score_key": options.score_key or None}
+        return FromLangChain(found, **given, scale=scale, identity=options.identity)
+    if options.scores or options.score_key:
+        raise SettingsError(
+            f"scores and score_key are for LangChain, and {options.path} is not of it.", remedy="Leave them out."
+        )
+    if library == "llama_index":
+        from beliefrag.integrations.llamaindex import FromLlamaIndex  # noqa: PLC0415
+
+        return FromLlamaIndex(found, scale=scale, identity=options.identity)
+    retriever: Retriever = found
+    return retriever
+
+
+def _library_of(found: object) -> str:
+    """Gives the library whose base classes an object has, or an empty text."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(found).__mro__]
+    return next((each for each in packages if each in ("langchain_core", "llama_index")), "")
+
+
+def _import_object(path: str) -> Any:
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise SettingsError(f"{path!r} is no import path.", remedy="Write it as path=MODULE:NAME.")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise SettingsError(
+            f"{path} cannot be imported, {type(error).__name__}: {' '.join(str(error).split())}.",
+            remedy="Check the name, and that the module can be imported from this folder.",
+        ) from error
+    return found
+
+
+def _call(make: Any, path: str) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        raise SettingsError(
+            f"{path} gave no retriever, {type(error).__name__}: {' '.join(str(error).split())}.",
+            remedy="It must be a retriever, or a function without arguments that gives one.",
+        ) from error

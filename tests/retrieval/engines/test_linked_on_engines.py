@@ -1,0 +1,94 @@
+"""Linked retrieval over every engine finds what it finds over the embedded one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from beliefrag.errors import RetrievalError, SettingsError
+from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval.engines.retriever import EngineRetriever, link_engine
+from beliefrag.retrieval.linked import LinkedRetriever, graph_in_memory, load_ranker
+from beliefrag.types import Hit, Passage
+from tests.support.engines import EngineUnderTest, fill
+
+QUESTIONS = [
+    "Who built the lighthouse at Cape Bruna, and where did she study?",
+    "What lights the lamps of the towers?",
+    "On which river does the city lie where Ada Quill studied?",
+]
+
+NOTES = [
+    Passage(
+        f"x{number:02}", f"Note {number}", "Who built the lighthouse at the cape, and where did she study in the city?"
+    )
+    for number in range(40)
+]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def found(hits: Sequence[Hit]) -> list[tuple[object, ...]]:
+    return [(hit.passage, round(hit.score, 4), hit.provenance) for hit in hits]
+
+
+def test_linked_retrieval_finds_the_same_on_every_engine(engine: EngineUnderTest, shelf: list[Passage]) -> None:
+    shelf = [*shelf, *NOTES]
+    fill(engine, shelf)
+    opened = engine.open()
+    if not isinstance(opened, EngineRetriever):
+        pytest.skip("the embedded engine is what the others are compared with")
+    embedded = Bm25Index.in_memory(shelf)
+    expected = LinkedRetriever(embedded, graph_in_memory(embedded), load_ranker())
+    linked = link_engine(opened)
+    for question in QUESTIONS:
+        assert found(linked.search(question, 5)) == found(expected.search(question, 5))
+    ways = {hit.provenance.way for question in QUESTIONS for hit in linked.search(question, 9) if hit.provenance}
+    assert ways > {"search"}
+    assert linked.identity.startswith("linked ")
+    assert opened.identity in linked.identity
+
+
+def test_a_linked_search_is_one_search_and_one_lookup(
+    engine: EngineUnderTest, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(engine, shelf)
+    opened = engine.open()
+    if not isinstance(opened, EngineRetriever):
+        pytest.skip("the embedded engine asks nobody else")
+    linked = link_engine(opened)
+    asked: list[str] = []
+
+    def watch(name: str) -> None:
+        real = getattr(opened.engine, name)
+
+        def ask(*arguments: object) -> object:
+            asked.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(opened.engine, name, ask)
+
+    for name in ("find", "find_ids", "get", "first", "read_passages"):
+        watch(name)
+    assert linked.search(QUESTIONS[0], 5)
+    assert asked == ["find_ids", "get"]
+
+
+def test_an_index_that_changes_stops_linked_retrieval_too(engine: EngineUnderTest, shelf: list[Passage]) -> None:
+    fill(engine, shelf)
+    opened = engine.open()
+    if not isinstance(opened, EngineRetriever):
+        pytest.skip("an embedded index that was opened does not change")
+    linked = link_engine(opened)
+    linked.search(QUESTIONS[0], 3)
+    with engine.write() as writer:
+        writer.delete([shelf[0].id])
+    with pytest.raises(RetrievalError, match="changed during the run"):
+        linked.search(QUESTIONS[0], 3)
+    with pytest.raises(SettingsError, match="changes=follow"):
+        link_engine(EngineRetriever(opened.engine, follow_changes=True))
