@@ -8,9 +8,7 @@ import { h, type Child } from "./dom.ts";
 import { count, percent, whole } from "./format.ts";
 import { line, words } from "./text.ts";
 
-const LETTERS = 5;
 const WORDS_SHOWN = 6;
-const COMMON = new Set(["about", "does", "each", "from", "have", "many", "much", "that", "their", "them", "there", "these", "they", "this", "were", "what", "when", "where", "which", "whose", "will", "with", "would", "your"]);
 
 export type OpenDocument = (opened: Opened, opener: HTMLElement) => void;
 
@@ -20,10 +18,10 @@ export function answerView(asked: Asked, steps: HTMLElement | null, open: OpenDo
   const isDeclined = answer.outcome === "abstained";
   const cited = (isDeclined ? answer.nearest : answer.citations) ?? [];
   return [
-    isDeclined ? declined(asked) : given(answer),
+    isDeclined ? declined(answer) : given(answer),
     quotes(answer, cited, open),
     furtherSources(answer, cited, open),
-    h("p", { class: "why muted" }, words(answer.why ?? withoutNumbers(answer.reason), 600)),
+    h("p", { class: "why muted" }, words(answer.why || withoutNumbers(answer.reason), 600)),
     h("p", { class: "cost muted" }, cost(asked), " ", h("a", { href: `/page/trajectory/${encodeURIComponent(answer.id)}` }, "How it got there")),
     steps?.children.length ? h("details", { class: "done" }, h("summary", {}, "What it did"), steps) : null,
     feedbackRow(answer, say),
@@ -43,31 +41,18 @@ function given(answer: Answer): HTMLElement {
     confidence(answer.answerability));
 }
 
-/** The words of a question that stand in no passage that was read; words of a few letters do not count. */
-export function missingWords(question: string, sources: readonly Source[]): string[] {
-  const begin = (word: string): string => word.slice(0, LETTERS);
-  const read = new Set(sources.flatMap((source) => wordsOf(`${source.title} ${source.excerpt}`)).map(begin));
-  const asked = wordsOf(question).filter((word) => word.length >= LETTERS - 1 && !COMMON.has(word));
-  return [...new Set(asked)].filter((word) => !read.has(begin(word)));
-}
-
-function wordsOf(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-}
-
-function missing({ question, answer }: Asked): Child {
+function missing(answer: Answer): Child {
   if (answer.sources.length === 0) return h("p", {}, "Nothing was found for the words of the question.");
-  const words = missingWords(question, answer.sources).slice(0, WORDS_SHOWN);
+  const words = (answer.missing ?? []).slice(0, WORDS_SHOWN);
   if (words.length === 0) return h("p", {}, "The words of the question were found, but no sentence that says the answer clearly enough.");
   return h("p", {}, "What is missing: no passage that was read speaks of ", words.map((word, place) => [place > 0 && (place === words.length - 1 ? " or " : ", "), h("q", {}, line(word, 40))]), ".");
 }
 
-function declined(asked: Asked): HTMLElement {
-  const { answer } = asked;
+function declined(answer: Answer): HTMLElement {
   const guess = answer.best_guess;
   return h("div", { class: "given declined" },
     h("p", { class: "answer" }, "Declined: the documents do not give an answer to trust."),
-    missing(asked),
+    missing(answer),
     guess && h("details", { class: "guess" }, h("summary", {}, "Show the best guess"),
       h("p", {}, words(guess, 2000), " ", h("span", { class: "muted" }, answer.answerability === null ? "(a guess)" : `(a guess, ${percent(answer.answerability)} likely right)`))));
 }

@@ -54,7 +54,7 @@ export function readHistory(content: string | null): Asked[] {
 
 function isAsked(value: unknown): value is Asked {
   const { question, at, answer, seconds } = fields(value);
-  const { id, outcome, answer: words, answerability, reason, sources, usage, citations, nearest, best_guess: guess } = fields(answer);
+  const { id, outcome, answer: words, answerability, reason, sources, usage, citations, nearest, missing, why, best_guess: guess } = fields(answer);
   return (
     [question, at, id, reason].every((each) => typeof each === "string")
     && typeof seconds === "number"
@@ -64,6 +64,8 @@ function isAsked(value: unknown): value is Asked {
     && (answerability === null || typeof answerability === "number")
     && Array.isArray(sources) && sources.every(isSource)
     && [citations, nearest].every((each) => each === undefined || (Array.isArray(each) && each.every(isCitation)))
+    && (missing === undefined || (Array.isArray(missing) && missing.every((each) => typeof each === "string")))
+    && (why === undefined || typeof why === "string")
     && typeof fields(usage)["tokens"] === "number"
   );
 }

@@ -20,8 +20,10 @@ export interface Answer {
   answer: string | null;
   answerability: number | null;
   reason: string;
-  /** Why it searched, why it stopped and what would change its mind, in words. */
+  /** Why it searched, and why it stopped, in words. */
   why?: string;
+  /** Where it declined: words of the question that stand in no passage that was read. */
+  missing?: string[];
   citations?: Citation[];
   /** Where it declined: the sentences that came nearest, and what the answer would have been. */
   nearest?: Citation[];

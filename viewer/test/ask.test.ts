@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { missingWords, placeOf, withoutNumbers } from "../src/ask_answer.ts";
+import { placeOf, withoutNumbers } from "../src/ask_answer.ts";
 import { problemWords, takeEvents } from "../src/ask_api.ts";
 import { readHistory } from "../src/ask_history.ts";
 import { stepLine, waitingFor } from "../src/ask_steps.ts";
@@ -29,12 +29,6 @@ test("events are taken from a stream as soon as they are whole", () => {
   const [events, rest] = takeEvents('id: 0\nevent: started\ndata: {"a":1}\n\n: still here\n\nevent: result\ndata: {"b"');
   assert.deepEqual(events, [{ name: "started", data: { a: 1 } }]);
   assert.equal(rest, 'event: result\ndata: {"b"');
-});
-
-test("words of a question that stand in no passage are named once each", () => {
-  const sources = [{ id: "1", title: "Buildings", excerpt: "The Elm Building has painted walls.", source: "" }];
-  assert.deepEqual(missingWords("What colour are the walls, the COLOUR of the building?", sources), ["colour"]);
-  assert.deepEqual(missingWords("What is it?", []), []);
 });
 
 test("a stored history of another form is left out", () => {

@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from beliefrag import events
 from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started
-from beliefrag.outcome import Failed
+from beliefrag.explanation import explain_episode
+from beliefrag.outcome import Abstained, Failed
 from beliefrag.result import Result, step_records
+from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
@@ -89,6 +91,9 @@ EXAMPLE_ANSWER: dict[str, Any] = {
     "answer": "the head of finance",
     "answerability": 0.84,
     "reason": "the question can be answered now (answerability 0.84 is at least 0.50; conflict 0.04 is below 0.50)",
+    "why": "Searched once, for the question itself, because nothing had been read. The question can be answered now; "
+    "84% likely right.",
+    "missing": [],
     "best_guess": None,
     "citations": [
         {
@@ -151,6 +156,10 @@ class AnswerBody(BaseModel):
         description="calibrated probability that answering now is right; null for methods without a calibration"
     )
     reason: str
+    why: str = Field(default="", description="why it searched and why it stopped, in plain words")
+    missing: list[str] = Field(
+        default=[], description="when it abstained: words of the question that stand in no passage that was read"
+    )
     best_guess: str | None = Field(
         default=None, description="when it abstained: what the answer would have been, where that is known; a guess"
     )
@@ -180,12 +189,15 @@ def answer_body(result: Result, service: AnswerService, request_id: str) -> Answ
     assert isinstance(started, Started)
     steps = step_records(result.events)
     cited = {citation.passage_id for citation in result.citations}
+    uncovered = find_uncovered(result.question.text, outcome.sources)
     return AnswerBody(
         id=request_id,
         outcome=outcome.name,  # type: ignore[arg-type]  # the names of the three outcomes that are left
         answer=result.answer,
         answerability=outcome.answerability,
         reason=outcome.reason,
+        why=_describe_why(result),
+        missing=list(uncovered) if isinstance(outcome, Abstained) else [],
         best_guess=result.best_guess,
         citations=[_show_citation(citation) for citation in result.citations],
         nearest=[_show_citation(citation) for citation in result.nearest],
@@ -195,6 +207,11 @@ def answer_body(result: Result, service: AnswerService, request_id: str) -> Answ
         calibration=service.remove_private_parts(started.made_with.get("calibration", "none")),
         guarantee=started.made_with.get("guarantee"),
     )
+
+
+def _describe_why(result: Result) -> str:
+    explained = explain_episode(result.outcome, result.events)
+    return f"Searched {explained.searched}. {explained.stopped[:1].upper()}{explained.stopped[1:]}."
 
 
 def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:

@@ -280,3 +280,14 @@ def test_an_id_that_a_client_chose_does_not_take_anothers_place(app: Asking, bro
     number = browser.get(f"/page/trajectory/{first['id']}").headers["location"].rpartition("/")[2]
     assert browser.get(f"/api/episode/{number}").json()["question"] == TRAVEL
     assert HOSTILE in second["answer"]
+
+
+def test_a_declined_question_says_what_is_missing_and_tells_the_guess_apart(tmp_path: Path) -> None:
+    with asking(tmp_path, settings={"decline_below": 0.99}) as running, running.browser() as client:
+        told = ask(client, "Who approves the purple limit?")
+    assert told["outcome"] == "abstained"
+    assert told["answer"] is None
+    assert told["best_guess"] == "the head of finance"
+    assert told["missing"] == ["purple"]
+    assert told["nearest"]
+    assert told["why"].startswith("Searched once, ")
