@@ -165,7 +165,7 @@ def test_an_episode_brings_texts_gold_and_the_way_of_its_evidence(known: httpx2.
     assert "flagged" in dropped[0]["why"]
     assert episode["passages"][dropped[0]["id"]]["text"]
     assert episode["thresholds"]["answer"] == 0.5
-    assert all(call["seconds"] is not None for call in episode["calls"])
+    assert all(call[name] is not None for call in episode["calls"] for name in ("seconds", "at", "cached"))
 
 
 def test_hostile_and_huge_texts_arrive_as_they_are(known: httpx2.Client) -> None:
