@@ -2,16 +2,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUN := $(VENV)/.run
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 BROWSER := $(VENV)/.browser
 
 .PHONY: demo test check bench docs viewer lock clean
 
-demo: $(READY)
-	$(BIN)/beliefrag demo --yes
+# The demo needs what a user's installation has, and nothing of the tools: a tenth of the whole.
+demo: $(RUN)
+	PYTHONPATH=src $(BIN)/python -m beliefrag demo --yes
 
-# Files of tests go to as many workers as there are processors: a file's tests stay together, in their order.
 test: check $(BROWSER)
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
@@ -42,18 +44,28 @@ $(BROWSER): $(READY)
 	.ci/get-viewer-packages
 	touch $(BROWSER)
 
-# The environment is made of pinned, hashed packages; it is made again when a pin changes.
-$(READY): requirements.txt pyproject.toml
+# The environment is made of pinned, hashed packages in two steps: what runs, and then the extras and tools. It is made
+# again when a pin changes.
+$(RUN): requirements-run.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "BeliefRAG needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Installing the packages that BeliefRAG runs with ($$(grep -c == requirements-run.txt))."
+	$(PIP) install --progress-bar on --require-hashes -r requirements-run.txt
+	touch $(RUN)
+
+$(READY): $(RUN) requirements.txt pyproject.toml
+	@echo "Installing all extras and tools ($$(grep -c == requirements.txt) packages, about 1.2 GB)."
+	$(PIP) install --progress-bar on --require-hashes -r requirements.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	touch $(READY)
 
 lock: $(READY)
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --generate-hashes \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header \
 		--all-extras --output-file requirements.txt pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-annotate \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header \
+		--constraint requirements.txt --output-file requirements-run.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

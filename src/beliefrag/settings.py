@@ -287,4 +287,6 @@ def _describe_error(error: ValidationError, sources: Mapping[str, str]) -> Setti
         return SettingsError(
             f"There is no setting {name!r} (from {source}).", remedy="'beliefrag config show' lists all settings."
         )
-    return SettingsError(f"The setting {name} (from {source}) cannot be used: {first['msg']}.")
+    origin = "" if source == "given" else f" (from {source})"
+    words = first["msg"].removeprefix("Value error, ")
+    return SettingsError(f"The setting {name}{origin} cannot be used: {words}.")

@@ -10,6 +10,7 @@ from beliefrag._version import __version__
 from beliefrag.cli import bench, cache, calibrate, config, data, model, prompt, serve
 from beliefrag.cli.ask import ask
 from beliefrag.cli.ask_page import ask_page
+from beliefrag.cli.command_group import CommandGroup
 from beliefrag.cli.demo import demo
 from beliefrag.cli.doctor import doctor
 from beliefrag.cli.index import index
@@ -20,7 +21,7 @@ from beliefrag.cli.view import view
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app = CommandGroup(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -27,8 +27,8 @@ _OUTPUT = "Output"
 _DEFAULT = Budget()
 
 
-def _budget_option(help_: str, default: int) -> Any:
-    return typer.Option(metavar="N", help=f"{help_}; {default:,} by default.", rich_help_panel=_BUDGET)
+def _budget_option(help_: str, default: int, *, least: int = 1) -> Any:
+    return typer.Option(metavar="N", min=least, help=f"{help_}; {default:,} by default.", rich_help_panel=_BUDGET)
 
 
 @options.with_option_groups
@@ -39,7 +39,7 @@ def ask(
             metavar="QUESTION", help="What to answer; without one, a prompt opens for many.", show_default=False
         ),
     ] = None,
-    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     documents: options.DocumentOptions,
     search: options.SearchOptions,
@@ -48,7 +48,7 @@ def ask(
     calibration: options.CalibrationOptions,
     risk: options.RiskOptions,
     prompts: options.PromptOptions,
-    rounds: Annotated[int | None, _budget_option("Most searches", _DEFAULT.rounds)] = None,
+    rounds: Annotated[int | None, _budget_option("Most searches", _DEFAULT.rounds, least=0)] = None,
     top_k: Annotated[int | None, _budget_option("Passages per search", _DEFAULT.top_k)] = None,
     actions: Annotated[int | None, _budget_option("Most actions, the last one included", _DEFAULT.actions)] = None,
     tokens: Annotated[int | None, _budget_option("Tokens after which no search begins", _DEFAULT.tokens)] = None,
@@ -92,7 +92,15 @@ def ask(
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
-    no_open: options.NoOpen = False,
+    no_open: Annotated[
+        bool,
+        typer.Option(
+            "--no-open",
+            metavar="",
+            help="With --view: print the address of the page, and open no browser.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
@@ -126,6 +134,10 @@ def ask(
         _check_prompt(**{"--json": as_json, "--trace": trace, "--view": view, "--otel": tracing.otel})
     elif not question.strip():
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
+    elif any("\ud800" <= character <= "\udfff" for character in question):
+        raise typer.BadParameter(
+            "it has bytes that are no text in this terminal's encoding; ask in UTF-8", param_hint="QUESTION"
+        )
     if as_json and quiet:
         raise typer.BadParameter("--json and --quiet exclude each other")
     if no_open and not view:

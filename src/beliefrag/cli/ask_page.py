@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,7 +23,7 @@ _SECONDS = 3_600.0
 
 @options.with_option_groups
 def ask_page(
-    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     documents: options.DocumentOptions,
     search: options.SearchOptions,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli import options, run_options
+from beliefrag.cli.command_group import CommandGroup
 from beliefrag.cli.labelled_questions import QuestionOptions
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ __all__ = ["app", "print_comparison"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Benchmarks: run methods on datasets, report and compare.", no_args_is_help=True)
+app = CommandGroup(help="Benchmarks: run methods on datasets, report and compare.", no_args_is_help=True)
 
 _IMPERFECT = "Imperfect evidence"
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
@@ -27,7 +28,7 @@ _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run."
 @app.command()
 @options.with_option_groups
 def run(
-    further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     out: run_options.Out,
     asked: QuestionOptions,

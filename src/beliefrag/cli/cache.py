@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.command_group import CommandGroup
 from beliefrag.cli.labelled_questions import QuestionOptions
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["app"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Recorded model replies: stats, audit, repair, export, import, prune.", no_args_is_help=True)
+app = CommandGroup(help="Recorded model replies: stats, audit, repair, export, import, prune.", no_args_is_help=True)
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines.", show_default=False)]
 
@@ -74,7 +75,7 @@ def stats(debug: options.Debug = False) -> None:
 @options.with_option_groups
 def audit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run whose replies to repeat.", show_default=False)],
-    further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
+    further: options.FurtherFolders = None,
     *,
     asked: QuestionOptions,
     most: Annotated[

@@ -11,6 +11,7 @@ import typer
 
 from beliefrag.cli import options
 from beliefrag.cli.calibrate_collect import collect as collect_command
+from beliefrag.cli.command_group import CommandGroup
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import CheckResult
@@ -21,7 +22,7 @@ __all__ = ["app"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(
+app = CommandGroup(
     help="Calibration: probabilities that mean what they say, for a model and documents.", no_args_is_help=True
 )
 app.command("collect")(collect_command)

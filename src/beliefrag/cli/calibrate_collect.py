@@ -21,7 +21,7 @@ __all__ = ["collect"]
 
 @options.with_option_groups
 def collect(
-    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     out: run_options.Out,
     asked: QuestionOptions,
@@ -30,8 +30,9 @@ def collect(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Questions of this part only, xfit, xsel or xhold; can be given again. Without xhold a small budget "
-            "goes to the fit, and its quality must be measured on other states.",
+            help="Questions of this part only: xfit (to fit on), xsel (to choose on) or xhold (held out, to measure "
+            "on), as a hash of the id divides them; can be given again. Without xhold a small budget goes to the fit, "
+            "and its quality must be measured on other states.",
             rich_help_panel=run_options.WHAT,
         ),
     ] = None,

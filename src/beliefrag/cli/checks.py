@@ -31,6 +31,8 @@ from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
 from beliefrag.retrieval.files import find_files
+from beliefrag.retrieval.integrity import find_damage
+from beliefrag.retrieval.ledger import REBUILD
 from beliefrag.retrieval.packing import describe_packing
 from beliefrag.settings import PLAIN_RETRIEVER, Settings, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
@@ -329,7 +331,7 @@ def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
 
 
 def check_documents(docs: Sequence[Path], index: Path | None) -> Iterator[Finding]:
-    """Checks whether the documents can be found and the index can be opened. Nothing is read or indexed."""
+    """Checks whether the documents can be found, and whether the index is whole: each of its files is read."""
     if docs:
         yield _check_files(docs)
     if index is not None:
@@ -360,4 +362,6 @@ def _check_index(index: Path) -> Finding:
         return _problem("index", error)
     if not len(opened):
         return Finding(CheckState.PROBLEM, "index", f"{index} is empty", "Build it with 'beliefrag index'.")
+    if damaged := find_damage(index):
+        return Finding(CheckState.PROBLEM, "index", f"{index} is damaged: {damaged} is not as it was written", REBUILD)
     return _ok("index", f"{index}, {len(opened):,} passages, fingerprint {opened.fingerprint}")

@@ -9,13 +9,14 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.command_group import CommandGroup
 
 __all__ = ["app", "hide_secrets"]
 
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Settings: which are in force, and what can be chosen by name.", no_args_is_help=True)
+app = CommandGroup(help="Settings: which are in force, and what can be chosen by name.", no_args_is_help=True)
 
 
 @app.command()

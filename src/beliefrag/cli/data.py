@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.command_group import CommandGroup
 
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Card, CardFile
@@ -17,7 +18,7 @@ __all__ = ["app"]
 # Each command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Benchmark data: import, list, show, check, get.", no_args_is_help=True)
+app = CommandGroup(help="Benchmark data: import, list, show, check, get.", no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="A format from 'beliefrag data list'.", show_default=False)]
 _Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.", show_default=False)]

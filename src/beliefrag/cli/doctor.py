@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from beliefrag.cli import options
@@ -19,7 +16,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 @options.with_option_groups
 def doctor(
-    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     documents: options.DocumentOptions,
     model: options.ModelOptions,

@@ -73,7 +73,8 @@ def _explain_error(error: Exception) -> tuple[str, int]:
             message = error.format_message().rstrip(".")
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "beliefrag"
-            return (f"{message}. See '{command} --help'." if message else ""), USAGE
+            stop = "" if message.endswith("?") else "."
+            return (f"{message}{stop} See '{command} --help'." if message else ""), USAGE
         case SettingsError():
             return str(error), USAGE
         case BeliefRAGError():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TextIO
 
 from beliefrag import events
@@ -11,10 +12,12 @@ from beliefrag.cli.episode_words import (
     Row,
     describe_calibration,
     describe_effect,
+    describe_wait,
     format_percent,
     summary_rows,
 )
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
+from beliefrag.cli.silence import SilenceBreaker
 from beliefrag.cli.trace import json_line
 from beliefrag.engine.assembly import Assembly
 from beliefrag.explanation import ACTION_WORDS, describe_belief
@@ -82,12 +85,16 @@ class LineDisplay:
         self._calibration = calibration
         self._titles: dict[str, str] = {}
         self._seen: list[events.Event] = []
+        self._waiting_for = "working"
+        self._lock = threading.Lock()
+        self._silence = SilenceBreaker(lambda seconds: self._write(f"{self._waiting_for}, {seconds:.0f} s"))
 
     def __enter__(self) -> LineDisplay:
+        self._silence.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self._silence.__exit__()
 
     def show(self, event: events.Event) -> None:
         """Writes the event, if it matters to a reader."""
@@ -97,6 +104,12 @@ class LineDisplay:
                 self._write_line("question", event.question.text)
                 self._write_line("model", event.model)
                 self._write_line("calibration", self._calibration)
+            case events.CallStarted():
+                self._waiting_for = describe_wait(event.purpose)
+                self._silence.note()
+            case events.CallFinished():
+                self._waiting_for = "working"
+                self._silence.note()
             case events.Decided():
                 self._write_decision(event)
             case events.Finished():
@@ -114,8 +127,13 @@ class LineDisplay:
         self._write_line(f"step {event.step + 1}", f"{ACTION_WORDS[event.decision.action]}: {'; '.join(parts)}")
 
     def _write_line(self, heading: str, value: str) -> None:
-        self._stream.write(f"{heading}: {safe_line(value)}\n")
-        self._stream.flush()
+        self._silence.reset()
+        self._write(f"{heading}: {safe_line(value)}")
+
+    def _write(self, line: str) -> None:
+        with self._lock:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
 
 
 def _join_rows(rows: list[Row]) -> str:

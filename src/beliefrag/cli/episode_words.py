@@ -110,6 +110,10 @@ def _join_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
 
 def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
     """Says how it ended: answer, outcome, confidence, quotes, what else was read, why, and what it cost."""
+    if isinstance(outcome, Failed):
+        # The error with its remedy follows on standard error, and there is nothing else to say.
+        cost = _describe_cost(outcome.usage, stream[-1].at if stream else 0.0)
+        return [Row("outcome", (_OUTCOMES[Failed],)), Row("cost", (cost,))]
     answer = outcome.answer if isinstance(outcome, Answered | Stopped) else "none"
     guess = outcome.best_guess if isinstance(outcome, Abstained) else None
     rows = [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,6 +64,7 @@ def index(
         bool,
         typer.Option("--upgrade", help="Bring an index of an older version up to date, without its documents."),
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the report as one JSON object.")] = False,
     debug: options.Debug = False,
 ) -> None:
     """Make an index of documents, so that many questions can use it. Run it again to take in what has changed.
@@ -84,7 +87,7 @@ def index(
         engines = load_settings({}).settings.retrievers
         with show_index_progress() as progress:
             report = index_paths_to(paths, to, progress=progress, options=engines, on=on)
-        _print_report(report, to)
+        _print_report(report, to, as_json=as_json)
         return
     assert out is not None
     if upgrade:
@@ -93,16 +96,22 @@ def index(
                 "--upgrade reads no documents.", remedy="Leave the paths and --on out, or leave --upgrade out."
             )
         changed = upgrade_index(out)
-        typer.echo(f"{safe_line(str(out))}: {'upgraded' if changed else 'is up to date already'}")
+        if as_json:
+            typer.echo(json.dumps({"index": str(out), "upgraded": changed}))
+        else:
+            typer.echo(f"{safe_line(str(out))}: {'upgraded' if changed else 'is up to date already'}")
         return
     if not paths:
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
     with show_index_progress() as progress:
         report = make_index(paths, out, progress=progress, names=names, on=on)
-    _print_report(report, str(out))
+    _print_report(report, str(out), as_json=as_json)
 
 
-def _print_report(report: IndexReport, out: str) -> None:
+def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"index": out, **asdict(report)}, default=str))
+        return
     changed = f"{report.files_read:,} read, {report.files_unchanged:,} unchanged, {report.files_removed:,} removed"
     passages = f"{report.passages_total:,} ({report.passages_added:,} added, {report.passages_removed:,} removed)"
     rows = [("index", out), ("files", changed), ("passages", passages), ("fingerprint", report.fingerprint)]

@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from beliefrag.cli.command_group import CommandGroup
+
 __all__ = ["app"]
 
 # Each command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(
+app = CommandGroup(
     help="Model providers, and the weights of the embedded model: providers, list, pull, remove.", no_args_is_help=True
 )
 

@@ -25,6 +25,8 @@ __all__ = [
     "Docs",
     "DocumentOptions",
     "Feedback",
+    "FurtherFolders",
+    "FurtherPaths",
     "Label",
     "Method",
     "Model",
@@ -56,6 +58,20 @@ Docs = Annotated[
         help="Files and folders to answer from. Their index is kept in the cache folder and follows their changes.",
         rich_help_panel=_DOCUMENTS,
         show_default=False,
+    ),
+]
+FurtherPaths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH",
+        help="Further files and folders after --docs (or --data): a shell makes them of '--docs notes/*.md'.",
+        show_default=False,
+    ),
+]
+FurtherFolders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="DIR", help="Further folders after --data: '--data a b' is '--data a --data b'.", show_default=False
     ),
 ]
 Model = Annotated[

@@ -109,9 +109,12 @@ def print_table(
 
 @contextlib.contextmanager
 def show_status(what: str) -> Iterator[None]:
-    """Shows on a terminal what is going on while the program works."""
+    """Shows what is going on while the program works: at once on a terminal, elsewhere when it takes long."""
     if not is_screen(sys.stderr):
-        yield
+        from beliefrag.cli.silence import SilenceBreaker
+
+        with SilenceBreaker(lambda seconds: print_notice(f"{what}, {seconds:.0f} s")):
+            yield
         return
     with open_console(sys.stderr).status(what):
         yield

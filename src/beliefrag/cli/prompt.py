@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.command_group import CommandGroup
 
 __all__ = ["app"]
 
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Prompts: the words that models are asked with.", no_args_is_help=True)
+app = CommandGroup(help="Prompts: the words that models are asked with.", no_args_is_help=True)
 
 
 @app.command("list")

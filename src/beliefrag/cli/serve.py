@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.command_group import CommandGroup
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
@@ -19,7 +20,7 @@ __all__ = ["app"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for it.
 # ruff: noqa: PLC0415
 
-app = typer.Typer(help="Answer other programs over the network.", no_args_is_help=True)
+app = CommandGroup(help="Answer other programs over the network.", no_args_is_help=True)
 
 _LOOPBACK = "127.0.0.1"
 _MCP_PORT = 8081
@@ -154,7 +155,7 @@ class McpLimitOptions(LimitOptions):
 @app.command()
 @options.with_option_groups
 def http(
-    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     documents: options.DocumentOptions,
     search: options.SearchOptions,
@@ -277,7 +278,7 @@ def http(
 @app.command()
 @options.with_option_groups
 def mcp(
-    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     documents: options.DocumentOptions,
     search: options.SearchOptions,

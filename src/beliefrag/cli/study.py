@@ -29,7 +29,7 @@ def study(
             show_default=False,
         ),
     ],
-    further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
+    further: options.FurtherFolders = None,
     *,
     out: Annotated[
         Path,
@@ -56,7 +56,7 @@ def study(
         typer.Option(
             metavar="NAME",
             help="The measure that says whether an answer is right: f1 (from one half on), exact_match, cover, or "
-            "judge with --judge.",
+            "judge.",
             rich_help_panel=_ABOUT,
         ),
     ] = "f1",
@@ -88,11 +88,15 @@ def study(
     ] = None,
     how: run_options.RunOptions,
     judge: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--judge", metavar="", help="Let a model judge the answers too.", rich_help_panel=run_options.JUDGE
+            "--judge/--no-judge",
+            metavar="",
+            help="Whether a model judges the answers too. By default it does with --label judge, which needs it; "
+            "'bench run' always lets it, unless --no-judge is given.",
+            rich_help_panel=run_options.JUDGE,
         ),
-    ] = False,
+    ] = None,
     judge_options: run_options.JudgeOptions,
     pack: options.Pack = None,
     model: options.ModelOptions,
@@ -123,9 +127,11 @@ def study(
     compared = {key: value for key, value in (("methods", methods), ("of", of)) if value}
     chosen = choose_studies(name, {**_read_options(option or ()), **compared})
     settings = options.read_settings(model, calibration, prompts, config=config, pack=pack, concurrency=how.concurrency)
-    if judge_options.is_named and not judge:
-        raise SettingsError("A judge is named, and without --judge nothing is judged.", remedy="Give --judge too.")
     right_by = parse_label(label)
+    judged = judge
+    if judged is None:
+        judged = label == "judge" or judge_options.is_named
+    run_options.check_judge_options(not judged, judge_options)
     folders = options.join_docs(data, further) or []
     if not folders and not from_:
         raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
@@ -137,11 +143,11 @@ def study(
             f"{', '.join(unused)}: that is for runs that are made, and without --data none is.",
             remedy="Leave it out, or name datasets with --data.",
         )
-    if folders and label == "judge" and not judge:
-        raise SettingsError("The judge says what is right, and nothing is to be judged.", remedy="Give --judge too.")
+    if folders and label == "judge" and not judged:
+        raise SettingsError("--label judge needs the judge.", remedy="Leave out --no-judge.")
     if folders:
         run_options.ensure_run_weights(settings, how, judge_options)
-    spec = run_options.make_run_spec(sample, how, judge_options, judged=judge)
+    spec = run_options.make_run_spec(sample, how, judge_options, judged=judged)
     with show_status("reading datasets"):
         prepared = prepare_studies(
             chosen,

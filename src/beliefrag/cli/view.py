@@ -24,7 +24,7 @@ def view(
         Path,
         typer.Argument(metavar="RUN|TRACE", help="The folder of a run, or a trace file.", show_default=False),
     ],
-    further: Annotated[list[Path] | None, typer.Argument(metavar="DIR", hidden=True)] = None,
+    further: options.FurtherFolders = None,
     *,
     data: Annotated[
         list[Path] | None,

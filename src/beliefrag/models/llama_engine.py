@@ -306,6 +306,25 @@ def read_head(path: Path) -> GgufHead:
         raise ModelError(f"The weights {path} cannot be read: {error.strerror}.") from None
 
 
+def check_is_gguf(path: Path) -> None:
+    """Checks the first bytes of weights, which takes no time.
+
+    Raises:
+        ModelError: The file cannot be read, or is not GGUF.
+    """
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(_MAGIC))
+    except OSError as error:
+        raise ModelError(f"The weights {path} cannot be read: {error.strerror}.") from None
+    if begin != _MAGIC:
+        raise _not_gguf(path)
+
+
+def _not_gguf(path: Path) -> ModelError:
+    return ModelError(f"{path} is not a GGUF file.", remedy="Give weights in llama.cpp's format (*.gguf).")
+
+
 class _HeadReader:
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
@@ -314,7 +333,7 @@ class _HeadReader:
 
     def read(self) -> GgufHead:
         if self._left < len(_MAGIC) or self._take(len(_MAGIC)) != _MAGIC:
-            raise ModelError(f"{self._path} is not a GGUF file.", remedy="Give weights in llama.cpp's format (*.gguf).")
+            raise _not_gguf(self._path)
         version = self._number("I")
         if version not in _VERSIONS:
             raise ModelError(

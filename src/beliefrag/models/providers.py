@@ -94,10 +94,13 @@ class LocalProvider:
     def open_model(self, address: ModelAddress) -> ChatModel:
         """Opens weights by a name of the catalogue or by the path of a file."""
         from beliefrag.models.embedded import Embedded
+        from beliefrag.models.llama_engine import check_is_gguf
         from beliefrag.models.weights import resolve
 
+        path = resolve(f"local:{address.name}")
+        check_is_gguf(path)
         return Embedded(
-            resolve(f"local:{address.name}"),
+            path,
             context=address.context,
             threads=address.threads,
             reuse_prefix=self.reuse_prefix,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sqlite3
 import time
@@ -47,6 +48,7 @@ _BUSY_SECONDS = 10.0
 _KEY = re.compile(r"[0-9a-f]{64}")
 _NOT_WRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _USE_OTHER_FILE = "Name another cache file, or move that one away."
+_ELSEWHERE = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to, or use --no-cache."
 _REPAIR = "Run `beliefrag cache repair`: it keeps what is whole."
 
 
@@ -110,13 +112,24 @@ class ReplyStore:
         except OSError as error:
             raise SettingsError(
                 f"The folder of the reply cache {self.path} cannot be created: {error.strerror}.",
-                remedy="Name a cache file in a folder that can be written to.",
+                remedy=_ELSEWHERE,
+            ) from error
+        except sqlite3.OperationalError as error:
+            raise SettingsError(
+                f"The reply cache {self.path} cannot be opened: {self._explain(error)}.", remedy=_ELSEWHERE
             ) from error
         except sqlite3.DatabaseError as error:
             raise SettingsError(
                 f"The reply cache {self.path} cannot be opened: {error}.",
                 remedy=f"{_REPAIR} Or name another cache file.",
             ) from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        """Gives the reason in words that name the folder, where SQLite only says that it could not open the file."""
+        folder = self.path.parent
+        if self.path.exists() and not os.access(self.path, os.W_OK):
+            return "the file cannot be written to"
+        return str(error) if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} cannot be written to"
 
     def get(self, key: str) -> ChatReply | None:
         """Gives the reply with this key, if there is one.

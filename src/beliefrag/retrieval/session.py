@@ -100,6 +100,8 @@ class WriteSession:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.exists() and not path.is_dir():
+            raise CorpusError(f"{printable_path(path)} is a file, not a folder.", remedy="Name a folder for the index.")
         with self.explain_write_errors():
             path.mkdir(parents=True, exist_ok=True)
             self._take_lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -50,6 +51,8 @@ ANALYSER = "en_stem"
 """Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
 
 _LONGEST_ID = 512
+_SYSTEM_WORDS = re.compile(r"message: \"([^\"]+)\"|([A-Z][\w ,'-]+?) \(os error \d+\)")
+"""What the operating system said, as tantivy quotes it."""
 
 
 def index_schema() -> tantivy.Schema:
@@ -214,4 +217,10 @@ def _read_meta(store: Path) -> dict[str, Any]:
 
 
 def _one_line(problem: BaseException) -> str:
-    return " ".join(str(problem).split())[:300] or type(problem).__name__
+    """Gives what went wrong in words: those of the system where the engine quotes it, without the engine's own form."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    text = " ".join(str(problem).split())
+    if quoted := _SYSTEM_WORDS.search(text):
+        return quoted[1] or quoted[2]
+    return text[:300] or type(problem).__name__

@@ -7,6 +7,7 @@ import mmap
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -86,10 +87,19 @@ class ArrayFolder:
         header = json.loads((folder / _HEADER).read_text("utf-8"))
         self.header: dict[str, Any] = header["about"]
         self._sizes: dict[str, int] = header["bytes"]
+        # Graphs of earlier versions have none.
+        self._checksums: dict[str, int] = header.get("crc32", {})
 
     def is_whole(self) -> bool:
         """Says whether all files have the size that they were written with."""
         return all((self._folder / name).stat().st_size == size for name, size in self._sizes.items())
+
+    def find_damaged_file(self) -> str | None:
+        """Reads all files, and gives the name of the first that is not what was written, if there is one."""
+        for name, checksum in self._checksums.items():
+            if zlib.crc32((self._folder / name).read_bytes()) != checksum:
+                return name
+        return None if self.is_whole() else _HEADER
 
     def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
         """Gives the array of a name, mapped."""
@@ -108,6 +118,7 @@ class _FolderWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, BinaryIO] = {}
+        self._checksums: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -122,9 +133,12 @@ class _FolderWriter:
         file = self._files.get(name)
         if file is None:
             file = self._files[name] = (self._folder / name).open("wb")
-        file.write(np.ascontiguousarray(values).data)
+        data = np.ascontiguousarray(values).data
+        file.write(data)
+        self._checksums[name] = zlib.crc32(data, self._checksums.get(name, 0))
 
     def remove(self, name: str) -> None:
+        self._checksums.pop(name, None)
         file = self._files.pop(name, None)
         if file is not None:
             file.close()
@@ -158,7 +172,7 @@ class _FolderWriter:
             os.fsync(file.fileno())
             sizes[name] = file.tell()
         with (self._folder / _HEADER).open("w", encoding="utf-8") as header:
-            json.dump({"about": about, "bytes": sizes}, header)
+            json.dump({"about": about, "bytes": sizes, "crc32": self._checksums}, header)
             header.flush()
             os.fsync(header.fileno())
 

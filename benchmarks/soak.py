@@ -1,0 +1,417 @@
+"""Serves for a long time under faults and kills, and checks that no answer is wrong or lost and memory stays flat.
+
+    python -m benchmarks.soak [--minutes 30] [--clients 20] [--kill-seconds 120] [--seed 0] [--out FILE]
+
+Clients ask for the codes of items that the documents list, so that each answer can be checked. The model's server is
+part of this program and replies from the passages that it is shown, but for one call in seven, which fails in one of
+the ways that real servers fail. Some clients misbehave too: they leave, send half a request or what is no request, or
+stop reading. The server is killed with SIGKILL every two minutes and started again at the same address.
+
+At the end the model's server is switched off, and each answered question is asked again: its replies must all have been
+stored, so that the same answer comes without a model. An answer that cannot be given again was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from beliefrag import __version__
+
+ITEMS = 200
+FAULTY_CALLS = 1 / 7
+BAD_CLIENTS = 1 / 10
+EXPECTED_STATUSES = frozenset({200, 429, 502, 503, 504})
+"""What a question may get: an answer, or one of the refusals that the documentation names."""
+_STARTED_WITHIN = 600.0
+
+
+def code_of(item: int) -> str:
+    """Gives the code that the documents list for an item."""
+    return f"K{item * 7919 % 90_000 + 10_000}"
+
+
+def question_of(item: int, number: int) -> str:
+    """Gives a question about an item; the number makes it a new one."""
+    return f"For request {number}, what is the code of item-{item}?"
+
+
+class _QuietServer(ThreadingHTTPServer):
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing: a killed client ends its connections."""
+
+
+class ModelServer:
+    """A chat server that replies from the passages in the prompt, and often fails.
+
+    Args:
+        seed: Which calls fail, and how.
+        thinking_seconds: The longest time that a good call takes.
+    """
+
+    def __init__(self, seed: int, thinking_seconds: float) -> None:
+        self.faults: Counter[str] = Counter()
+        self.calls = 0
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self._thinking_seconds = thinking_seconds
+        self._server = _QuietServer(("127.0.0.1", 0), self._make_handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """The address for --base-url."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def stop(self) -> None:
+        """Refuses connections from now on."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def choose(self) -> tuple[str, float]:
+        """Gives the fault of the next call, or an empty text, and how long the call takes."""
+        with self._lock:
+            self.calls += 1
+            seconds = self._random.uniform(0, self._thinking_seconds)
+            if self._random.random() >= FAULTY_CALLS:
+                return "", seconds
+            fault = self._random.choice(FAULTS)
+            self.faults[fault] += 1
+            return fault, seconds
+
+    def _make_handler(self) -> type[BaseHTTPRequestHandler]:
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                fault, seconds = model.choose()
+                time.sleep(3.0 if fault == "hangs" else seconds)
+                with contextlib.suppress(OSError):
+                    self._send(fault, _reply_to(body))
+
+            def _send(self, fault: str, text: str) -> None:
+                if fault == "closes":
+                    self.close_connection = True
+                    return
+                status = {"500": 500, "429": 429}.get(fault, 200)
+                if fault == "thoughts":
+                    text = "<think>" + "\n" * 20_000 + "</think>" + text
+                payload = b'{"choices": ' if fault == "garbage" else _completion("" if fault == "empty" else text)
+                if fault == "huge":
+                    payload += b" " * 30_000_000
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(payload)))
+                if status == 429:
+                    self.send_header("Retry-After", "0")
+                self.end_headers()
+                self.wfile.write(payload[:40] if fault == "cut" else payload)
+                self.close_connection = fault == "cut"
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+                """Says nothing."""
+
+        return Handler
+
+
+FAULTS = ("500", "429", "garbage", "cut", "empty", "closes", "hangs", "thoughts", "huge")
+
+
+def _reply_to(body: dict[str, Any]) -> str:
+    words = "\n".join(message["content"] for message in body["messages"])
+    asked = re.findall(r"code of (item-\d+)\?", words)
+    found = re.search(rf"{asked[-1]} has the code (K\d+)", words) if asked else None
+    if "response_format" in body:
+        support, gap = (0.95, 0.0) if found else (0.0, 1.0)
+        doubt = {"conflict": 0.0, "gap": gap, "uncertainty": gap}
+        return json.dumps({"unhelpful_doc_ids": [], "support": support, **doubt})
+    return found[1] if found else "unknown"
+
+
+def _completion(text: str) -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    used = {"prompt_tokens": 100, "completion_tokens": 10}
+    return json.dumps({"id": "soak", "object": "chat.completion", "choices": [choice], "usage": used}).encode()
+
+
+class KilledServer:
+    """The server under test: started again at the same address after each kill.
+
+    Args:
+        folder: Where its documents, cache and log are.
+        model_url: The model's server.
+    """
+
+    def __init__(self, folder: Path, model_url: str) -> None:
+        self.log = folder / "log.jsonl"
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._command = [sys.executable, "-m", "beliefrag", "serve", "http", "--index", str(folder / "index")]
+        self._command += ["--port", str(self.port), "--concurrency", "20", "--timeout", "20"]
+        self._command += ["--model", "soak", "--base-url", model_url, "--verifier", "structured"]
+        self._command += ["--borrow", "published"]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("BELIEFRAG_", "OPENAI_"))}
+        self._environment = clean | {"BELIEFRAG_CACHE_DIR": str(folder / "cache"), "BELIEFRAG_RETRY_SECONDS": "6"}
+        self._environment["NO_PROXY"] = "127.0.0.1"
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Starts it and waits until it answers."""
+        with self.log.open("a", encoding="utf-8") as stderr:
+            self.process = subprocess.Popen(self._command, env=self._environment, stderr=stderr)
+        give_up = time.monotonic() + _STARTED_WITHIN
+        while time.monotonic() < give_up:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if request(self.port, "GET", "/healthz")[0] == 200:
+                    return self.process
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.2)
+        raise SystemExit(f"the server did not start: {self.log.read_text('utf-8')[-2000:]}")
+
+    def kill(self) -> None:
+        """Ends it without any warning."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def memory_mb(self) -> float:
+        """Gives how much memory it holds now."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def request(port: int, method: str, path: str, body: Any = None, *, stream: bool = False) -> tuple[int, bytes]:
+    """Sends one request on a connection of its own."""
+    headers = {"Content-Type": "application/json"} | ({"Accept": "text/event-stream"} if stream else {})
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def read_answer(reply: bytes, *, stream: bool) -> dict[str, Any]:
+    """Gives the answer of a reply, or of the last event of a stream; an interrupted one is an error.
+
+    Raises:
+        http.client.HTTPException: The stream ended before its last event.
+    """
+    if not stream:
+        answer: dict[str, Any] = json.loads(reply)
+        return answer
+    *_, last = [block for block in reply.decode().split("\n\n") if "data: " in block] or [""]
+    if not re.search(r"^event: (result|error)$", last, re.MULTILINE):
+        raise http.client.IncompleteRead(reply)
+    streamed: dict[str, Any] = json.loads(last.partition("data: ")[2])
+    return streamed
+
+
+@dataclass
+class Tally:
+    """What the clients have seen."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    answered: dict[str, str] = field(default_factory=dict)
+    """The given answer of each question."""
+    wrong: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, what: str) -> None:
+        """Counts one request."""
+        with self.lock:
+            self.statuses[what] += 1
+
+
+def run_client(port: int, tally: Tally, rng: random.Random, stop: threading.Event, pause: float) -> None:
+    """Asks until it is told to stop, and misbehaves now and then."""
+    while not stop.wait(rng.uniform(0, 2 * pause)):
+        if rng.random() < BAD_CLIENTS:
+            with contextlib.suppress(OSError):
+                rng.choice(MISBEHAVIOURS)(port)
+            tally.count("misbehaved")
+            continue
+        item = rng.randrange(ITEMS)
+        text, stream = question_of(item, rng.randrange(1_000_000)), rng.random() < 0.5
+        try:
+            status, reply = request(port, "POST", "/v1/ask", {"question": text}, stream=stream)
+            answer = read_answer(reply, stream=stream)
+        except (OSError, http.client.HTTPException):
+            tally.count("connection lost")
+            continue
+        # A stream has begun with 200 when its question fails; the error is its last event.
+        status = answer.get("status", status)
+        tally.count(str(answer["outcome"] if status == 200 else status))
+        with tally.lock:
+            if status not in EXPECTED_STATUSES:
+                tally.wrong.append(f"{text} got {status}: {answer}")
+            elif status == 200 and answer["answer"] is not None:
+                tally.answered[text] = answer["answer"]
+                if answer["answer"] != code_of(item):
+                    tally.wrong.append(f"{text} got {answer['answer']}")
+
+
+def _leave(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        body = json.dumps({"question": question_of(1, 1)}).encode()
+        head = "POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+
+def _send_half(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: loc")
+        time.sleep(1)
+
+
+def _send_garbage(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(b"\x16\x03\x01\0\xff" * 50 + b"\r\n\r\n")
+        connection.recv(1000)
+
+
+def _send_too_much(port: int) -> None:
+    with contextlib.suppress(http.client.HTTPException):
+        request(port, "POST", "/v1/ask", {"question": "x" * 300_000})
+
+
+MISBEHAVIOURS: tuple[Callable[[int], None], ...] = (_leave, _send_half, _send_garbage, _send_too_much)
+
+
+def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause: float, seed: int) -> dict[str, Any]:
+    """Runs it all in a folder, and gives what was counted."""
+    _write_index(folder)
+    model, tally, stop = ModelServer(seed, thinking_seconds=0.3), Tally(), threading.Event()
+    server = KilledServer(folder, model.url)
+    lives: list[dict[str, float]] = []
+    threads = [
+        threading.Thread(target=run_client, args=(server.port, tally, random.Random(f"{seed} {number}"), stop, pause))
+        for number in range(clients)
+    ]
+    end = time.monotonic() + seconds
+    try:
+        for thread in threads:
+            thread.start()
+        while time.monotonic() < end:
+            lives.append(_live(server, min(kill_seconds, end - time.monotonic())))
+            server.kill()
+            if time.monotonic() < end:
+                server.start()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        server.kill()
+    model.stop()
+    lost = _find_lost(server, tally)
+    ends = [life["end_mb"] for life in lives]
+    return {
+        "minutes": round(seconds / 60, 2),
+        "clients": clients,
+        "kills": len(lives),
+        "requests": dict(sorted(tally.statuses.items())),
+        "model_calls": model.calls,
+        "model_faults": dict(sorted(model.faults.items())),
+        "answers": len(tally.answered),
+        "wrong": tally.wrong[:20],
+        "lost": lost[:20],
+        "memory": {
+            "lives_mb": [[round(life["begin_mb"]), round(life["end_mb"])] for life in lives],
+            "last_over_first": round(ends[-1] / ends[0], 3),
+        },
+        "log_bytes": server.log.stat().st_size,
+    }
+
+
+def _write_index(folder: Path) -> None:
+    documents = folder / "items"
+    documents.mkdir()
+    for item in range(ITEMS):
+        text = f"# Item {item}\n\nThe store keeps it in hall {item % 9}. item-{item} has the code {code_of(item)}.\n"
+        (documents / f"item-{item}.md").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "beliefrag", "index", str(documents), "--out", str(folder / "index")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def _live(server: KilledServer, seconds: float) -> dict[str, float]:
+    """Lets the server run; gives its memory after a quarter of the time, when it is warm, and at the end."""
+    time.sleep(seconds / 4)
+    begin = server.memory_mb()
+    time.sleep(3 * seconds / 4)
+    return {"begin_mb": begin, "end_mb": server.memory_mb()}
+
+
+def _find_lost(server: KilledServer, tally: Tally) -> list[str]:
+    """Asks each answered question again without a model; gives those that do not get the same answer."""
+    server.start()
+    try:
+        return [text for text, given in tally.answered.items() if _ask_again(server.port, text) != given]
+    finally:
+        server.kill()
+
+
+def _ask_again(port: int, text: str) -> str | None:
+    status, reply = request(port, "POST", "/v1/ask", {"question": text})
+    answer: str | None = json.loads(reply)["answer"] if status == 200 else f"status {status}"
+    return answer
+
+
+@contextlib.contextmanager
+def _folder(given: Path | None) -> Iterator[Path]:
+    if given is not None:
+        given.mkdir(parents=True)
+        yield given
+        return
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def main() -> int:
+    """Reads the command line, runs, prints and writes; ends with 1 if an answer was wrong or lost, or memory grew."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--kill-seconds", type=float, default=120.0)
+    parser.add_argument("--pause", type=float, default=2.0, help="mean seconds between two questions of a client")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=Path, help="a new folder that is kept; by default one that is removed")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    with _folder(given.work) as folder:
+        result = soak(folder, 60 * given.minutes, given.clients, given.kill_seconds, given.pause, given.seed)
+    head = {"date": datetime.now(UTC).date().isoformat(), "beliefrag": __version__, "seed": given.seed}
+    text = json.dumps(head | result, indent=2)
+    print(text)
+    if given.out:
+        given.out.write_text(text + "\n", encoding="utf-8")
+    return int(bool(result["wrong"] or result["lost"]) or result["memory"]["last_over_first"] > 1.2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""Mistakes that a person makes and that a machine has: each is told in one line, with the value and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import typer
+
+from beliefrag.cli.app import app
+from beliefrag.cli.episode_display import LineDisplay
+from beliefrag.cli.output import show_status
+from beliefrag.errors import CorpusError
+from beliefrag.events import CallStarted
+from beliefrag.retrieval.store import explain_engine_errors
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
+from tests.cli.test_ask_mistakes import closed_port, expect_one_line
+from tests.cli.test_doctor_command import findings
+
+Command = Callable[..., Ran]
+
+
+def test_doctor_finds_an_index_whose_largest_file_was_changed(beliefrag: Command, home: Path) -> None:
+    docs, model = write_docs(home), ("--model", write_script(home, SURE, ANSWER), *BORROWED)
+    beliefrag("index", docs, "--out", home / "ships")
+    files = [file for file in (home / "ships").rglob("*") if file.is_file() and file.name != "beliefrag-index.jsonl"]
+    assert findings(beliefrag("doctor", *model, "--index", home / "ships"))["index"][0] == "ok"
+    for file in sorted(files, key=lambda file: file.stat().st_size)[-5:]:
+        if file.suffix == ".json":
+            continue
+        whole = file.read_bytes()
+        middle = len(whole) // 3
+        file.write_bytes(whole[:middle] + bytes([whole[middle] ^ 0x40]) + whole[middle + 1 :])
+        ran = beliefrag("doctor", *model, "--index", home / "ships")
+        state, detail = findings(ran)["index"]
+        assert (ran.code, state) == (1, "problem") and file.name in detail and "beliefrag index" in detail
+        file.write_bytes(whole)
+    assert findings(beliefrag("doctor", *model, "--index", home / "ships"))["index"][0] == "ok"
+
+
+@pytest.mark.parametrize("place", ["folder", "file"])
+def test_a_cache_folder_that_cannot_be_written_to(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    cache = home / "cache"
+    cache.mkdir()
+    if place == "file":
+        # What stands in the place of the database's file cannot be opened either, and root is not kept from it.
+        (cache / "replies.sqlite").mkdir()
+    else:
+        # Root may write everywhere; what the system says about rights is what counts.
+        monkeypatch.setattr("sqlite3.connect", _refuse)
+        monkeypatch.setattr("beliefrag.models.reply_store.os.access", lambda path, mode: Path(path) != cache)
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(cache))
+    beliefrag("index", write_docs(home), "--out", home / "ships")
+    model = write_script(home, SURE, ANSWER)
+    ran = beliefrag("ask", QUESTION, "--index", home / "ships", "--model", model, *BORROWED)
+    expect_one_line(ran, 2, str(cache), "BELIEFRAG_CACHE_DIR", "--no-cache")
+    if place == "folder":
+        assert "cannot be written to" in ran.err and "unable to open" not in ran.err
+
+
+def _refuse(*_: object, **__: object) -> None:
+    import sqlite3
+
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    raise error
+
+
+def test_a_dead_server_is_told_once_and_shortly(beliefrag: Command, home: Path) -> None:
+    address = f"http://127.0.0.1:{closed_port()}/v1"
+    ran = beliefrag("ask", QUESTION, "--docs", write_docs(home), "--model", "m", "--base-url", address, *BORROWED)
+    assert ran.code == 1
+    assert (ran.out + ran.err).count("refused the connection") == 1
+    assert ran.err.count("\n") == 1 and address in ran.err
+
+
+def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
+    model = write_script(home, SURE, ANSWER)
+    line = [*command("ask", "Who", "--docs", write_docs(home), "--model", model, *BORROWED)]
+    raw = [os.fsencode(word) for word in line]
+    raw[raw.index(b"Who")] = b"Who \xff approves?"
+    done = subprocess.run(raw, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert done.stdout == b"" and b"UTF-8" in done.stderr and done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(("option", "least"), [("--top-k", 1), ("--rounds", 0), ("--actions", 1), ("--tokens", 1)])
+def test_a_budget_that_is_too_small_names_the_option_and_the_least(beliefrag: Command, option: str, least: int) -> None:
+    ran = beliefrag("ask", QUESTION, "--docs", "x", option, str(least - 1))
+    expect_one_line(ran, 2, f"'{option}'", f"equal to {least}.")
+
+
+def test_a_budget_of_the_environment_names_the_variable(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_BUDGET__TOP_K", "0")
+    expect_one_line(beliefrag("ask", QUESTION, "--docs", "x"), 2, "BELIEFRAG_BUDGET__TOP_K", "at least 1, not 0")
+
+
+def test_an_index_where_a_file_is(beliefrag: Command, home: Path) -> None:
+    (home / "taken").write_text("something else", encoding="utf-8")
+    ran = beliefrag("index", write_docs(home), "--out", home / "taken")
+    expect_one_line(ran, 1, "taken is a file", "folder")
+    assert "space" not in ran.err
+
+
+def test_weights_that_are_no_weights(beliefrag: Command, home: Path) -> None:
+    (home / "model.gguf").write_text("these are words", encoding="utf-8")
+    ran = beliefrag("ask", QUESTION, "--docs", write_docs(home), "--model", f"local:{home / 'model.gguf'}")
+    expect_one_line(ran, 1, "model.gguf is not a GGUF file")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (
+            ValueError(
+                'OpenWriteError(IoError { io_error: Os { code: 28, kind: StorageFull, message: "No space left on '
+                'device" }, filepath: "/srv/index/.tmpx" })'
+            ),
+            "No space left on device",
+        ),
+        (ValueError("An IO error occurred: 'File too large (os error 27)'"), "File too large"),
+    ],
+)
+def test_a_full_disk_is_told_in_the_words_of_the_system(said: Exception, words: str) -> None:
+    with (
+        pytest.raises(CorpusError) as caught,
+        explain_engine_errors(CorpusError, "It failed", remedy="Stop."),
+    ):
+        raise said
+    assert caught.value.message == f"It failed: {words}"
+
+
+def test_a_suggestion_has_one_mark_at_its_end(beliefrag: Command) -> None:
+    expect_one_line(beliefrag("models"), 2, "'model'? See")
+
+
+def _all_commands() -> dict[str, typer.core.TyperCommand]:
+    found: dict[str, typer.core.TyperCommand] = {}
+
+    def visit(name: str, part: object) -> None:
+        if isinstance(part, typer.core.TyperGroup):
+            for word, each in part.commands.items():
+                visit(f"{name} {word}".strip(), each)
+        else:
+            assert isinstance(part, typer.core.TyperCommand)
+            found[name] = part
+
+    visit("", typer.main.get_command(app))
+    return found
+
+
+def test_no_switch_is_shown_with_a_type_and_no_argument_without_words(beliefrag: Command) -> None:
+    for name, each in _all_commands().items():
+        shown = beliefrag(*name.split(), "--help").out
+        assert "<bool>" not in shown, name
+        for parameter in each.params:
+            if parameter.param_type_name == "argument":
+                assert getattr(parameter, "help", None) and not getattr(parameter, "hidden", False), name
+
+
+def test_datasets_are_named_in_the_same_two_ways_in_every_command() -> None:
+    with_data = {name: each for name, each in _all_commands().items() if any("--data" in p.opts for p in each.params)}
+    assert {"bench run", "study", "view"} <= set(with_data)
+    for name, each in with_data.items():
+        (data,) = (parameter for parameter in each.params if "--data" in parameter.opts)
+        assert data.multiple, name
+        assert any(p.param_type_name == "argument" and p.nargs == -1 for p in each.params), name
+
+
+def test_the_switches_of_the_page_stand_together(beliefrag: Command) -> None:
+    panels = {
+        name: parameter.rich_help_panel
+        for parameter in _all_commands()["ask"].params
+        for name in parameter.opts
+        if name in ("--view", "--no-open")
+    }
+    assert panels == {"--view": "Output", "--no-open": "Output"}
+
+
+def test_the_parts_of_questions_are_explained_where_they_are_chosen(beliefrag: Command) -> None:
+    shown = " ".join(beliefrag("calibrate", "collect", "--help").out.replace("│", " ").split())
+    assert "xfit (to fit on)" in shown and "xsel (to choose on)" in shown and "xhold (held out" in shown
+
+
+def test_an_index_reports_as_json(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("index", write_docs(home), "--out", home / "ships", "--json")
+    report = json.loads(ran.out)
+    assert (ran.code, report["files_read"], report["passages_total"], report["skipped"]) == (0, 3, 3, [])
+    assert report["index"] == str(home / "ships") and len(report["fingerprint"]) == 32
+    again = json.loads(beliefrag("index", "--upgrade", "--out", home / "ships", "--json").out)
+    assert again == {"index": str(home / "ships"), "upgraded": False}
+
+
+def test_without_a_terminal_a_silent_wait_is_broken_by_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beliefrag.cli.silence._SECONDS", 0.05)
+    written = StringIO()
+    with LineDisplay(written, calibration="none") as display:
+        display.show(CallStarted(step=0, at=0.0, purpose="answer"))
+        time.sleep(0.4)
+    lines = written.getvalue().splitlines()
+    assert len(lines) >= 3 and all(line.startswith("asking the model for the answer, ") for line in lines)
+
+
+def test_opening_says_what_it_does_when_it_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("beliefrag.cli.silence._SECONDS", 0.05)
+    with show_status("opening index and model"):
+        time.sleep(0.3)
+    assert capsys.readouterr().err.startswith("opening index and model, 0 s\n")
