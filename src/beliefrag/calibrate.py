@@ -1,7 +1,7 @@
 """Calibration for programs and notebooks: collect states, fit, check, compare, bound the risk, and tune thresholds.
 
 Each function does what the command of the same name does, without printing or asking. A result has `tables`, which a
-notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect` asks a model.
+notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect` and `auto` ask a model.
 
     from beliefrag import calibrate
     fitted = calibrate.fit("runs/states", out="mine.json")
@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag import bench
+from beliefrag.auto_calibration import AutoCalibration, AutoPlan, auto
+from beliefrag.bench.setup import collection_spec
 from beliefrag.calibration import (
     Artifact,
     Guarantee,
@@ -40,7 +42,6 @@ from beliefrag.calibration.risk import RiskCoverageCurve, answers_needed, risk_c
 from beliefrag.calibration.selection import count_guarantees_in_file, require_own_file
 from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, read_recorded_questions, tune_thresholds
 from beliefrag.errors import SettingsError
-from beliefrag.methods.lean import LEAN_SURVEY
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.report import calibration_tables
 from beliefrag.report.page import Page
@@ -52,6 +53,8 @@ from beliefrag.runs.states import Label, read_trajectories
 from beliefrag.settings import Settings
 
 __all__ = [
+    "AutoCalibration",
+    "AutoPlan",
     "CheckResult",
     "CollectResult",
     "CompareResult",
@@ -61,6 +64,7 @@ __all__ = [
     "ThresholdGrid",
     "TuneResult",
     "TuningGoal",
+    "auto",
     "check",
     "collect",
     "collection_spec",
@@ -225,22 +229,6 @@ class TuneResult(_WithTables):
         """The report for people; its picture is one of the written files."""
         picture = next((path for path in self.files if path.suffix == ".png"), Path("tune.png"))
         return tuning_page(self.tuning, picture)
-
-
-def collection_spec(spec: bench.RunSpec, *, method: str = "beliefrag", uncorrected: bool = False) -> bench.RunSpec:
-    """Gives the same run with the methods that collect states, for `bench.preview`.
-
-    Raises:
-        SettingsError: The method has no calibration, or nothing to leave uncorrected.
-    """
-    if method == "lean" and not uncorrected:
-        return replace(spec, methods=(LEAN_SURVEY,))
-    if method != "beliefrag":
-        raise SettingsError(
-            f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
-            remedy="Name one of them with --method; --uncorrected is for beliefrag.",
-        )
-    return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
 
 
 def collect(

@@ -16,6 +16,7 @@ from beliefrag.calibration import (
     shipped_artifacts,
 )
 from beliefrag.calibration.artifact import write_artifact
+from beliefrag.calibration.risk import answers_needed
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
@@ -94,6 +95,13 @@ def test_where_it_does_not_hold_it_is_refused_with_the_reason(changes: dict[str,
 def test_a_target_that_no_threshold_met_is_an_error_and_no_threshold() -> None:
     with pytest.raises(CalibrationError, match=r"No threshold met at most 10 % .* 132 questions of hotpotqa"):
         asked(artifact(TENTH.model_copy(update={"threshold": None})))
+
+
+@pytest.mark.parametrize("guarantees", [(), (TENTH.model_copy(update={"threshold": None}),)])
+def test_a_refusal_says_what_it_would_take(guarantees: tuple[Guarantee, ...]) -> None:
+    with pytest.raises(CalibrationError) as caught:
+        asked(artifact(*guarantees))
+    assert f"at least {answers_needed(0.1, 0.9)} held-out answers" in caught.value.remedy
 
 
 def test_an_artifact_without_guarantees_names_the_command_that_makes_one() -> None:

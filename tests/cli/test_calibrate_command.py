@@ -260,7 +260,8 @@ def test_the_commands_of_the_page_work(
 ) -> None:
     write_dataset(home / "data", "hotpotqa", split="train")
     (home / "notes").mkdir()
-    (home / "notes" / "ship.txt").write_text("The ship north0 was built in Larvik.", encoding="utf-8")
+    story = "She sailed to the north and to the south with a crew of thirteen men, and came home after three long years."
+    (home / "notes" / "ship.txt").write_text(f"The ship north0 was built in Larvik. {story}", encoding="utf-8")
     (home / "asked.csv").write_text("question,answers\nWhere was ship north0 built?,Larvik\n", encoding="utf-8")
     monkeypatch.setenv("BELIEFRAG_MODEL", write_script(home))
     monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")

@@ -47,6 +47,7 @@ __all__ = [
     "prepare_run",
     "preview",
     "run",
+    "run_to_end",
     "user_dataset",
 ]
 
@@ -197,7 +198,7 @@ def preview(
     try:
         return Preview(prepared.plan, prepared.record, tuple(prepared.describe()))
     finally:
-        _run_to_end(prepared.aclose())
+        run_to_end(prepared.aclose())
 
 
 def run(
@@ -268,7 +269,7 @@ def carry_out(
     Raises:
         RunError: Nothing can be written, or everything fails.
     """
-    return _run_to_end(carry_out_async(prepared, on=on, progress=progress, control=control))
+    return run_to_end(carry_out_async(prepared, on=on, progress=progress, control=control))
 
 
 async def carry_out_async(
@@ -364,7 +365,7 @@ def audit(
     settings = settings_of(RunRecord.read(path)).model_copy(update=dict(changes or {}))
     live = open_model(settings.model_copy(update={"cache": False}))
     folders = tuple(Path(each) for each in data)
-    return _run_to_end(audit_run(path, settings, folders, live, own=tuple(own), most=most, progress=progress))
+    return run_to_end(audit_run(path, settings, folders, live, own=tuple(own), most=most, progress=progress))
 
 
 def format_usage(usage: Usage) -> str:
@@ -379,7 +380,7 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
+def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
     """Runs a coroutine to its end, also where a notebook already runs an event loop in this thread."""
     try:
         asyncio.get_running_loop()

@@ -17,6 +17,7 @@ from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
 from beliefrag.methods import METHODS, STATE_COLLECTORS, choose_search, needs_calibration
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
+from beliefrag.methods.lean import LEAN_SURVEY
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, describe_engine, known_identity, open_retriever
@@ -26,7 +27,7 @@ from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, j
 from beliefrag.runs.summary import MEAN
 from beliefrag.settings import PLAIN_RETRIEVER, Settings
 
-__all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "set_up"]
+__all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "collection_spec", "set_up"]
 
 _ALL = "all"
 _PRIVATE_SETTINGS = {"base_url", "cache", "prompts"}
@@ -66,6 +67,22 @@ class RunSpec:
     def method_names(self) -> tuple[str, ...]:
         """The names of the methods, without their options."""
         return tuple(text.partition(":")[0] for text in self.methods)
+
+
+def collection_spec(spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False) -> RunSpec:
+    """Gives the same run with the methods that collect states, for `bench.preview`.
+
+    Raises:
+        SettingsError: The method has no calibration, or nothing to leave uncorrected.
+    """
+    if method == "lean" and not uncorrected:
+        return replace(spec, methods=(LEAN_SURVEY,))
+    if method != "beliefrag":
+        raise SettingsError(
+            f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
+            remedy="Name one of them with --method; --uncorrected is for beliefrag.",
+        )
+    return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
 
 
 @dataclass(frozen=True, slots=True)

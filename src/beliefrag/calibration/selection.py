@@ -262,12 +262,13 @@ def select_guarantee(
         others = ", ".join(describe_target(each.max_error, each.confidence) for each in artifact.guarantees)
         raise CalibrationError(
             f"The calibration {artifact.name} has no guarantee of {target}; it has {others or 'none at all'}.",
-            remedy=f"Make it: {command}",
+            remedy=f"{_describe_need(max_error, confidence)} Make it: {command}",
         )
     if found.threshold is None:
         raise CalibrationError(
             f"No threshold met {target} on the {found.questions:,} questions of {' and '.join(found.datasets)}.",
-            remedy=f"Allow more errors, or choose again on more questions: {command}",
+            remedy=f"{_describe_need(max_error, confidence)} Allow more errors, or choose again on more questions: "
+            f"{command}",
         )
     if changed := "; ".join(found.differences(thresholds, budget, prompts)):
         raise CalibrationError(
@@ -275,6 +276,14 @@ def select_guarantee(
             remedy=f"Use those settings, or make it again for these: {command}",
         )
     return found
+
+
+def _describe_need(max_error: float, confidence: float) -> str:
+    # Only a refusal needs the statistics: a question should not wait for their import.
+    from beliefrag.calibration.risk import answers_needed  # noqa: PLC0415
+
+    least = answers_needed(max_error, confidence)
+    return f"It takes at least {least:,} held-out answers that are all right, and more where some are wrong."
 
 
 def apply_guarantee(thresholds: Thresholds, guarantee: Guarantee | None) -> Thresholds:

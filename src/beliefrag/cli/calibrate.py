@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beliefrag.cli import options
+from beliefrag.cli.calibrate_auto import calibrate_auto
 from beliefrag.cli.calibrate_collect import collect as collect_command
 from beliefrag.cli.command_group import CommandGroup
 
@@ -25,6 +26,7 @@ __all__ = ["app"]
 app = CommandGroup(
     help="Calibration: probabilities that mean what they say, for a model and documents.", no_args_is_help=True
 )
+app.command("auto")(calibrate_auto)
 app.command("collect")(collect_command)
 
 _Artifact = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A calibration.", show_default=False)]

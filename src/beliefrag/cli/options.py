@@ -235,7 +235,7 @@ class ModelOptions(SettingsGroup):
             "--base-url",
             metavar="URL",
             help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1. Its key is read from "
-            "OPENAI_API_KEY.",
+            "OPENAI_API_KEY. Without --model, the one model that it has is asked.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -378,7 +378,15 @@ def read_settings(*groups: SettingsGroup, config: Path | None, **others: Any) ->
     from beliefrag.settings import load_settings  # noqa: PLC0415 - `beliefrag --help` does not wait for it
 
     typed = {name: value for group in groups for name, value in group.as_settings().items()}
-    settings = load_settings({**typed, **others}, config=config).settings
+    loaded = load_settings({**typed, **others}, config=config)
+    settings = loaded.settings
+    if settings.base_url and "model" not in loaded.sources:
+        # Somebody who names a server means its model, and not the embedded one.
+        from beliefrag.models.server_models import choose_server_model  # noqa: PLC0415
+
+        settings = load_settings(
+            {**typed, **others, "model": choose_server_model(settings.base_url)}, config=config
+        ).settings
     if typed.get("confidence") is not None and settings.max_error is None:
         raise typer.BadParameter(
             "--confidence needs --max-error: it is the probability with which that limit holds",

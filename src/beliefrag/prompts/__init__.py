@@ -40,6 +40,8 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "reasoner": frozenset({"question", "evidence", "reasoning"}),
     "search_dialogue": frozenset({"question"}),
     "judge": frozenset({"question", "golds", "prediction"}),
+    "question_maker": frozenset({"evidence"}),
+    "two_hop_question_maker": frozenset({"evidence", "bridge"}),
 }
 """Each prompt and the fields that it may use."""
 
@@ -107,8 +109,9 @@ def _read_replacements(folder: Path) -> dict[str, str]:
                 f"The prompt {name}.txt uses {{{min(stray)}}}, which it is not given.",
                 remedy=f"It may use {', '.join(sorted(FIELDS[name])) or 'no fields'}.",
             )
-        if FIELDS[name] and "question" not in used:
-            raise SettingsError(f"The prompt {name}.txt never mentions {{question}}.", remedy="Add the field.")
+        needed = "question" if "question" in FIELDS[name] else "evidence"
+        if FIELDS[name] and needed not in used:
+            raise SettingsError(f"The prompt {name}.txt never mentions {{{needed}}}.", remedy="Add the field.")
     return found
 
 

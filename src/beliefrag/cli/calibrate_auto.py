@@ -1,0 +1,106 @@
+"""`beliefrag calibrate auto`: calibrates a model on questions that it makes from one's own documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beliefrag.cli import options
+
+if TYPE_CHECKING:
+    from beliefrag.calibrate import AutoPlan
+
+__all__ = ["calibrate_auto"]
+
+# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# ruff: noqa: PLC0415
+
+
+@options.with_option_groups
+def calibrate_auto(
+    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    *,
+    docs: options.Docs = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the calibration.")] = Path(
+        "calibration.json"
+    ),
+    n: Annotated[int, typer.Option("-n", metavar="N", min=10, help="How many questions to make.")] = 120,
+    method: options.Method = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed asks about other passages.")] = 0,
+    concurrency: Annotated[int | None, typer.Option(metavar="N", min=1, help="Most calls at a time.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before the model is asked.")] = False,
+    model: options.ModelOptions,
+    prompts: options.PromptOptions,
+    config: options.Config = None,
+    debug: options.Debug = False,
+) -> None:
+    """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
+
+    Some questions need one passage, some need two, and some have no answer, because their passage is taken out. Its
+    quality is measured on questions that nothing was fitted on. What it takes is said beforehand.
+
+    Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
+    """
+    from beliefrag import calibrate
+    from beliefrag.cli.output import print_notice, print_table
+    from beliefrag.errors import SettingsError
+
+    paths = options.join_docs(docs, further)
+    if not paths:
+        raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
+    settings = options.read_settings(model, prompts, config=config, method=method, concurrency=concurrency)
+
+    def confirm(plan: AutoPlan) -> bool:
+        print_notice(f"ahead, an estimate: {plan}")
+        return not dry_run and _is_confirmed(yes)
+
+    found = calibrate.auto(
+        paths,
+        out=out,
+        n=n,
+        seed=seed,
+        settings=settings,
+        concurrency=concurrency,
+        confirm=confirm,
+        progress=_ProgressLines("questions made"),
+    )
+    if found is None:
+        print_notice("nothing was asked")
+        return
+    kinds = ", ".join(f"{count} {kind.replace('_', '-')}" for kind, count in found.counts.items())
+    print_notice(f"{len(found.made.questions)} questions ({kinds}) are in {found.folder / 'questions.jsonl'}")
+    for reason, count in sorted(found.made.rejected.items()):
+        print_notice(f"rejected {count}: {reason}")
+    for table in found.tables:
+        typer.echo(table.title)
+        print_table(table.headings, table.texts)
+        typer.echo("")
+    for warning in found.warnings:
+        print_notice(f"warning: {warning}")
+    print_notice(f"written: {found.path}; use it with --calibration {found.path}")
+
+
+def _is_confirmed(yes: bool) -> bool:
+    import sys
+
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    return typer.confirm("Ask the model?", default=True, err=True)
+
+
+class _ProgressLines:
+    """Prints how many there are, every tenth of the way."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._told = 0
+
+    def __call__(self, done: int, wanted: int) -> None:
+        from beliefrag.cli.output import print_notice
+
+        if done >= self._told + max(1, wanted // 10):
+            self._told = done
+            print_notice(f"{done} of {wanted} {self._what}")
