@@ -260,7 +260,7 @@ def test_the_commands_of_the_page_work(
 ) -> None:
     write_dataset(home / "data", "hotpotqa", split="train")
     (home / "notes").mkdir()
-    story = "She sailed to the north and to the south with a crew of thirteen men, and came home after three long years."
+    story = "She sailed to the north and to the south with a crew of thirteen men, and came home after years."
     (home / "notes" / "ship.txt").write_text(f"The ship north0 was built in Larvik. {story}", encoding="utf-8")
     (home / "asked.csv").write_text("question,answers\nWhere was ship north0 built?,Larvik\n", encoding="utf-8")
     monkeypatch.setenv("BELIEFRAG_MODEL", write_script(home))
