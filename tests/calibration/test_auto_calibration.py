@@ -100,9 +100,12 @@ SETTINGS = Settings(model="townsman", verifier="structured", cache=False)
 def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(docs: Path, tmp_path: Path) -> None:
     told: list[str] = []
     out = tmp_path / "mine.json"
-    found = calibrate.auto(
-        docs, out=out, n=60, method="beliefrag", settings=SETTINGS, confirm=lambda plan: not told.append(str(plan))
-    )
+
+    def confirm(plan: object) -> bool:
+        told.append(str(plan))
+        return True
+
+    found = calibrate.auto(docs, out=out, n=60, method="beliefrag", settings=SETTINGS, confirm=confirm)
     assert found is not None and out.exists()
     assert "60 questions are made from 120 passages" in told[0] and "calls" in told[0]
     assert found.counts == {"single": 27, "two_hop": 18, "unanswerable": 15}

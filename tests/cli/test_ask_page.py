@@ -39,7 +39,7 @@ def started(*arguments: str | Path, token: str = "") -> Iterator[Started]:
     process = subprocess.Popen(command(*arguments, "--port", "0"), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
-        lines = []
+        lines: list[str] = []
         while not (found := re.search(r"http://[^\"\s]+/\?token=[^\"\s]+", lines[-1] if lines else "")):
             lines.append(process.stderr.readline())
             assert lines[-1], lines

@@ -180,7 +180,7 @@ def test_datasets_are_named_in_the_same_two_ways_in_every_command() -> None:
 
 def test_the_switches_of_the_page_stand_together(beliefrag: Command) -> None:
     panels = {
-        name: parameter.rich_help_panel
+        name: getattr(parameter, "rich_help_panel", None)
         for parameter in _all_commands()["ask"].params
         for name in parameter.opts
         if name in ("--view", "--no-open")

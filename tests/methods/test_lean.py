@@ -30,7 +30,7 @@ def always(logit: float, tokens: float) -> MoveValue:
     return MoveValue(FittedValue(logit, 0.0, 0.0, 0.0), tokens)
 
 
-def lean(values: Mapping[Move, MoveValue] | None = None, **options: Any) -> Lean:
+def lean(values: Mapping[str, MoveValue] | None = None, **options: Any) -> Lean:
     values = values or {Move.REASON: always(0.0, 500), Move.SEARCH: always(0.4, 1100)}
     calibration = Calibration(SCALE, BY_UNCERTAINTY, ScheduledValue(), values)
     thresholds = options.pop("thresholds", Thresholds(abstain=False))

@@ -221,6 +221,7 @@ async def test_a_reply_that_cannot_be_stored_is_returned_with_one_warning(
     cache: CachedModel, gated: Gated, caplog: pytest.LogCaptureFixture
 ) -> None:
     await cache.chat(ask("stored"))
+    assert isinstance(cache._store, ReplyStore)
     pages = cache._store._db.execute("PRAGMA page_count").fetchone()[0]
     cache._store._db.execute(f"PRAGMA max_page_count = {pages}")
     with caplog.at_level(logging.WARNING):
@@ -235,6 +236,7 @@ async def test_a_reply_that_cannot_be_stored_is_returned_with_one_warning(
 async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(
     cache: CachedModel, gated: Gated
 ) -> None:
+    assert isinstance(cache._store, ReplyStore)
     cache._store._db.execute("DROP TABLE replies")
     with pytest.raises(ModelError, match="cannot be read: no such table"):
         await cache.chat(ask())

@@ -82,7 +82,7 @@ async def verify(folder: Path, line: dict[str, object], form: VerifierForm) -> O
 async def test_one_call_gives_the_draft_and_all_scores(tmp_path: Path) -> None:
     line = says("read", "Torsby", logprobs={"Torsby": 0.7, "Oslo": 0.2})
     seen = await verify(tmp_path, line, build_verifier("draft"))
-    assert (seen.draft, seen.uncertainty) == ("Torsby", pytest.approx(0.3))
+    assert seen.draft == "Torsby" and seen.uncertainty == pytest.approx(0.3)
     assert seen.conflict == pytest.approx(2 * 0.2 / 0.9)
 
 
@@ -95,13 +95,13 @@ async def test_of_a_reasoned_read_only_the_tokens_of_the_answer_count(tmp_path: 
     ]
     line = says("reasoned_read", "Ada Holm designed it.\nAnswer: Torsby", logprobs=tokens)
     seen = await verify(tmp_path, line, ReasonedDraft())
-    assert (seen.draft, seen.uncertainty) == ("Torsby", pytest.approx(0.2))
+    assert seen.draft == "Torsby" and seen.uncertainty == pytest.approx(0.2)
 
 
 async def test_a_model_without_probabilities_says_how_sure_it_is_and_what_is_missing(tmp_path: Path) -> None:
     stated = {"missing": "where Ada Holm was born", "answer": "Torsby", "sure": 7}
     seen = await verify(tmp_path, says("read", stated), build_verifier("stated"))
-    assert (seen.draft, seen.uncertainty) == ("Torsby", pytest.approx(0.3))
+    assert seen.draft == "Torsby" and seen.uncertainty == pytest.approx(0.3)
     assert seen.gap >= 0.5
     whole = await verify(tmp_path, says("read", stated | {"missing": "nothing"}), build_verifier("stated"))
     assert whole.gap < 0.5
