@@ -10,6 +10,8 @@ export interface StepLine {
 
 const CALLS: Record<string, string> = {
   verifier: "Reading what was found",
+  read: "Reading what was found",
+  reasoned_read: "Reading it again, fact by fact",
   query_writer: "Thinking of what to search for next",
   rewriter: "Thinking of other words to search with",
   answer: "Writing the answer",
