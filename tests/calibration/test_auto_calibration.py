@@ -36,7 +36,7 @@ def mayor(number: int) -> Passage:
 class Townsman:
     """A model that writes and answers questions about towns and mayors from what it is shown."""
 
-    identity = "townsman"
+    identity = "openai:townsman@http://127.0.0.1/v1"
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         return ChatReply(text=self._reply(request), tokens_in=50, tokens_out=5, counted_by="test", seconds=0.0)

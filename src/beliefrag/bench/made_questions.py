@@ -144,7 +144,7 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
     # Passages that are taken out must support no other question, so each kind has passages of its own.
     apart = round(len(usable) * _SHARES["unanswerable"])
     removed, kept = usable[:apart], usable[apart:]
-    wanted = {kind: max(1, round(n * share)) * _SPARE for kind, share in _SHARES.items()}
+    wanted = {kind: count * _SPARE for kind, count in _share_out(n).items()}
     seeds = [QuestionSeed("unanswerable", (each,)) for each in removed[: wanted["unanswerable"]]]
     seeds += [QuestionSeed("single", (each,)) for each in kept[: wanted["single"]]]
     # Two hops begin at the other end, so that few passages are asked about twice.
@@ -153,6 +153,13 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
             break
         seeds.append(pair)
     return seeds
+
+
+def _share_out(n: int) -> dict[QuestionKind, int]:
+    """Says how many questions of each kind make so many in all."""
+    counts: dict[QuestionKind, int] = {kind: round(n * share) for kind, share in _SHARES.items()}
+    counts["unanswerable"] = n - counts["single"] - counts["two_hop"]
+    return counts
 
 
 def _find_pairs(passages: Sequence[Passage]) -> Iterator[QuestionSeed]:
@@ -236,9 +243,9 @@ async def make_questions(
     meter = Meter(model)
     rejected: Counter[str] = Counter()
     made: dict[str, MadeQuestion] = {}
-    for kind, share in _SHARES.items():
+    for kind, wanted in _share_out(n).items():
         own = [each for each in seeds if each.kind == kind]
-        wanted, have = max(1, round(n * share)), 0
+        have = 0
         while own and have < wanted:
             batch, own = own[: max(1, at_once)], own[max(1, at_once) :]
             for found in await asyncio.gather(*(_make_question(meter, prompts, each, rejected) for each in batch)):
