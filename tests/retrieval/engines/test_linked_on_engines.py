@@ -20,12 +20,8 @@ QUESTIONS = [
     "On which river does the city lie where Ada Quill studied?",
 ]
 
-NOTES = [
-    Passage(
-        f"x{number:02}", f"Note {number}", "Who built the lighthouse at the cape, and where did she study in the city?"
-    )
-    for number in range(40)
-]
+ASKED = "Who built the lighthouse at the cape, and where did she study?"
+NOTES = [Passage(f"x{number:02}", f"Note {number}", f"{ASKED} {'more ' * number}") for number in range(22)]
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +34,6 @@ def found(hits: Sequence[Hit]) -> list[tuple[object, ...]]:
 
 
 def test_linked_retrieval_finds_the_same_on_every_engine(engine: EngineUnderTest, shelf: list[Passage]) -> None:
-    shelf = [*shelf, *NOTES]
     fill(engine, shelf)
     opened = engine.open()
     if not isinstance(opened, EngineRetriever):
@@ -48,10 +43,18 @@ def test_linked_retrieval_finds_the_same_on_every_engine(engine: EngineUnderTest
     linked = link_engine(opened)
     for question in QUESTIONS:
         assert found(linked.search(question, 5)) == found(expected.search(question, 5))
-    ways = {hit.provenance.way for question in QUESTIONS for hit in linked.search(question, 9) if hit.provenance}
-    assert ways > {"search"}
     assert linked.identity.startswith("linked ")
     assert opened.identity in linked.identity
+
+
+def test_names_lead_beyond_what_the_search_found(engine: EngineUnderTest, shelf: list[Passage]) -> None:
+    fill(engine, [*shelf, *NOTES])
+    opened = engine.open()
+    if not isinstance(opened, EngineRetriever):
+        pytest.skip("the embedded engine has tests of its own")
+    linked = link_engine(opened)
+    ways = {hit.provenance.way for question in QUESTIONS for hit in linked.search(question, 20) if hit.provenance}
+    assert ways > {"search"}
 
 
 def test_a_linked_search_is_one_search_and_one_lookup(
