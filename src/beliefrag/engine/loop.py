@@ -419,10 +419,10 @@ def _build_recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> Call
     and the rest of an episode leads to the retriever, which in a benchmark may have to know the gold answers.
     """
 
-    def started(purpose: str) -> None:
+    def record_start(purpose: str) -> None:
         emit(events.CallStarted(**clock.stamp(), purpose=purpose))
 
-    def finished(request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
+    def record_finish(request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
         emit(
             events.CallFinished(
                 **clock.stamp(),
@@ -439,11 +439,11 @@ def _build_recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> Call
             )
         )
 
-    def packed(passages: Sequence[PackedPassage]) -> None:
+    def record_packing(passages: Sequence[PackedPassage]) -> None:
         shown = tuple(events.ShownPassage(each.passage.id, each.spans) for each in passages)
         emit(events.Packed(**clock.stamp(), shown=shown))
 
-    return CallRecorder(started, finished, packed)
+    return CallRecorder(record_start, record_finish, record_packing)
 
 
 def _score_lookup(evidence: Evidence) -> Callable[[str], float]:

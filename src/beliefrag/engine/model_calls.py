@@ -32,9 +32,9 @@ _T = TypeVar("_T")
 class CallRecorder:
     """Functions that are called when a model call starts, when it has finished, and when evidence was packed."""
 
-    started: Callable[[str], None]
-    finished: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
-    packed: Callable[[Sequence[PackedPassage]], None] = lambda _: None
+    on_start: Callable[[str], None]
+    on_finish: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
+    on_packing: Callable[[Sequence[PackedPassage]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class ModelCalls:
         # Several calls of one step often see the same sentences: the trace says it once.
         if packed and packed != self._packed:
             self._packed = packed
-            self._recorder.packed(packed)
+            self._recorder.on_packing(packed)
         return [each.shown for each in packed] or passages
 
     async def verify(
@@ -287,7 +287,7 @@ class ModelCalls:
             raise _Unreadable(reply.text, error.message) from error
         finally:
             if paid:
-                self._recorder.finished(request, reply, dict(repairs))
+                self._recorder.on_finish(request, reply, dict(repairs))
 
     async def _send(self, request: ChatRequest, *, is_final: bool) -> tuple[ChatReply, bool]:
         """Sends a request; gives the reply, and whether it was paid for now.
@@ -306,7 +306,7 @@ class ModelCalls:
                 f"The {request.purpose} was not asked: {spent:,} of {self._token_budget:,} tokens are spent.",
                 remedy="Raise the token budget.",
             )
-        self._recorder.started(request.purpose)
+        self._recorder.on_start(request.purpose)
         reply = await self._model.chat(request)
         self._replies[key] = (request, reply)
         return reply, True

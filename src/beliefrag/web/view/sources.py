@@ -121,7 +121,7 @@ class RunSource:
         def compute() -> RunOverview:
             return view_run(summarise_episodes(self.record, self.index.episodes()))
 
-        return self._stored("overview", RunOverview, compute)
+        return self._load_or_compute("overview", RunOverview, compute)
 
     def analysis(self) -> RunAnalysis:
         """Gives differences, ties and confidences. They are computed again only when the run has grown."""
@@ -129,7 +129,7 @@ class RunSource:
         def compute() -> RunAnalysis:
             return analyse_run(self.record, self.index.episodes(), self.index.answerabilities())
 
-        return self._stored("analysis", RunAnalysis, compute)
+        return self._load_or_compute("analysis", RunAnalysis, compute)
 
     def episode(self, number: int) -> EpisodeView:
         """Gives one episode, with what its dataset adds and what somebody noted."""
@@ -177,7 +177,7 @@ class RunSource:
             return  # each of its episodes says so
         self.index.store_questions(name, gold, questions.values())
 
-    def _stored(self, name: str, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
+    def _load_or_compute(self, name: str, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
         with self._summarising:
             state = self.state
             if (stored := self.index.stored_result(name, state)) is not None:
