@@ -22,6 +22,5 @@ def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None
     question = load_questions()[0]
     assert ran.code == 0, ran.err
     assert f"answer: {question.answers[0]}" in ran.out
-    for name in ("sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost"):
-        assert name in ran.out
-    assert ran.out.count("RETRIEVE") >= 2
+    for said in ("likely right", "searched:", "stopped:", "changes it:", "cost:"):
+        assert said in ran.out

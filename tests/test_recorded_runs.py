@@ -91,7 +91,8 @@ def test_a_run_of_an_earlier_version_goes_on_with_nothing_left_to_do(
 ) -> None:
     folder = recorded("run", tmp_path / "before")
     written = (folder / "episodes.jsonl").read_bytes()
-    assert replay("all", dataset, folder) == 0
+    methods = json.loads((folder / "run.json").read_text("utf-8"))["methods"]
+    assert replay(",".join(methods), dataset, folder) == 0
     assert (folder / "episodes.jsonl").read_bytes() == written
     assert main(["bench", "report", str(folder)]) == 0
     assert "Complete: all 60 episodes" in capfd.readouterr().out

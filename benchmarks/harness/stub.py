@@ -17,6 +17,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.material import name_of
@@ -35,7 +36,10 @@ def stub(latency: float, *, record: bool = False) -> Iterator[str]:
         record: Keep the body of every call for `recorded`.
     """
     command = [sys.executable, "-m", "benchmarks.harness.stub", "--latency", str(latency)]
-    with subprocess.Popen([*command, *(["--record"] if record else [])], stdout=subprocess.PIPE, text=True) as process:
+    command += ["--record"] if record else []
+    # It is a module of this repository: it is found from there, wherever the caller works.
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         try:
             assert process.stdout is not None
             if not (url := process.stdout.readline().strip()):

@@ -16,13 +16,15 @@ from benchmarks.decide.tables import collect_numbers
 from benchmarks.find.mixed_corpus import data_folder
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
+DATA = data_folder().absolute()
 SET = "musique"
 QUESTIONS = 5
 
 
-@pytest.mark.skipif(not (data_folder() / SET).exists(), reason="the benchmark data is not here (BELIEFRAG_DATA)")
+@pytest.mark.skipif(not (DATA / SET).exists(), reason="the benchmark data is not here (BELIEFRAG_DATA)")
 def test_a_part_of_the_comparison_is_replayed_without_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("BELIEFRAG_DATA", str(DATA))
     cache_dir().mkdir(parents=True)
     replies = gzip.decompress((RESULTS / "decide_replies.jsonl.gz").read_bytes())
     with ReplyStore(cache_dir() / "replies.sqlite") as store:

@@ -86,7 +86,7 @@ def test_neither_or_both_sources_of_passages(beliefrag: Command, home: Path) -> 
         (("ask", QUESTION, "--docs", ".", "--json", "--quiet"), ("--json", "--quiet")),
         (("ask", QUESTION, "--docs", ".", "--colour"), ("No such option: --colour",)),
         (("ask", QUESTION, "--docs", ".", "--rounds", "many"), ("--rounds", "valid integer")),
-        (("ask", QUESTION, "--docs", ".", "--rounds", "-1"), ("budget rounds", "0")),
+        (("ask", QUESTION, "--docs", ".", "--rounds", "-1"), ("--rounds", "0")),
         (("ask", QUESTION, "--docs", ".", "--config", "none.toml"), ("none.toml",)),
         (("ask", QUESTION, "--docs", ".", "--model", "scripted:none.jsonl"), ("none.jsonl",)),
         (("aks", QUESTION), ("No such command 'aks'", "ask")),

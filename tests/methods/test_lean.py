@@ -123,13 +123,16 @@ async def test_without_token_probabilities_nothing_is_answered_by_guessing_them(
 
 async def test_the_collector_makes_every_move_and_has_an_answer_at_each_state(tmp_path: Path) -> None:
     model = script(
-        tmp_path, read("Paris", 0.9), reasoned("Rome", 0.2), read("Oslo", 0.5), says("query_writer", "the next query")
+        tmp_path, read("Paris", 0.8), reasoned("Rome", 0.2), read("Oslo", 0.5), says("query_writer", "the next query")
     )
     result = await play(model, searches(), method=collect_states("lean_survey", SCALE, MethodInputs()))
     assert actions(result) == ["RETRIEVE", "VERIFY", "RETRIEVE", "STOP"]
     attempts = [step["attempt"] and step["attempt"]["answer"] for step in result.record()["steps"]]
     assert attempts == [None, "Paris", "Rome", "Oslo"]
     assert result.answer == "Oslo"
+    sure = script(tmp_path, read("Paris", 0.9))
+    result = await play(sure, searches(), method=collect_states("lean_survey", SCALE, MethodInputs()))
+    assert actions(result) == ["RETRIEVE", "STOP"], "where the draft is sure nobody asks what a move is worth"
 
 
 async def test_evidence_is_read_as_it_is_shown(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ from beliefrag.retrieval.store import to_passage
 
 CHILD = """
 import os, signal, sys
-from beliefrag.retrieval import index_paths, indexing, ledger, session, writer
+from beliefrag.retrieval import index_paths, indexing, ledger, session
 
 docs, out, moment, nth = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 indexing._COMMIT_PASSAGES = 150
-writer._BATCH = 400
+session.WriteSession.batch = 400
 calls = 0
 
 def now():

@@ -20,7 +20,7 @@ __all__ = ["calibrate_auto"]
 
 @options.with_option_groups
 def calibrate_auto(
-    further: Annotated[list[Path] | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    further: options.FurtherPaths = None,
     *,
     docs: options.Docs = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the calibration.")] = Path(

@@ -87,7 +87,7 @@ def create_view_app(
 
     @app.get("/api/about")
     def about() -> dict[str, str]:
-        return {"kind": source.kind, "name": source.name} | ({"write_key": write_key} if write_key else {})
+        return {"kind": source.kind, "name": source.name} | ({"write_key": write_key} if write_key and source.kind == "run" else {})
 
     @app.get("/api/episode/{number:int}")
     def episode(number: int) -> Response:
