@@ -87,7 +87,9 @@ def create_view_app(
 
     @app.get("/api/about")
     def about() -> dict[str, str]:
-        return {"kind": source.kind, "name": source.name} | ({"write_key": write_key} if write_key and source.kind == "run" else {})
+        # Notes are kept beside a run; nothing else here can be changed.
+        can_write = bool(write_key) and source.kind == "run"
+        return {"kind": source.kind, "name": source.name} | ({"write_key": write_key} if can_write else {})
 
     @app.get("/api/episode/{number:int}")
     def episode(number: int) -> Response:
