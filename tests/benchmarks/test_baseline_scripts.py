@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from beliefrag.methods import METHODS, build_method
+from beliefrag.calibration import load_artifact
+from beliefrag.methods import METHODS, MethodInputs, build_method
+from beliefrag.policy import ScoreScale
 from beliefrag.runs.episode import ModelCall
 from benchmarks.choose_thresholds import SETTINGS
 from benchmarks.judge_prompts import kind_of
+
+INPUTS = MethodInputs(load_artifact("published").calibration(ScoreScale(20.0, 8.0)))
 
 
 def test_every_method_with_thresholds_gets_the_same_effort() -> None:
@@ -15,7 +19,7 @@ def test_every_method_with_thresholds_gets_the_same_effort() -> None:
     assert set(SETTINGS) == with_thresholds - {"beliefrag"}
     assert {len(settings) for settings in SETTINGS.values()} == {5}
     for method, settings in SETTINGS.items():
-        built = {str(build_method(f"{method}:{options}" if options else method)) for options in settings}
+        built = {str(build_method(f"{method}:{options}" if options else method, INPUTS)) for options in settings}
         assert len(built) == len(settings)
 
 
