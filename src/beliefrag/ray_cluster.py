@@ -15,11 +15,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import cycle
 from typing import Any
 
 from beliefrag.errors import BeliefRAGError, SettingsError, explain_missing_extra
 
-__all__ = ["ClusterError", "ClusterNode", "RayCluster", "check_place", "join_cluster"]
+__all__ = ["ClusterError", "ClusterNode", "RayCluster", "WorkerPool", "check_place", "join_cluster"]
 
 _NAME = "ray"
 _RETRIES = 5
@@ -75,16 +76,35 @@ class RayCluster:
         )
         return tuple(sorted(found, key=lambda node: node.id))
 
-    def start_worker(self, kind: type, arguments: Sequence[Any], *, node: ClusterNode, calls_at_once: int) -> Any:
+    def start_worker(
+        self, kind: type, arguments: Sequence[Any], *, node: ClusterNode, calls_at_once: int, retries: int = 0
+    ) -> Any:
         """Starts a process that serves the methods of a class, on a node or, where that one is gone, on another.
 
-        Ray does not start it again when it dies: whoever uses it does, and knows what was under way.
+        Args:
+            kind: The class.
+            arguments: What its constructor is given.
+            node: Where it shall run.
+            calls_at_once: How many of its methods may run at the same time.
+            retries: How often Ray makes a call again whose process has died. With 0 Ray starts no process again:
+                whoever uses it does, and knows what was under way.
         """
         strategies = import_module("ray.util.scheduling_strategies")
         place = strategies.NodeAffinitySchedulingStrategy(node.id, soft=True)
         # It takes no processor from Ray's account: should nodes die, those that are left take over their workers.
-        options = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": calls_at_once}
+        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": calls_at_once}
+        if retries:
+            options |= {"max_restarts": -1, "max_task_retries": retries}
         return self.ray.remote(kind).options(scheduling_strategy=place, **options).remote(*arguments)
+
+    @contextlib.contextmanager
+    def start_pool(self, function: Callable[[Any], Any]) -> Iterator[WorkerPool]:
+        """Starts one worker for each processor, each of which applies a function to what it is given."""
+        pool = WorkerPool(self, function)
+        try:
+            yield pool
+        finally:
+            pool.close()
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Applies a function to each item on the workers, some items ahead, and gives the results in their order.
@@ -94,15 +114,14 @@ class RayCluster:
         Raises:
             ClusterError: Workers keep dying, or the cluster is gone.
         """
-        task = self.ray.remote(function).options(max_retries=_RETRIES)
-        ahead: deque[Any] = deque()
-        most = 2 * max(1, sum(node.processors for node in self.nodes()))
-        for item in items:
-            ahead.append(task.remote(item))
-            if len(ahead) >= most:
+        with self.start_pool(function) as pool:
+            ahead: deque[Any] = deque()
+            for item in items:
+                ahead.append(pool.submit(item))
+                if len(ahead) >= pool.most_ahead:
+                    yield self.get(ahead.popleft())
+            while ahead:
                 yield self.get(ahead.popleft())
-        while ahead:
-            yield self.get(ahead.popleft())
 
     def get(self, reference: Any) -> Any:
         """Waits for what a worker makes.
@@ -122,6 +141,46 @@ class RayCluster:
                 remedy="See Ray's log files; memory is the usual reason. Then give the same command again; what is "
                 "done is kept.",
             ) from None
+
+
+class TaskWorker:
+    """Applies one function to whatever it is given, in a process of a cluster."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def apply(self, item: Any) -> Any:
+        """The function's result."""
+        return self._function(item)
+
+
+class WorkerPool:
+    """Workers that apply one function, an item to each in turn.
+
+    They are actors, not tasks: Ray 2.60 was seen to keep the processor of a finished task for itself, which left all
+    that came later waiting for ever.
+    """
+
+    def __init__(self, cluster: RayCluster, function: Callable[[Any], Any]) -> None:
+        self._ray = cluster.ray
+        places = [node for node in cluster.nodes() for _ in range(node.processors)] or list(cluster.nodes())
+        self._workers = [
+            cluster.start_worker(TaskWorker, (function,), node=node, calls_at_once=1, retries=_RETRIES)
+            for node in places
+        ]
+        self._turns = cycle(self._workers)
+        self.most_ahead = 2 * len(self._workers)
+        """How many items are worth being under way at once."""
+
+    def submit(self, item: Any) -> Any:
+        """Gives an item to the next worker; what is returned stands for the result."""
+        return next(self._turns).apply.remote(item)
+
+    def close(self) -> None:
+        """Ends the workers, and whatever they are at."""
+        for worker in self._workers:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.kill(worker)
 
 
 def check_place(on: str) -> str | None:

@@ -77,7 +77,8 @@ def lines_per_episode(run: Path) -> Counter[object]:
 def test_a_run_on_ray_leaves_the_bytes_of_a_run_in_one_process_and_can_go_on_without_it(
     nodes: RayNodes, home: Path, data: Path
 ) -> None:
-    with stub(0, record=True) as url:
+    # Replies take a while, so that the run is not over before it is stopped.
+    with stub(0.1, record=True) as url:
         settings = settings_for(url)
         control = bench.RunControl()
 

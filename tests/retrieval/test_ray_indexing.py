@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from beliefrag.ray_cluster import join_cluster
-from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval import Bm25Index, ray_reading
 from beliefrag.retrieval.document import CorpusFile
+from beliefrag.retrieval.file_reading import FileReading
 from beliefrag.retrieval.indexing import IndexReport, index_paths
 from beliefrag.retrieval.linked.arrays import MemoryArrays
 from beliefrag.retrieval.linked.build import build_graph
@@ -86,7 +87,7 @@ def test_workers_that_are_killed_while_they_read_change_nothing(nodes: RayNodes,
 
     def kill_reader() -> None:
         for _ in range(200):
-            if readers := find_workers("_read_"):
+            if readers := find_workers("TaskWorker"):
                 kill_process(random.choice(readers))
                 return
             time.sleep(0.02)
@@ -118,5 +119,25 @@ def test_a_worker_that_has_another_file_leaves_it_to_the_process_that_writes(tmp
     (tmp_path / "a.txt").write_text("Something to read.")
     file = CorpusFile(tmp_path / "a.txt", "a.txt", "a.txt")
     missing = CorpusFile(tmp_path / "b.txt", "b.txt", "b.txt")
-    blocks = list(_read_batch([(file, (1, 2, 3)), (missing, (1, 2, 3))]))
-    assert [(block.number, block.is_elsewhere, block.passages) for block in blocks] == [(0, True, ()), (1, True, ())]
+    read = _read_batch([(file, (1, 2, 3)), (missing, (1, 2, 3))])
+    assert [(each.is_elsewhere, each.passages) for each in read] == [(True, ()), (True, ())]
+
+
+def test_a_very_large_file_is_read_by_the_process_that_writes(
+    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number, length in enumerate((5, 500, 5)):
+        (docs / f"{number}.txt").write_text(f"Harbour {number}. " * length)
+    monkeypatch.setattr(ray_reading, "_LARGEST_BYTES", 1_000)
+    asked: list[str] = []
+
+    def read_here(file: CorpusFile, batch: object) -> FileReading:
+        asked.append(file.path.name)
+        return FileReading(file)
+
+    monkeypatch.setattr(ray_reading, "_RemoteReading", read_here)
+    spread = index_paths(docs, tmp_path / "spread", on="ray")
+    assert asked == ["0.txt", "2.txt"]
+    assert without_time(spread) == without_time(index_paths(docs, tmp_path / "alone"))

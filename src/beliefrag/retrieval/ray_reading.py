@@ -1,7 +1,8 @@
 """Reads files and cuts them into passages on the workers of a Ray cluster, ahead of the one process that writes.
 
 Passages come back in the order of the files, so the index is the one that a single process would have made. A worker
-compares the file that it sees with the one that is meant; where it has none, or another one, this process reads it.
+compares the file that it sees with the one that is meant; where it has none, or another one, this process reads it. So
+it does with very large files, whose passages would fill the memory if they came back at once.
 """
 
 from __future__ import annotations
@@ -10,33 +11,28 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from beliefrag.ray_cluster import RayCluster, join_cluster
+from beliefrag.ray_cluster import RayCluster, WorkerPool, join_cluster
 from beliefrag.retrieval.document import CorpusFile, Unreadable
 from beliefrag.retrieval.file_reading import FileReading, Reading, file_stamp
 from beliefrag.types import Passage
 
 __all__ = ["RayReaders", "open_ray_readers"]
 
-_PASSAGES_AT_ONCE = 500
-_BLOCKS_AHEAD = 8
-"""How many blocks of passages a worker may be ahead of the process that writes them."""
 _BATCH_BYTES = 1_000_000
 _BATCH_FILES = 64
+_LARGEST_BYTES = 32_000_000
+"""Larger files are read by the process that writes."""
 _Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """Some passages of a file, and at its end what else is to be said about it."""
+class _ReadFile:
+    """What a worker read of a file."""
 
-    number: int
-    """Of the file, in its batch."""
     passages: tuple[Passage, ...] = ()
-    is_last: bool = False
     complaints: tuple[str, ...] = ()
     unreadable: str = ""
     """Why nothing more can be read; empty where all was read."""
@@ -44,20 +40,20 @@ class _Block:
     """Whether the worker has not the file that is meant."""
 
 
-def _read_batch(files: list[tuple[CorpusFile, _Stamp]]) -> Iterator[_Block]:
+def _read_batch(files: list[tuple[CorpusFile, _Stamp]]) -> list[_ReadFile]:
     """Reads files one after the other. It runs on workers."""
-    for number, (file, stamp) in enumerate(files):
-        if not _has_stamp(file, stamp):
-            yield _Block(number, is_last=True, is_elsewhere=True)
-            continue
-        reading = FileReading(file)
-        rest, reason = iter(reading), ""
-        try:
-            while block := tuple(islice(rest, _PASSAGES_AT_ONCE)):
-                yield _Block(number, block)
-        except Unreadable as problem:
-            reason = problem.message
-        yield _Block(number, is_last=True, complaints=tuple(reading.complaints()), unreadable=reason)
+    return [_read_file(file) if _has_stamp(file, stamp) else _ReadFile(is_elsewhere=True) for file, stamp in files]
+
+
+def _read_file(file: CorpusFile) -> _ReadFile:
+    reading = FileReading(file)
+    passages: list[Passage] = []
+    reason = ""
+    try:
+        passages.extend(reading)
+    except Unreadable as problem:
+        reason = problem.message
+    return _ReadFile(tuple(passages), tuple(reading.complaints()), reason)
 
 
 def _has_stamp(file: CorpusFile, stamp: _Stamp) -> bool:
@@ -76,18 +72,16 @@ def open_ray_readers(on: str) -> Iterator[RayReaders]:
         SettingsError: The name is not known, or Ray is not installed.
         ClusterError: The cluster cannot be joined.
     """
-    with join_cluster(on) as cluster:
-        yield RayReaders(cluster)
+    with join_cluster(on) as cluster, cluster.start_pool(_read_batch) as pool:
+        yield RayReaders(cluster, pool)
 
 
 class RayReaders:
     """Workers that read files ahead, in the order in which they will be asked for."""
 
-    def __init__(self, cluster: RayCluster) -> None:
+    def __init__(self, cluster: RayCluster, pool: WorkerPool) -> None:
         self._cluster = cluster
-        options = {"num_returns": "streaming", "max_retries": 5, "_generator_backpressure_num_objects": _BLOCKS_AHEAD}
-        self._task = cluster.ray.remote(_read_batch).options(**options)
-        self._most_ahead = 2 * max(1, sum(node.processors for node in cluster.nodes()))
+        self._pool = pool
         self._batches: Iterator[list[tuple[CorpusFile, _Stamp]]] = iter(())
         self._ahead: deque[_RemoteBatch] = deque()
 
@@ -102,16 +96,24 @@ class RayReaders:
 
     def open_reading(self, file: CorpusFile) -> Reading:
         """Gives the passages of a file as the workers read it; those of files that come before it are dropped."""
+        if _is_for_here(file):
+            return FileReading(file)
         while self._ahead and file.path not in self._ahead[0]:
             self._ahead.popleft()
             self._read_ahead()
-        if not self._ahead:
-            return FileReading(file)
-        return _RemoteReading(file, self._ahead[0])
+        return _RemoteReading(file, self._ahead[0]) if self._ahead else FileReading(file)
 
     def _read_ahead(self) -> None:
-        while len(self._ahead) < self._most_ahead and (batch := next(self._batches, None)):
-            self._ahead.append(_RemoteBatch(self._cluster, batch, self._task.remote(batch)))
+        while len(self._ahead) < self._pool.most_ahead and (batch := next(self._batches, None)):
+            self._ahead.append(_RemoteBatch(self._cluster, batch, self._pool.submit(batch)))
+
+
+def _is_for_here(file: CorpusFile) -> bool:
+    """Whether this process reads it: it is large, or it is gone, which is found out and told here."""
+    try:
+        return file_stamp(file)[0] > _LARGEST_BYTES
+    except OSError:
+        return True
 
 
 def _cut_batches(files: Iterable[CorpusFile]) -> Iterator[list[tuple[CorpusFile, _Stamp]]]:
@@ -121,7 +123,8 @@ def _cut_batches(files: Iterable[CorpusFile]) -> Iterator[list[tuple[CorpusFile,
         try:
             stamp = file_stamp(file)
         except OSError:
-            # It is gone; the process that writes finds out and says so.
+            continue
+        if stamp[0] > _LARGEST_BYTES:
             continue
         batch.append((file, stamp))
         size += stamp[0]
@@ -135,23 +138,20 @@ def _cut_batches(files: Iterable[CorpusFile]) -> Iterator[list[tuple[CorpusFile,
 class _RemoteBatch:
     """Files that one worker reads one after the other."""
 
-    def __init__(self, cluster: RayCluster, files: list[tuple[CorpusFile, _Stamp]], blocks: Any) -> None:
+    def __init__(self, cluster: RayCluster, files: list[tuple[CorpusFile, _Stamp]], reference: Any) -> None:
         self._cluster = cluster
         self._numbers = {file.path: number for number, (file, _) in enumerate(files)}
-        self._blocks = blocks
+        self._reference = reference
+        self._read: list[_ReadFile] | None = None
 
     def __contains__(self, path: Path) -> bool:
         return path in self._numbers
 
-    def read(self, path: Path) -> Iterator[_Block]:
-        """Gives the blocks of a file; those of files that come before it are dropped."""
-        number = self._numbers[path]
-        for reference in self._blocks:
-            block: _Block = self._cluster.get(reference)
-            if block.number == number:
-                yield block
-                if block.is_last:
-                    return
+    def read(self, path: Path) -> _ReadFile:
+        """What the worker read of a file; it is waited for."""
+        if self._read is None:
+            self._read = self._cluster.get(self._reference)
+        return self._read[self._numbers[path]]
 
 
 class _RemoteReading:
@@ -164,16 +164,16 @@ class _RemoteReading:
         self.passages = 0
 
     def __iter__(self) -> Iterator[Passage]:
-        for block in self._batch.read(self._file.path):
-            for passage in block.passages:
-                self.passages += 1
-                yield passage
-            if block.is_elsewhere:
-                yield from self._read_here()
-            elif block.is_last:
-                self._complaints = list(block.complaints)
-                if block.unreadable:
-                    raise Unreadable(block.unreadable)
+        read = self._batch.read(self._file.path)
+        if read.is_elsewhere:
+            yield from self._read_here()
+            return
+        for passage in read.passages:
+            self.passages += 1
+            yield passage
+        self._complaints = list(read.complaints)
+        if read.unreadable:
+            raise Unreadable(read.unreadable)
 
     def complaints(self) -> list[str]:
         """Gives what was left out."""
