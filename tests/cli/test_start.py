@@ -8,8 +8,12 @@ import sys
 from collections.abc import Callable
 
 import pytest
+import typer.main
+from typer.core import TyperGroup
 
 from beliefrag import __version__
+from beliefrag.cli.app import app
+from beliefrag.cli.root_help import COMMANDS as SUMMARIES
 from beliefrag.settings import DEFAULT_MODEL
 from tests.cli.shell import Ran, in_shell
 
@@ -46,6 +50,30 @@ def test_no_command_shows_the_help_and_is_wrong_usage(beliefrag: Command) -> Non
     assert ran.err == ""
     for command in ("ask", "demo", "index", "model", "doctor", "config", "prompt"):
         assert re.search(rf"\b{command}\b", ran.out)
+
+
+def test_the_help_has_every_command_with_the_first_words_of_its_own_help(beliefrag: Command) -> None:
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    first = {name: " ".join((each.help or "").split("\n\n")[0].split()) for name, each in root.commands.items()}
+    assert first == SUMMARIES
+    assert set(re.findall(r"^  ([a-z]+)  ", beliefrag("--help").out, re.MULTILINE)) == set(SUMMARIES)
+
+
+def test_the_help_is_the_same_text_in_every_way_to_ask_for_it(beliefrag: Command) -> None:
+    shown = beliefrag("--help")
+    assert (shown.code, shown.err) == (0, "")
+    for words in ((), ("-h",), ("--debug", "--help")):
+        assert beliefrag(*words).out.strip() == shown.out.strip(), words
+
+
+@pytest.mark.parametrize("columns", [30, 80, 300])
+def test_the_help_is_as_wide_as_the_terminal_but_never_hard_to_read(
+    beliefrag: Command, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    widest = max(map(len, beliefrag("--help").out.splitlines()[1:]))
+    assert widest <= max(40, min(100, columns))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

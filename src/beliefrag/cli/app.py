@@ -10,11 +10,12 @@ from beliefrag._version import __version__
 from beliefrag.cli import bench, cache, calibrate, config, data, model, prompt, serve
 from beliefrag.cli.ask import ask
 from beliefrag.cli.ask_page import ask_page
-from beliefrag.cli.command_group import CommandGroup
+from beliefrag.cli.command_group import CommandGroup, RootGroup
 from beliefrag.cli.demo import demo
 from beliefrag.cli.doctor import doctor
 from beliefrag.cli.index import index
 from beliefrag.cli.options import Debug
+from beliefrag.cli.root_help import ABOUT, OPTIONS
 from beliefrag.cli.study import study
 from beliefrag.cli.tune import tune
 from beliefrag.cli.view import view
@@ -22,6 +23,8 @@ from beliefrag.cli.view import view
 __all__ = ["app"]
 
 app = CommandGroup(
+    cls=RootGroup,
+    help=ABOUT,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,12 +58,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and end.")
+        bool,
+        typer.Option("--version", metavar="", callback=_version, is_eager=True, help=OPTIONS["--version"]),
     ] = False,
     debug: Debug = False,
-) -> None:
-    """Answer questions from documents, say how sure the answer is, and decline when it is not in them.
-
-    It searches only as much as it needs, and says why it stopped. Try 'beliefrag demo' first. With documents of your
-    own: beliefrag ask "Who approves travel?" --docs handbook/
-    """
+) -> None: ...

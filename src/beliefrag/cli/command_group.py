@@ -8,7 +8,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["CommandGroup"]
+from beliefrag.cli.root_help import format_root_help
+
+__all__ = ["CommandGroup", "RootGroup"]
 
 
 class _Command(TyperCommand):
@@ -23,11 +25,19 @@ class _Group(TyperGroup):
         return _without_types(super().get_params(ctx))
 
 
+class RootGroup(_Group):
+    """The whole program, whose help is the same text that `beliefrag --help` prints without importing the commands."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help itself, as typer's own groups do."""
+        typer.echo(format_root_help(), nl=False)
+
+
 class CommandGroup(typer.Typer):
     """The same as typer's, but for the help of its commands."""
 
-    def __init__(self, **how: Any) -> None:
-        super().__init__(cls=_Group, **how)
+    def __init__(self, *, cls: type[_Group] = _Group, **how: Any) -> None:
+        super().__init__(cls=cls, **how)
 
     def command(self, name: str | None = None, **how: Any) -> Callable[[Any], Any]:
         """Registers a command."""

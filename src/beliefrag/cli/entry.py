@@ -11,14 +11,13 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-import typer
-
-from beliefrag.cli.app import app
 from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK, TERMINATED, USAGE
 from beliefrag.cli.output import print_notice, show_warnings
-from beliefrag.errors import BeliefRAGError, SettingsError
 
 __all__ = ["main"]
+
+# Commands are imported when one runs, so that `beliefrag --help` does not wait for them.
+# ruff: noqa: PLC0415
 
 _log = logging.getLogger("beliefrag.cli")
 
@@ -49,6 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: Sequence[str] | None) -> int:
+    if (sys.argv[1:] if arguments is None else list(arguments)) in (["--help"], ["-h"]):
+        from beliefrag.cli.root_help import format_root_help
+
+        return _print_help(format_root_help())
+    import typer
+
+    from beliefrag.cli.app import app
+
     try:
         code: object = app(arguments, prog_name="beliefrag", standalone_mode=False)
     except typer.Abort:
@@ -66,8 +73,19 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else OK
 
 
+def _print_help(text: str) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write(text)
+        return OK
+    return FAILED
+
+
 def _explain_error(error: Exception) -> tuple[str, int]:
     """Gives one line that explains an error, and the exit code for it."""
+    import typer
+
+    from beliefrag.errors import BeliefRAGError, SettingsError
+
     match error:
         case typer.TyperException():
             message = error.format_message().rstrip(".")
@@ -83,7 +101,7 @@ def _explain_error(error: Exception) -> tuple[str, int]:
             place = f"{error.filename}: " if error.filename else ""
             return f"{place}{error.strerror or error}.", FAILED
         case _:
-            from beliefrag.registry import explain_mistake  # noqa: PLC0415 - loaded only when something is wrong
+            from beliefrag.registry import explain_mistake
 
             return " ".join(explain_mistake(error)), FAILED
 
