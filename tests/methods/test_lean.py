@@ -133,6 +133,9 @@ async def test_the_collector_makes_every_move_and_has_an_answer_at_each_state(tm
     sure = script(tmp_path, read("Paris", 0.9))
     result = await play(sure, searches(), method=collect_states("lean_survey", SCALE, MethodInputs()))
     assert actions(result) == ["RETRIEVE", "STOP"], "where the draft is sure nobody asks what a move is worth"
+    unsure = script(tmp_path, read("Paris", 0.2))
+    result = await play(unsure, searches(), method=collect_states("lean_reads", SCALE, MethodInputs()))
+    assert (actions(result), result.answer) == (["RETRIEVE", "STOP"], "Paris")
 
 
 async def test_evidence_is_read_as_it_is_shown(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
 from beliefrag.methods import METHODS, STATE_COLLECTORS, choose_search, needs_calibration
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
-from beliefrag.methods.lean import LEAN_SURVEY
+from beliefrag.methods.lean import LEAN_READS, LEAN_SURVEY
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, describe_engine, known_identity, open_retriever
@@ -69,18 +69,20 @@ class RunSpec:
         return tuple(text.partition(":")[0] for text in self.methods)
 
 
-def collection_spec(spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False) -> RunSpec:
+def collection_spec(
+    spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False, moves: bool = True
+) -> RunSpec:
     """Gives the same run with the methods that collect states, for `bench.preview`.
 
     Raises:
         SettingsError: The method has no calibration, or nothing to leave uncorrected.
     """
     if method == "lean" and not uncorrected:
-        return replace(spec, methods=(LEAN_SURVEY,))
-    if method != "beliefrag":
+        return replace(spec, methods=(LEAN_SURVEY if moves else LEAN_READS,))
+    if method != "beliefrag" or not moves:
         raise SettingsError(
             f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
-            remedy="Name one of them with --method; --uncorrected is for beliefrag.",
+            remedy="Name one of them with --method; --uncorrected is for beliefrag, --no-moves for lean.",
         )
     return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
 

@@ -70,7 +70,7 @@ METHODS: Registry[Method, MethodInputs] = Registry(
 )
 """Every method, in the order of the tables."""
 
-STATE_COLLECTORS = ("survey", "survey_uncorrected", "lean_survey")
+STATE_COLLECTORS = ("survey", "survey_uncorrected", "lean_survey", "lean_reads")
 """The state collectors, by the names that recorded runs have for them. They are no methods to compare with others."""
 
 _COLLECTOR_COST = 1.5
@@ -134,7 +134,7 @@ def needs_calibration(name: str) -> bool:
 
 def reads_draft(name: str) -> bool:
     """Whether the method or state collector of that name reads its own draft, not the verifier form of the run."""
-    return name == "lean_survey" or (name in METHODS and METHODS[name].reads_draft)
+    return name in ("lean_survey", "lean_reads") or (name in METHODS and METHODS[name].reads_draft)
 
 
 def choose_search(settings: Settings, names: Sequence[str]) -> Settings:

@@ -41,10 +41,12 @@ from beliefrag.types import Action, Attempt, Belief, Comparison, Decision, Diagn
 from beliefrag.verifiers import VerifierForm
 from beliefrag.verifiers.draft import Draft, reasoned_form
 
-__all__ = ["LEAN_SURVEY", "Lean", "LeanCollector", "LeanOptions", "Move", "build_lean"]
+__all__ = ["LEAN_READS", "LEAN_SURVEY", "Lean", "LeanCollector", "LeanOptions", "Move", "build_lean"]
 
 LEAN_SURVEY = "lean_survey"
 """The name of the state collector that makes every move."""
+LEAN_READS = "lean_reads"
+"""The name of the state collector that only makes the first read."""
 
 
 class Move(StrEnum):

@@ -13,7 +13,7 @@ from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
-from beliefrag.methods.lean import LEAN_SURVEY, LeanCollector
+from beliefrag.methods.lean import LEAN_READS, LEAN_SURVEY, LeanCollector
 from beliefrag.policy import Calibration, LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.types import Attempt, Decision, Diagnostics
 from beliefrag.verifiers.draft import Draft
@@ -61,10 +61,11 @@ def collect_states(name: str, score_scale: ScoreScale | None, inputs: MethodInpu
     """Gives the state collector of that name.
 
     `survey` corrects its evidence as BeliefRAG does, and `survey_uncorrected` never does: together they show what
-    corrections change. `lean_survey` makes every move of `lean`, one after the other.
+    corrections change. `lean_survey` makes every move of `lean`, one after the other, and `lean_reads` none.
     """
-    if name == LEAN_SURVEY:
-        return LeanCollector(Calibration(score_scale, _NEVER, _ALWAYS), inputs.verifier or Draft())
+    if name in (LEAN_SURVEY, LEAN_READS):
+        survey = LeanCollector(Calibration(score_scale, _NEVER, _ALWAYS), inputs.verifier or Draft())
+        return survey if name == LEAN_SURVEY else replace(survey, moves=(), name=LEAN_READS)
     thresholds = inputs.thresholds
     if name == "survey_uncorrected":
         thresholds = replace(thresholds, correct_conflict=False, correct_unreliable=False, correct_flagged=False)
