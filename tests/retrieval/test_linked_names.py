@@ -29,8 +29,8 @@ def test_an_entry_below_headings_is_named_by_its_terms() -> None:
     named = set(names_of("git-rebase(1) > OPTIONS > -i, --interactive", "Makes a list."))
     assert {
         ("git-rebase", NameKind.SHORT_TITLE),
-        ("-i", NameKind.TERM),
-        ("--interactive", NameKind.TERM),
+        ("-i", NameKind.ENTRY),
+        ("--interactive", NameKind.ENTRY),
     } <= named
     assert ("work_mem", NameKind.HEADING) in set(names_of("Memory > 20.4 work_mem (integer)", "Sets it."))
     assert ("ssh_config", NameKind.PLAIN_TITLE) in set(names_of("ssh_config.5", "A file."))

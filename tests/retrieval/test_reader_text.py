@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.retrieval import text as text_module
+from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import Document, Unreadable
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
@@ -90,3 +91,44 @@ def test_settings_at_the_top_of_markdown_are_left_out(tmp_path: Path, read: Read
     (tmp_path / "notes.md").write_text("---\ntitle: T\nsecret: 1\n---\nBody with *marks*.\n")
     [document], _ = read(tmp_path / "notes.md")
     assert document.text == "Body with *marks*.\n"
+
+
+def lines_of(path: Path, read: Read) -> list[tuple[str, str]]:
+    """The first word and the place of each passage of a file."""
+    cut = [passage for document in read(path)[0] for passage in cut_document(document)]
+    return [(passage.text.split()[0], passage.place) for passage in cut]
+
+
+def test_passages_of_a_text_say_in_which_lines_they_stand(tmp_path: Path, read: Read) -> None:
+    words = " ".join(f"word{n}" for n in range(70))
+    (tmp_path / "note.txt").write_text(f"\nAlpha {words}\n\nBeta {words}\nand on.\n\n\nGamma {words}\n")
+    assert lines_of(tmp_path / "note.txt", read) == [("Alpha", "line 2"), ("Beta", "lines 4-5"), ("Gamma", "line 8")]
+
+
+def test_lines_of_markdown_count_front_matter_and_headings(tmp_path: Path, read: Read) -> None:
+    words = " ".join(f"word{n}" for n in range(70))
+    (tmp_path / "a.md").write_text(
+        f"---\ntitle: T\n---\n# One\n\nAlpha {words}\n\nTwo\n---\n\nBeta {words}\n```\n# code\n```\n"
+    )
+    assert lines_of(tmp_path / "a.md", read) == [("Alpha", "line 6"), ("Beta", "lines 11-14")]
+    (tmp_path / "b.md").write_text("# Short\n\nOnly one\nline or two.\n")
+    assert lines_of(tmp_path / "b.md", read) == [("#", "lines 3-4")]
+
+
+def test_lines_of_a_manual_page_are_those_of_the_file(tmp_path: Path, read: Read) -> None:
+    words = " ".join(f"word{n}" for n in range(70))
+    (tmp_path / "a.1.txt").write_text(
+        "NAME\n       a - first\n\n"
+        f"OPTIONS\n       -x\n           Alpha {words}\n\n       -y\n           Beta {words}\n"
+    )
+    assert lines_of(tmp_path / "a.1.txt", read)[1:] == [("Alpha", "line 6"), ("Beta", "line 9")]
+
+
+def test_the_first_entry_may_stand_right_below_its_heading(tmp_path: Path, read: Read) -> None:
+    words = " ".join(f"word{n}" for n in range(70))
+    (tmp_path / "a.5.txt").write_text(
+        "NAME\n       a - first\n\n"
+        f"OPTIONS\n       KillMode=\n           Alpha {words}\n\n       Other=\n           Beta {words}\n"
+    )
+    documents, _ = read(tmp_path / "a.5.txt")
+    assert [document.title for document in documents][-2:] == ["a.5 > OPTIONS > KillMode=", "a.5 > OPTIONS > Other="]

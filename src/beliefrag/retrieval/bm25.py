@@ -26,10 +26,12 @@ from beliefrag.retrieval.store import (
     KEY,
     ORDER,
     SOURCE,
+    PassageRow,
     check_passage,
     explain_engine_errors,
     index_schema,
     open_searcher,
+    stored_links,
     to_document,
     to_passage,
 )
@@ -240,8 +242,8 @@ class Bm25Index:
             keys = self._searcher.fast_field_values(KEY, [address for _, address in hits]) if hits else []
             return [int(key or 0) for key in keys], [score for score, _ in hits]
 
-    def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
-        """Gives key, id, title and text of all passages, some thousand at a time.
+    def read_rows(self) -> Iterator[list[PassageRow]]:
+        """Gives key, id, title, text, source and links of all passages, some thousand at a time.
 
         Raises:
             CorpusError: The index is damaged.
@@ -255,7 +257,8 @@ class Bm25Index:
                 for key, address in zip(keys, addresses, strict=True):
                     document = self._searcher.doc(address)
                     title, text = document[CONTENT]
-                    rows.append((int(key or 0), document[ID][0], title, text))
+                    source = next(iter(document[SOURCE]), "")
+                    rows.append(PassageRow(int(key or 0), document[ID][0], title, text, source, stored_links(document)))
             yield rows
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:

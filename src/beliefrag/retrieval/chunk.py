@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
-from beliefrag.retrieval.document import Document
+from beliefrag.retrieval.document import Document, ReadPassage, count_visible
 from beliefrag.retrieval.text import clean_text, make_storable
 from beliefrag.types import Passage
 
@@ -31,6 +31,8 @@ LONGEST = 150
 LONGEST_ROW = 300
 """Words up to which a row with an id of its own stays one passage, as its author meant it."""
 
+_MOST_ANCHORS = 50
+_MOST_LINKS = 100
 _ENOUGH = 60
 _REMNANT = 25
 
@@ -83,40 +85,67 @@ def cut_document(document: Document) -> Iterator[Passage]:
             own = document.id if number == 1 else f"{document.id}#{number}"
             yield Passage(own, document.title, text, document.source, document.place)
         return
-    pages = _PageFinder(document)
-    for text in split_text(document.text):
-        passage = Passage("", document.title, text, document.source, document.place or pages.describe(text))
-        yield replace(passage, id=_hash_id(document.id, passage))
+    finder = _PlaceFinder(document)
+    texts = split_text(document.text)
+    for number, text in enumerate(texts, 1):
+        place, links = finder.find(text, is_last=number == len(texts))
+        own = _hash_id(document.id, document.title, text)
+        where = document.place or place
+        if links:
+            yield ReadPassage(own, document.title, text, document.source, where, links)
+        else:
+            yield Passage(own, document.title, text, document.source, where)
 
 
-class _PageFinder:
-    """Says on which pages the pieces of a document stand, asked one after the other.
+class _PlaceFinder:
+    """Says on which pages or lines the pieces of a document stand and which links they have, piece after piece.
 
     Cutting loses nothing but white space, so a piece begins after as many other characters as the pieces before have.
     """
 
     def __init__(self, document: Document) -> None:
-        self._starts: list[int] = []
-        """How many characters other than white space stand before each page."""
-        ends = (*document.pages, len(document.text))
-        count = 0
-        for start, end in itertools.pairwise(ends):
-            self._starts.append(count)
-            count += _count_visible(document.text[start:end])
+        self._word = "page" if document.pages else "line"
+        self._starts = [offset for offset, _ in document.lines]
+        """How many characters other than white space stand before each page or line."""
+        self._numbers: Sequence[int] = [number for _, number in document.lines]
+        if document.pages:
+            counts = [count_visible(document.text[start:end]) for start, end in itertools.pairwise(document.pages)]
+            self._starts = list(itertools.accumulate(counts, initial=0))
+            self._numbers = range(1, len(self._starts) + 1)
+        self._marks = document.marks
+        self._next_mark = 0
         self._seen = 0
 
-    def describe(self, piece: str) -> str:
-        """Gives the pages of the next piece in words; nothing for a document without pages."""
+    def find(self, piece: str, *, is_last: bool) -> tuple[str, str]:
+        """Gives the pages or lines of the next piece in words, and its anchors and links; empty where it has none."""
+        if not self._starts and not self._marks:
+            return "", ""
+        before = self._seen
+        self._seen += count_visible(piece)
+        return self._describe(before, max(self._seen - 1, 0)), self._write_links(is_last=is_last)
+
+    def _describe(self, first: int, last: int) -> str:
         if not self._starts:
             return ""
-        first = bisect_right(self._starts, self._seen)
-        self._seen += _count_visible(piece)
-        last = bisect_right(self._starts, max(self._seen - 1, 0))
-        return f"page {first}" if first == last else f"pages {first}-{last}"
+        one, other = (self._numbers[max(bisect_right(self._starts, at) - 1, 0)] for at in (first, last))
+        return f"{self._word} {one}" if one == other else f"{self._word}s {one}-{other}"
 
-
-def _count_visible(text: str) -> int:
-    return sum(map(len, text.split()))
+    def _write_links(self, *, is_last: bool) -> str:
+        anchors: list[str] = []
+        links: list[tuple[str, str]] = []
+        while self._next_mark < len(self._marks):
+            mark = self._marks[self._next_mark]
+            if mark.offset >= self._seen and not is_last:
+                break
+            self._next_mark += 1
+            if mark.anchor is not None:
+                anchors.append(mark.anchor)
+            else:
+                links.append((mark.target, mark.words))
+        if not anchors and not links:
+            return ""
+        content = {"anchors": anchors[:_MOST_ANCHORS], "links": links[:_MOST_LINKS]}
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def split_text(text: str) -> list[str]:
@@ -164,8 +193,8 @@ def _sentence_parts(paragraph: str) -> Iterator[tuple[str, int]]:
             yield sentence[part[0].start() : part[-1].end()], len(part)
 
 
-def _hash_id(document: str, passage: Passage) -> str:
-    content = f"{len(document)},{len(passage.title)},{document}{passage.title}{passage.text}"
+def _hash_id(document: str, title: str, text: str) -> str:
+    content = f"{len(document)},{len(title)},{document}{title}{text}"
     return "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

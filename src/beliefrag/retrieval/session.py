@@ -15,6 +15,7 @@ import tantivy
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.bm25 import Bm25Index
+from beliefrag.retrieval.document import links_of
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import (
     IN_FORCE,
@@ -29,6 +30,7 @@ from beliefrag.retrieval.ledger import (
 from beliefrag.retrieval.store import (
     ID,
     KEY,
+    LINKS,
     PLACE,
     SOURCE,
     create_store,
@@ -39,7 +41,7 @@ from beliefrag.retrieval.store import (
     opstamp,
     sync_folder,
     to_document,
-    to_passage,
+    to_read_passage,
 )
 from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Passage
@@ -67,11 +69,18 @@ class StoredPassage(NamedTuple):
     sources: tuple[str, ...]
     place: str | None = None
     """Where the passage stands in its first source; None where places are not kept."""
+    links: str | None = None
+    """Its anchors and links; None where links are not kept."""
 
     def is_same(self, other: StoredPassage) -> bool:
         """Says whether both are the same passage from the same places, as far as places are kept."""
         known = self.place is not None and other.place is not None
-        return self[:2] == other[:2] and (not known or self.place == other.place)
+        links_known = self.links is not None and other.links is not None
+        return (
+            self[:2] == other[:2]
+            and (not known or self.place == other.place)
+            and (not links_known or self.links == other.links)
+        )
 
 
 class WriteSession:
@@ -138,7 +147,10 @@ class WriteSession:
         if not self._any_committed or not self._searcher.doc_freq(ID, passage_id):
             return None
         found = self.find_committed(passage_id)
-        return found and StoredPassage(passage_digest(found[0]), found[1], found[0].place if self._has_places else None)
+        if found is None:
+            return None
+        place = found[0].place if self._has_places else None
+        return StoredPassage(passage_digest(found[0]), found[1], place, links_of(found[0]) if self._has_links else None)
 
     def find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
         """Gives the passage, with its sources, that stood under an id at the last commit."""
@@ -157,9 +169,12 @@ class WriteSession:
     def put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
         """Stores a passage, in place of what was held under its id."""
         if held is not None:
+            self._links_changed |= held.digest == new.digest and (held.links or "") != (new.links or "")
             self.drop(passage.id, held)
         digest = new.digest if self._has_keys else None
-        self._engine.add_document(to_document(passage, new.sources, digest, with_place=self._has_places))
+        self._engine.add_document(
+            to_document(passage, new.sources, digest, with_place=self._has_places, with_links=self._has_links)
+        )
         self._passages += 1
         self._total += new.digest
         self.pending[passage.id] = new
@@ -184,6 +199,9 @@ class WriteSession:
         store = self.ledger.store
         entry = LedgerEntry(store.name, opstamp(store), self.ledger.state, self.state, self.files)
         self.ledger.append(entry)
+        if self._links_changed:
+            # The fingerprint knows nothing of links, so a graph for these texts may be there, with other links.
+            shutil.rmtree(self.path / f"names-{self.state.fingerprint}", ignore_errors=True)
         # Should the commit fail, only the next session can tell whether it happened; this one must not write on.
         self._failed = True
         self._engine.commit()
@@ -232,12 +250,15 @@ class WriteSession:
             self._engine.wait_merging_threads()
 
     def _start_batch(self) -> None:
-        self._has_keys, self._has_places = (has_field(self.ledger.store, name) for name in (KEY, PLACE))
+        self._has_keys, self._has_places, self._has_links = (
+            has_field(self.ledger.store, name) for name in (KEY, PLACE, LINKS)
+        )
         self._index.reload()
         self._searcher = self._index.searcher()
         self._any_committed = self._searcher.num_docs > 0
         self._schema = self._index.schema
         self._touched = set()
+        self._links_changed = False
         self._passages, self._total = self.ledger.state.passages, self.ledger.state.total
         self.pending = {}
         self.files = {}
@@ -309,4 +330,4 @@ class WriteSession:
         self, query: tantivy.Query, limit: int, offset: int = 0
     ) -> Iterator[tuple[Passage, tuple[str, ...]]]:
         for _, address in self._searcher.search(query, limit, count=False, offset=offset).hits:
-            yield to_passage(self._searcher.doc(address))
+            yield to_read_passage(self._searcher.doc(address))

@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tantivy
 
 from beliefrag.errors import BeliefRAGError, CorpusError
+from beliefrag.retrieval.document import ReadPassage
 from beliefrag.types import Passage
 
 __all__ = [
@@ -21,9 +22,11 @@ __all__ = [
     "CONTENT",
     "ID",
     "KEY",
+    "LINKS",
     "ORDER",
     "PLACE",
     "SOURCE",
+    "PassageRow",
     "check_passage",
     "create_store",
     "dead_passages",
@@ -35,9 +38,11 @@ __all__ = [
     "open_store",
     "opstamp",
     "passage_key",
+    "stored_links",
     "sync_folder",
     "to_document",
     "to_passage",
+    "to_read_passage",
 ]
 
 ID = "id"
@@ -46,6 +51,7 @@ ORDER = "order"
 CONTENT = "content"
 KEY = "key"
 PLACE = "place"
+LINKS = "links"
 
 ANALYSER = "en_stem"
 """Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
@@ -53,6 +59,18 @@ ANALYSER = "en_stem"
 _LONGEST_ID = 512
 _SYSTEM_WORDS = re.compile(r"message: \"([^\"]+)\"|([A-Z][\w ,'-]+?) \(os error \d+\)")
 """What the operating system said, as tantivy quotes it."""
+
+
+class PassageRow(NamedTuple):
+    """A passage as the graph of names reads it."""
+
+    key: int
+    id: str
+    title: str
+    text: str
+    source: str = ""
+    links: str = ""
+    """Anchors and links as JSON, as `ReadPassage` has them."""
 
 
 def index_schema() -> tantivy.Schema:
@@ -67,6 +85,7 @@ def index_schema() -> tantivy.Schema:
     builder.add_integer_field(ORDER, fast=True)
     builder.add_integer_field(KEY, fast=True)
     builder.add_text_field(PLACE, stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field(LINKS, stored=True)
     builder.add_text_field(CONTENT, stored=True, tokenizer_name=ANALYSER, index_option="freq")
     return builder.build()
 
@@ -98,7 +117,12 @@ def has_field(store: Path, name: str) -> bool:
 
 
 def to_document(
-    passage: Passage, sources: Sequence[str], digest: int | None, *, with_place: bool = True
+    passage: Passage,
+    sources: Sequence[str],
+    digest: int | None,
+    *,
+    with_place: bool = True,
+    with_links: bool = True,
 ) -> tantivy.Document:
     """Gives what tantivy stores and indexes for a passage, with its key where the digest is given."""
     # The first eight bytes of the id as a number that sorts like the id (UTF-8 bytes sort like code points): hits of
@@ -109,6 +133,8 @@ def to_document(
         fields["key"] = passage_key(digest)
     if with_place and passage.place:
         fields["place"] = passage.place
+    if with_links and isinstance(passage, ReadPassage) and passage.links:
+        fields["links"] = passage.links.encode()
     return tantivy.Document(**fields, content=[passage.title, passage.text])
 
 
@@ -118,6 +144,21 @@ def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
     sources = tuple(document[SOURCE])
     place = next(iter(document[PLACE]), "")
     return Passage(document[ID][0], title, text, sources[0] if sources else "", place), sources
+
+
+def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
+    """Gives the same with the links of the passage, where it has any: all that is needed to store it again."""
+    passage, sources = to_passage(document)
+    links = stored_links(document)
+    if not links:
+        return passage, sources
+    return ReadPassage(passage.id, passage.title, passage.text, passage.source, passage.place, links), sources
+
+
+def stored_links(document: tantivy.Document) -> str:
+    """Gives the anchors and links that a stored document holds."""
+    held = document[LINKS]
+    return bytes(held[0]).decode() if held else ""
 
 
 @contextmanager

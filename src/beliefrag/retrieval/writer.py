@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from beliefrag.errors import CorpusError
+from beliefrag.retrieval.document import links_of
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import IndexedFile
 from beliefrag.retrieval.session import StoredPassage, WriteSession
@@ -156,7 +157,7 @@ class PassageWriter:
             with session.explain_write_errors():
                 session.look_up([passage.id for passage in block])
                 for passage in block:
-                    new = StoredPassage(_checked_digest(passage), (passage.source,), passage.place)
+                    new = StoredPassage(_checked_digest(passage), (passage.source,), passage.place, links_of(passage))
                     held = session.find_stored(passage.id)
                     if held is None or not held.is_same(new):
                         added += 1
@@ -230,13 +231,13 @@ class PassageWriter:
     ) -> tuple[Passage, StoredPassage, StoredPassage | None]:
         digest, held = _checked_digest(passage), self._changes.find_stored(passage.id)
         if held is None or (held.sources == (source,) and passage.id in stale):
-            return passage, StoredPassage(digest, (source,), passage.place), held
+            return passage, StoredPassage(digest, (source,), passage.place, links_of(passage)), held
         if held.digest == digest:
             if source in held.sources[1:]:
                 # The place is that of the first source.
                 return passage, held, held
             sources = held.sources if source in held.sources else (source, *held.sources)
-            return passage, StoredPassage(digest, sources, passage.place), held
+            return passage, StoredPassage(digest, sources, passage.place, links_of(passage)), held
         return self._choose_id(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
 
     def _remove_source(self, passage_id: str, source: str) -> bool:
@@ -256,7 +257,7 @@ class PassageWriter:
             raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
         # The place was that of the first source.
         passage = replace(found[0], place="") if held.sources[0] == source else found[0]
-        session.put(passage, StoredPassage(held.digest, rest, passage.place), held)
+        session.put(passage, StoredPassage(held.digest, rest, passage.place, links_of(passage)), held)
         return False
 
 

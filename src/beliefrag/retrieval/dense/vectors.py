@@ -15,6 +15,7 @@ from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedder import Embed
 from beliefrag.retrieval.linked.arrays import ArrayFolder, Arrays, ArrayWriter, MemoryArrays, write_folder
+from beliefrag.retrieval.store import PassageRow
 
 __all__ = ["PassageVectors", "open_vectors"]
 
@@ -65,7 +66,7 @@ def open_vectors(index: Bm25Index, embed: Embed, model: str, cache: Path) -> tup
         model: Names the model: vectors of another one are not used.
         cache: The folder of the cache.
     """
-    ids = {key: passage_id for block in index.read_rows() for key, passage_id, _, _ in block}
+    ids = {key: passage_id for block in index.read_rows() for key, passage_id, *_ in block}
     base = cache / "vectors" / hashlib.sha256(model.encode()).hexdigest()[:16]
     folder = base / index.fingerprint
     vectors = _read(folder)
@@ -113,7 +114,7 @@ def _write(
 ) -> dict[str, Any]:
     count = 0
     for rows in _short_blocks(index):
-        new = [f"{title}. {text}" if title else text for key, _, title, text in rows if key not in known]
+        new = [f"{title}. {text}" if title else text for key, _, title, text, *_ in rows if key not in known]
         fresh = iter(embed(new).astype(np.float16)) if new else iter(())
         arrays.append("keys", np.array([key for key, *_ in rows], np.int64))
         block = [known[key] if key in known else next(fresh) for key, *_ in rows]
@@ -122,7 +123,7 @@ def _write(
     return {"format": _FORMAT, "passages": count}
 
 
-def _short_blocks(index: Bm25Index) -> Iterator[list[tuple[int, str, str, str]]]:
+def _short_blocks(index: Bm25Index) -> Iterator[list[PassageRow]]:
     for block in index.read_rows():
         for low in range(0, len(block), _BLOCK):
             yield block[low : low + _BLOCK]

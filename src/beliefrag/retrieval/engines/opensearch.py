@@ -406,7 +406,7 @@ def _fill_index(options: OpenSearchOptions, source: PassageSource) -> OpenSearch
         pass
     session = OpenSearchSession(options)
     with PassageWriter(session) as writer:
-        writer.add(Passage(name, title, text) for rows in given.read_rows() for _, name, title, text in rows)
+        writer.add(Passage(row.id, row.title, row.text) for rows in given.read_rows() for row in rows)
         writer.commit()
         session.finish()
     return options

@@ -329,7 +329,7 @@ def _fill_table(options: PostgresOptions, source: PassageSource) -> PostgresOpti
         pass
     session = PostgresSession(options)
     with PassageWriter(session) as writer:
-        writer.add(Passage(name, title, text) for rows in index.read_rows() for _, name, title, text in rows)
+        writer.add(Passage(row.id, row.title, row.text) for rows in index.read_rows() for row in rows)
         writer.commit()
         session.finish()
     return options

@@ -15,6 +15,7 @@ from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, SearchEngine, id_key
 from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
+from beliefrag.retrieval.store import PassageRow
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
@@ -121,10 +122,10 @@ class EngineRetriever:
         self._check_state(before, now)
         return [id_key(each) for each, _ in found], [score for _, score in found]
 
-    def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
+    def read_rows(self) -> Iterator[list[PassageRow]]:
         """Gives key, id, title and text of all passages, some thousand at a time."""
         for page in self.engine.read_passages():
-            yield [(id_key(passage.id), passage.id, passage.title, passage.text) for passage in page]
+            yield [PassageRow(id_key(each.id), each.id, each.title, each.text, each.source) for each in page]
 
     def close(self) -> None:
         """Lets the connections go."""

@@ -1,8 +1,9 @@
 """Linked retrieval: passages name each other, and one step along names finds what a second search would.
 
 `tokens` cuts texts into words, `names` knows what a name is, `build` and `graph` make and hold who has and who mentions
-which name, `candidates` follows them, `features`, `second_look` and `ranker` say which passage is needed, and
-`retriever` puts it together.
+which name, `explicit` finds the links that authors made, `candidates` follows names and links, `features`,
+`second_look` and `ranker` say which passage is needed, `raise_linked` raises what likely passages lead to in documents
+with headings, and `retriever` puts it together.
 """
 
 from beliefrag.retrieval.linked.graph import NameGraph

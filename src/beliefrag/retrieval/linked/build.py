@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.arrays import Arrays, ArrayWriter
+from beliefrag.retrieval.linked.explicit import BlockLinks, FoundLinks, ResolvedLinks, find_links
 from beliefrag.retrieval.linked.names import (
     SURENESS,
     NameFinder,
@@ -22,14 +23,13 @@ from beliefrag.retrieval.linked.names import (
 )
 from beliefrag.retrieval.linked.tokens import FACTOR, Tokens, split_passages
 from beliefrag.retrieval.linked.vocabulary import VocabularyBuilder
+from beliefrag.retrieval.store import PassageRow
 
 __all__ = ["FORMAT", "MapBlocks", "PassageRow", "build_graph"]
 
-FORMAT = 2
+FORMAT = 3
 """The version of the arrays. A graph of another version is built again."""
 
-PassageRow = tuple[int, str, str, str]
-"""Key, id, title and text of a passage."""
 Integers = NDArray[np.int32]
 MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Applies a function to one block after another, and gives the results in their order, as `map` does."""
@@ -43,6 +43,7 @@ _MOST_MENTIONS = 40
 """How many names of one passage count at most: the rarest."""
 _MOST_EXPLAINING = 3
 """An acronym that more passages explain, or whose long form more passages have, leads to none of them."""
+_TERM_KINDS = (NameKind.TERM, NameKind.ENTRY)
 _BLOCK = 500
 
 
@@ -57,7 +58,9 @@ def build_graph(
         map_blocks: Reads the blocks: `map` does it in this process, and another may do it on workers.
     """
     vocabulary = VocabularyBuilder()
-    names = _read_passages(blocks, arrays, vocabulary, map_blocks)
+    names, found_links = _read_passages(blocks, arrays, vocabulary, map_blocks)
+    links = found_links.resolve()
+    names.add_links(links)
     count = len(arrays.read("keys", np.int64))
     rarity = vocabulary.stem_rarity(count)
     stems, word_hashes, stem_hashes = vocabulary.word_stems, vocabulary.word_hashes(), vocabulary.stem_hashes()
@@ -82,13 +85,20 @@ def build_graph(
     known = _write_names(names, arrays, key_rank, count)
     finder = NameFinder(known, names.take_beginnings())
     is_term = arrays.read("name_is_term", np.bool_)
-    _write_mentions(reading, finder, arrays, "named", len(known), key_rank, is_term, _OwnNames(arrays))
+    explicit = _ExplicitMentions(links, known)
+    _write_mentions(reading, finder, arrays, "named", len(known), key_rank, is_term, _OwnNames(arrays), explicit)
     del finder, names
     shared, beginnings = _find_shared_names(reading, known)
     finder = NameFinder(shared, beginnings)
-    _write_mentions(reading, finder, arrays, "shared", len(shared), key_rank, np.zeros(len(shared), bool), None)
+    _write_mentions(reading, finder, arrays, "shared", len(shared), key_rank, np.zeros(len(shared), bool), None, None)
     arrays.remove("capital")
-    return {"format": FORMAT, "passages": count, "names": len(known), "shared_names": len(shared)}
+    return {
+        "format": FORMAT,
+        "passages": count,
+        "names": len(known),
+        "shared_names": len(shared),
+        "links": len(links.passage),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +121,18 @@ class _ReadBlock:
     ids: tuple[bytes, ...]
     tokens: Tokens
     names: _BlockNames
+    links: BlockLinks
 
 
 def _read_block(rows: Sequence[PassageRow]) -> _ReadBlock:
     """Splits passages into words and finds their names. It runs on workers, too."""
+    tokens = split_passages([(row.title, row.text) for row in rows])
     return _ReadBlock(
-        np.array([key for key, *_ in rows], np.int64),
-        tuple(passage_id.encode() for _, passage_id, _, _ in rows),
-        split_passages([(title, text) for _, _, title, text in rows]),
+        np.array([row.key for row in rows], np.int64),
+        tuple(row.id.encode() for row in rows),
+        tokens,
         _find_names(rows),
+        find_links(rows, tokens),
     )
 
 
@@ -128,7 +141,7 @@ def _find_names(rows: Sequence[PassageRow]) -> _BlockNames:
     passages: list[int] = []
     kinds: list[int] = []
     explained: list[tuple[str, str, int]] = []
-    for number, (_, _, title, text) in enumerate(rows):
+    for number, (_, _, title, text, *_) in enumerate(rows):
         explained += [(short, long, number) for short, long in acronyms_in(text)]
         for name, kind in names_of(title, text):
             texts.append(name)
@@ -173,6 +186,20 @@ class _FoundNames:
         if block.acronyms is not None:
             self.acronyms.append(block.acronyms + np.array([0, 0, first], np.uint64))
 
+    def add_beginnings(self, beginnings: NDArray[np.uint32]) -> None:
+        """Adds beginnings of names that are found later."""
+        self._beginnings.append(beginnings)
+
+    def add_links(self, links: ResolvedLinks) -> None:
+        """Adds what explicit links lead to: places, and the words of links as names of the passages there."""
+        for hashes, passages, kind in (
+            (links.targets, links.target_passages, NameKind.TARGET),
+            (links.texts, links.text_passages, NameKind.LINK_TEXT),
+        ):
+            self.hashes.append(hashes)
+            self.passages.append(passages)
+            self.kinds.append(np.full(len(hashes), kind, np.uint8))
+
     def take_beginnings(self) -> NDArray[np.uint32]:
         """Gives the upper halves of the hashes of all beginnings of names, and keeps them no longer."""
         beginnings = np.concatenate([np.zeros(0, np.uint32), *self._beginnings])
@@ -182,8 +209,8 @@ class _FoundNames:
 
 def _read_passages(
     blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter, vocabulary: VocabularyBuilder, map_blocks: MapBlocks
-) -> _FoundNames:
-    names = _FoundNames()
+) -> tuple[_FoundNames, FoundLinks]:
+    names, links = _FoundNames(), FoundLinks()
     number = words = 0
     arrays.append("passage_starts", np.zeros(1, np.int64))
     arrays.append("id_starts", np.zeros(1, np.int64))
@@ -201,8 +228,10 @@ def _read_passages(
         arrays.append("id_starts", ends.astype(np.int64))
         id_bytes = int(ends[-1])
         names.add(read.names, number)
+        links.add(read.links, number)
+        names.add_beginnings(read.links.beginnings)
         number += len(read.keys)
-    return names
+    return names, links
 
 
 class _OwnNames:
@@ -262,7 +291,8 @@ def _write_names(found: _FoundNames, arrays: ArrayWriter, key_rank: Integers, co
     unique, first = np.unique(hashes, return_index=True)
     bounds = np.append(first, len(hashes)).astype(np.int32)
     is_term = np.zeros(len(unique), bool)
-    is_term[np.searchsorted(bounds, np.flatnonzero(kinds == NameKind.TERM), side="right") - 1] = True
+    terms = np.flatnonzero(np.isin(kinds, _TERM_KINDS))
+    is_term[np.searchsorted(bounds, terms, side="right") - 1] = True
     by_passage = np.argsort(passages, kind="stable")
     name_of = np.repeat(np.arange(len(unique), dtype=np.int32), np.diff(bounds))
     for name, values in (
@@ -315,6 +345,7 @@ def _write_mentions(  # noqa: PLR0917 - a step of one function
     key_rank: Integers,
     is_term: NDArray[np.bool_],
     own: _OwnNames | None,
+    explicit: _ExplicitMentions | None,
 ) -> None:
     """Finds all mentions of names in the passages."""
     arrays.append(f"{prefix}_bounds", np.zeros(1, np.int32))
@@ -336,6 +367,9 @@ def _write_mentions(  # noqa: PLR0917 - a step of one function
         keep = keep_longest(starts, lengths, len(words))
         keep = keep[_are_rarest(owner[keep], rarity[keep])]
         starts, lengths, found, owner, rarity = (each[keep] for each in (starts, lengths, found, owner, rarity))
+        if explicit is not None and explicit.are_any(low, low + len(bounds) - 1):
+            starts, lengths, found, owner = explicit.join(low, bounds, starts, lengths, found, owner)
+            rarity = (summed[starts + lengths] - summed[starts]).astype(np.float32)
         begin = (starts - bounds[owner]).astype(np.int32)
         arrays.append(f"{prefix}_start", begin)
         arrays.append(f"{prefix}_end", begin + lengths.astype(np.int32))
@@ -350,6 +384,47 @@ def _write_mentions(  # noqa: PLR0917 - a step of one function
     by_name = np.argsort(name.astype(np.int64) << 32 | key_rank[passage], kind="stable").astype(np.int32)
     arrays.append(f"{prefix}_by_name", by_name)
     arrays.append(f"{prefix}_name_bounds", np.searchsorted(name[by_name], np.arange(names + 1)).astype(np.int32))
+
+
+class _ExplicitMentions:
+    """Explicit links as mentions: what they lead to is the name that they mention."""
+
+    def __init__(self, links: ResolvedLinks, known: NDArray[np.uint64]) -> None:
+        self._passage = links.passage.astype(np.int64)
+        self._start, self._end = links.start.astype(np.int64), links.end.astype(np.int64)
+        self._name = np.searchsorted(known, links.name)
+
+    def are_any(self, low: int, high: int) -> bool:
+        """Says whether passages from `low` to before `high` have explicit links."""
+        return bool(np.searchsorted(self._passage, high) > np.searchsorted(self._passage, low))
+
+    def join(  # noqa: PLR0917 - the columns of mentions
+        self,
+        low: int,
+        bounds: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        found: NDArray[np.int64],
+        owner: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Puts the links of a block among its mentions, in place of those that stand at the same words."""
+        here = slice(*np.searchsorted(self._passage, [low, low + len(bounds) - 1]).tolist())
+        link_owner = self._passage[here] - low
+        link_starts = bounds[link_owner] + self._start[here]
+        link_ends = bounds[link_owner] + self._end[here]
+        covered = np.zeros(int(bounds[-1]) + 1, np.int32)
+        np.add.at(covered, link_starts, 1)
+        np.add.at(covered, link_ends, -1)
+        inside = np.concatenate(([0], np.cumsum(np.cumsum(covered) > 0)))
+        free = inside[starts + lengths] == inside[starts]
+        starts = np.concatenate((starts[free], link_starts))
+        order = np.argsort(starts, kind="stable")
+        return (
+            starts[order],
+            np.concatenate((lengths[free], link_ends - link_starts))[order],
+            np.concatenate((found[free], self._name[here]))[order],
+            np.concatenate((owner[free], link_owner))[order],
+        )
 
 
 def _title_ends(words: Integers, bounds: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,7 +19,15 @@ from beliefrag.retrieval.linked.graph import NameGraph, PassageWords
 from beliefrag.retrieval.linked.tokens import TextTokens
 from beliefrag.retrieval.linked.vocabulary import hash_stems
 
-__all__ = ["FEATURES", "Matches", "QuestionWords", "candidate_features", "read_question"]
+__all__ = [
+    "FEATURES",
+    "WINDOW",
+    "Matches",
+    "QuestionWords",
+    "around_maximum",
+    "candidate_features",
+    "read_question",
+]
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int32]
@@ -102,7 +110,8 @@ _COMPARISON = frozenset(
     ]
 )
 _ASKS = {"who": 1, "whom": 1, "whose": 1, "when": 2, "where": 3, "how": 4, "which": 5, "what": 6}
-_WINDOW = 10
+WINDOW = 10
+"""How many words on either side of a mention are looked at."""
 _ALIKE = np.float32(0.6)
 """What a word that only begins like a word of the question counts."""
 _NOT_FOUND = 200
@@ -332,11 +341,11 @@ def _link_features(  # noqa: PLR0917 - a part of the function above
     begin = passages.passage_starts[source]
     place, last = begin + links.start[once], begin + links.end[once]
     sentence = np.searchsorted(passages.sentence_starts, place, side="right") - 1
-    low = np.maximum(np.maximum(place - _WINDOW, begin), passages.sentence_starts[sentence])
-    high = np.minimum(last + _WINDOW, passages.passage_starts[source + 1])
+    low = np.maximum(np.maximum(place - WINDOW, begin), passages.sentence_starts[sentence])
+    high = np.minimum(last + WINDOW, passages.passage_starts[source + 1])
     values: dict[str, NDArray[Any]] = {
-        "window": (_around_maximum(matches.word_exact, low, place, last, high) @ w)[back],
-        "window_soft": (_around_maximum(matches.word_soft, low, place, last, high) @ w)[back],
+        "window": (around_maximum(matches.word_exact, low, place, last, high) @ w)[back],
+        "window_soft": (around_maximum(matches.word_soft, low, place, last, high) @ w)[back],
         "sentence": (matches.sentence_exact[sentence] @ w)[back],
         "sentence_soft": (matches.sentence_soft[sentence] @ w)[back],
         "rarity": links.rarity,
@@ -378,10 +387,10 @@ def _link_features(  # noqa: PLR0917 - a part of the function above
     return dict(out)
 
 
-def _around_maximum(rows: Floats, low: Integers, place: Integers, last: Integers, high: Integers) -> Floats:
+def around_maximum(rows: Floats, low: Integers, place: Integers, last: Integers, high: Integers) -> Floats:
     """Gives the maxima of rows from `low` to `place` and from `last` to `high`, for each range."""
     padded = np.concatenate((rows, np.zeros((1, rows.shape[1]), np.float32)))
-    steps = np.arange(_WINDOW)
+    steps = np.arange(WINDOW)
     before, after = low[:, None] + steps, last[:, None] + steps
     # Places outside a range lead to the row of zeros at the end.
     before = np.where(before < place[:, None], before, len(rows))

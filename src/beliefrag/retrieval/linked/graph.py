@@ -164,6 +164,16 @@ class NameGraph:
         here = slice(int(self._own_bounds[passage]), int(self._own_bounds[passage + 1]))
         return self._own_name[here][SURENESS[self._own_kind[here]] <= NameKind.SUBJECT]
 
+    @cached_property
+    def has_headings(self) -> bool:
+        """Whether any passage stands below a heading or is the target of an explicit link."""
+        return bool((self._own_kind >= NameKind.HEADING).any())
+
+    def is_below_heading(self, passage: int) -> bool:
+        """Says whether a passage stands below a heading or is the target of an explicit link."""
+        here = self._own_kind[self._own_bounds[passage] : self._own_bounds[passage + 1]]
+        return bool((here >= NameKind.HEADING).any())
+
     def read_words(self, passages: Integers) -> PassageWords:
         """Gives the words of some passages, in the order given."""
         begin = self._passage_starts[passages]

@@ -45,6 +45,7 @@ _WORD = re.compile(r"[^\W_]+")
 _PATH = " > "
 _QUOTES = "\"'“”‘’«»"
 _SECTION_NUMBER = re.compile(r"^(?:(?:[A-Z]\.)?\d+(?:\.\d+)*\.?|Chapter \d+\.?|Appendix [A-Z]\.?)\s+(?=\S)")
+_NUMBERED = re.compile(r"(?:[A-Z]\.)?\d+(?:\.\d+)+\.?\s+\S")
 _TERM = re.compile(
     r"^[ \t]*(?:[-*+] +)?[`*]{0,2}"
     r"(-{1,2}[\w][\w-]*|[A-Za-z_][\w.]*[_.][\w.]+|[A-Za-z]\w+(?==)|(?:/[\w.@+-]+){2,}|[A-Z]{1,5}-?\d[\w-]*\d)"
@@ -71,9 +72,15 @@ class NameKind(IntEnum):
     """An option, a parameter or a field that an entry of a manual explains. As sure as a title."""
     HEADING = 7
     """The last heading above the passage."""
+    ENTRY = 8
+    """The same as a term, where it is the last heading above the passage."""
+    TARGET = 9
+    """The place that an explicit link leads to: a name that no text mentions."""
+    LINK_TEXT = 10
+    """The words of explicit links to the passage."""
 
 
-SURENESS = np.array([0, 1, 2, 3, 4, 5, 0, 1], np.int32)
+SURENESS = np.array([0, 1, 2, 3, 4, 5, 0, 1, 0, 0, 1], np.int32)
 """For each kind how sure it is, as the ranker sees it: 0 for a title, 4 for a part of one."""
 
 
@@ -85,6 +92,8 @@ def names_of(title: str, text: str) -> Iterator[tuple[str, NameKind]]:
             yield from _names_in_path(title)
         elif _FILE_ENDING.search(title):
             yield _FILE_ENDING.sub("", title), NameKind.PLAIN_TITLE
+        elif _NUMBERED.match(title):
+            yield _SECTION_NUMBER.sub("", title), NameKind.PLAIN_TITLE
         plain = _PARENTHESES.sub("", title) if title[-1] in ")]） " else title
         if plain and plain != title:
             yield plain, NameKind.PLAIN_TITLE
@@ -128,7 +137,7 @@ def _names_in_path(title: str) -> Iterator[tuple[str, NameKind]]:
     for part in parts[-1].split(", "):
         term = _TERM.match(part)
         if term:
-            yield term[1], NameKind.TERM
+            yield term[1], NameKind.ENTRY
     yield parts[-1], NameKind.HEADING
     plain = _PARENTHESES.sub("", parts[-1])
     if plain != parts[-1]:

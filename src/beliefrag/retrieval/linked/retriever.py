@@ -29,10 +29,12 @@ from beliefrag.retrieval.linked.candidates import (
 )
 from beliefrag.retrieval.linked.features import Matches, QuestionWords, candidate_features, read_question
 from beliefrag.retrieval.linked.graph import NameGraph
+from beliefrag.retrieval.linked.raise_linked import raise_linked
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
 from beliefrag.retrieval.linked.second_look import SecondLook
 from beliefrag.retrieval.linked.tokens import split_passages, split_text
 from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.store import PassageRow
 from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Hit, Passage, Provenance
 
@@ -89,8 +91,8 @@ class SearchedPassages(Protocol):
         """Returns the passages with these ids, in the order given."""
         ...
 
-    def read_rows(self) -> Iterator[list[tuple[int, str, str, str]]]:
-        """Gives key, id, title and text of all passages."""
+    def read_rows(self) -> Iterator[list[PassageRow]]:
+        """Gives key, id, title, text, source and links of all passages."""
         ...
 
 
@@ -248,7 +250,14 @@ class LinkedRetriever:
             links = links_among(list(candidates.found), names, self.graph, self.limits)
             features, matches = candidate_features(question, candidates, first, names, links, self.graph)
             again = SecondLook(question.weights, matches.passage_soft, matches.titles, links)
-            places, probabilities = self.ranker.rank(features, again.features)
+            places, probabilities = raise_linked(
+                list(candidates.found),
+                *self.ranker.rank(features, again.features),
+                links,
+                question,
+                matches,
+                self.graph,
+            )
             return Ranking(question, candidates, features, matches, again, places.tolist(), probabilities.tolist())
 
         ranking = look()

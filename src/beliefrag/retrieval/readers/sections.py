@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from beliefrag.retrieval.chunk import TARGET, count_words
-from beliefrag.retrieval.document import CorpusFile, Document
+from beliefrag.retrieval.document import CorpusFile, Document, Mark, count_visible
 from beliefrag.retrieval.text import clean_line
 
 __all__ = ["ENTRY", "Outline", "write_documents"]
@@ -26,6 +26,10 @@ class _Section:
     path: tuple[str, ...]
     is_entry: bool
     text: list[str] = field(default_factory=list)
+    seen: int = 0
+    """How many characters other than white space its text has so far."""
+    lines: list[tuple[int, int]] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
 
 
 class Outline:
@@ -34,6 +38,8 @@ class Outline:
     def __init__(self) -> None:
         self._path: list[tuple[int, str]] = []
         self._whole: list[str] = []
+        self._waiting: list[Mark] = []
+        """Anchors and links that stand before the next words."""
         self.sections = [_Section((), is_entry=False)]
 
     def whole_text(self) -> str:
@@ -41,10 +47,26 @@ class Outline:
         blocks = (block.strip() for block in "".join(self._whole).split("\n\n"))
         return "\n\n".join(block for block in blocks if block)
 
-    def add(self, text: str) -> None:
-        """Adds text to the section in hand."""
-        self.sections[-1].text.append(text)
+    def add(self, text: str, line: int = 0) -> None:
+        """Adds text to the section in hand; a reader that knows says in which line of the file it stands."""
+        section = self.sections[-1]
+        section.text.append(text)
         self._whole.append(text)
+        visible = count_visible(text)
+        if visible:
+            section.marks += [replace(mark, offset=section.seen) for mark in self._waiting]
+            self._waiting = []
+            if line:
+                section.lines.append((section.seen, line))
+            section.seen += visible
+
+    def mark_anchor(self, name: str) -> None:
+        """Notes that links call what follows by this name."""
+        self._waiting.append(Mark(0, anchor=name))
+
+    def mark_link(self, target: str, words: str) -> None:
+        """Notes a link whose words follow, or stand in the heading of what follows."""
+        self._waiting.append(Mark(0, target=target, words=words))
 
     def begin(self, level: int, heading: str) -> None:
         """Begins the section of a heading, which ends all sections of its level and of deeper ones."""
@@ -65,6 +87,14 @@ class Outline:
     def _start(self, *, is_entry: bool) -> None:
         self.sections.append(_Section(tuple(heading for _, heading in self._path), is_entry))
 
+    def all_marks(self) -> tuple[Mark, ...]:
+        """All anchors and links in their order; their places are those in their sections."""
+        return (*(mark for section in self.sections for mark in section.marks), *self._waiting)
+
+    def all_lines(self) -> list[int]:
+        """The numbers of all lines that are known, in their order."""
+        return [number for section in self.sections for _, number in section.lines]
+
 
 def write_documents(file: CorpusFile, title: str, outline: Outline, whole: str | None = None) -> Iterator[Document]:
     """Gives the sections as documents whose titles are the way to them: `Title > Heading > Entry`.
@@ -79,20 +109,47 @@ def write_documents(file: CorpusFile, title: str, outline: Outline, whole: str |
         whole: Its text where it is one passage; by default that of the outline.
     """
     text = outline.whole_text() if whole is None else whole
+    start = Mark(0, anchor="")
     if count_words(text) <= TARGET:
-        yield Document(file.name, title, text, file.source)
+        numbers = outline.all_lines()
+        # One passage holds it all, so of the lines only the first and the last matter.
+        lines = [(0, numbers[0]), (max(count_visible(text) - 1, 1), numbers[-1])] if numbers else []
+        yield Document(
+            file.name, title, text, file.source, lines=lines, marks=_place_marks(0, (start, *outline.all_marks()))
+        )
         return
-    for path, text in _join_small(outline.sections):
+    for number, part in enumerate(_join_small(outline.sections)):
         way = [title]
-        for heading in path:
+        for heading in part.path:
             if not _same(way[-1], heading):
                 way.append(_shorten(heading))
-        yield Document(file.name, " > ".join(way), text, file.source)
+        marks = part.marks if number else [start, *part.marks]
+        yield Document(file.name, " > ".join(way), part.text, file.source, lines=part.lines, marks=tuple(marks))
 
 
-def _join_small(sections: Iterable[_Section]) -> Iterator[tuple[tuple[str, ...], str]]:
+@dataclass(slots=True)
+class _Part:
+    """The text of one section or of several small ones, with the places in it that are known."""
+
     path: tuple[str, ...] = ()
-    gathered = ""
+    text: str = ""
+    lines: list[tuple[int, int]] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+    def add(self, text: str, section: _Section, lead: str = "") -> None:
+        """Adds the text of a section below what is there, after some words of its own."""
+        before = count_visible(self.text) + count_visible(lead)
+        self.lines += [(offset + before, number) for offset, number in section.lines]
+        self.marks += [replace(mark, offset=mark.offset + before) for mark in section.marks]
+        self.text = "\n\n".join([each for each in (self.text, lead, text) if each])
+
+
+def _place_marks(offset: int, marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    return tuple(replace(mark, offset=offset) for mark in marks)
+
+
+def _join_small(sections: Sequence[_Section]) -> Iterator[_Part]:
+    part = _Part()
     aliases: list[str] = []
     for section in sections:
         text = _BLANK_LINES.sub("\n\n", "".join(section.text)).strip()
@@ -102,28 +159,31 @@ def _join_small(sections: Iterable[_Section]) -> Iterator[tuple[tuple[str, ...],
             if heading and section.is_entry:
                 aliases.append(heading)
             continue
-        own = section.path
+        own, above = section.path, ""
         if aliases and section.is_entry:
             own = (*own[:-1], ", ".join([*aliases, heading]))
         elif aliases:
-            text = "\n\n".join([*aliases, text])
+            above = "\n\n".join(aliases)
         aliases = []
-        if not gathered:
-            path, gathered = own, text
-        elif own == path:
-            gathered = f"{gathered}\n\n{text}"
-        elif count_words(text) < _SMALL:
-            lead = f"{own[-1]}\n\n" if own and own[-1] not in path else ""
-            gathered = f"{gathered}\n\n{lead}{text}"
-        elif count_words(gathered) < _SMALL and own[: len(path)] == path:
-            gathered = f"{gathered}\n\n{text}"
-            path = own
+        words = count_words(f"{above} {text}")
+        if not part.text:
+            part.path = own
+            part.add(text, section, above)
+        elif own == part.path:
+            part.add(text, section, above)
+        elif words < _SMALL:
+            lead = own[-1] if own and own[-1] not in part.path else ""
+            part.add(text, section, "\n\n".join([each for each in (lead, above) if each]))
+        elif count_words(part.text) < _SMALL and own[: len(part.path)] == part.path:
+            part.add(text, section, above)
+            part.path = own
         else:
-            yield path, gathered
-            path, gathered = own, text
-    rest = "\n\n".join([each for each in (gathered, *aliases) if each])
-    if rest:
-        yield path, rest
+            yield part
+            part = _Part(own)
+            part.add(text, section, above)
+    part.text = "\n\n".join([each for each in (part.text, *aliases) if each])
+    if part.text:
+        yield part
 
 
 def _same(one: str, other: str) -> bool:

@@ -74,6 +74,8 @@ def _outline(root: etree._Element) -> Outline:
         hides = _UNSEEN.fullmatch(tag) is not None
         if event == "start":
             unseen += hides
+            if not unseen:
+                _mark_places(outline, element, tag)
             if tag == "br":
                 put("\n")
             text = element.text
@@ -83,6 +85,16 @@ def _outline(root: etree._Element) -> Outline:
         if text and not unseen:
             put(text if tag == "pre" else _SPACE.sub(" ", text))
     return outline
+
+
+def _mark_places(outline: Outline, element: etree._Element, tag: str) -> None:
+    """Notes the names that links call an element by, and where it leads if it is a link."""
+    for name in dict.fromkeys((element.get("id"), element.get("name") if tag == "a" else None)):
+        if name:
+            outline.mark_anchor(name)
+    target = element.get("href") if tag == "a" else None
+    if target:
+        outline.mark_link(target, _element_line(element))
 
 
 def _heading_level(tag: str, lists: int) -> int:
