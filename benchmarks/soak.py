@@ -310,19 +310,23 @@ def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause:
     model, tally, stop = ModelServer(seed, thinking_seconds=0.3), Tally(), threading.Event()
     server = KilledServer(folder, model.url)
     lives: list[dict[str, float]] = []
+    due = kill_times(seconds, kill_seconds)
     threads = [
         threading.Thread(target=run_client, args=(server.port, tally, random.Random(f"{seed} {number}"), stop, pause))
         for number in range(clients)
     ]
-    end = time.monotonic() + seconds
+    began = time.monotonic()
     try:
         for thread in threads:
             thread.start()
-        while time.monotonic() < end:
-            lives.append(_live(server, min(kill_seconds, end - time.monotonic())))
+        for kill_at in due:
+            life = _live(server, max(0.0, began + kill_at - time.monotonic()))
             server.kill()
-            if time.monotonic() < end:
+            killed = time.monotonic()
+            if kill_at < seconds:
                 server.start()
+            lives.append(life | {"killed_at": killed - began, "down": time.monotonic() - killed})
+        time.sleep(max(0.0, began + seconds - time.monotonic()))
     finally:
         stop.set()
         for thread in threads:
@@ -335,6 +339,8 @@ def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause:
         "minutes": round(seconds / 60, 2),
         "clients": clients,
         "kills": len(lives),
+        "killed_at_seconds": [round(life["killed_at"]) for life in lives],
+        "seconds_until_it_answered_again": [round(life["down"], 1) for life in lives if life["down"] > 0.1],
         "requests": dict(sorted(tally.statuses.items())),
         "model_calls": model.calls,
         "model_faults": dict(sorted(model.faults.items())),
@@ -347,6 +353,14 @@ def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause:
         },
         "log_bytes": server.log.stat().st_size,
     }
+
+
+def kill_times(seconds: float, kill_seconds: float) -> list[float]:
+    """Gives when the server is killed, in seconds after the beginning; at the end at the latest.
+
+    The times are fixed beforehand: a server that is slow to start has a shorter life, and no kill is left out.
+    """
+    return [number * kill_seconds for number in range(1, int(seconds // kill_seconds) + 1)] or [seconds]
 
 
 def _write_index(folder: Path) -> None:

@@ -11,7 +11,7 @@ from beliefrag.events import Event
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.types import Belief, Citation, Passage, Question, Usage
 
-__all__ = ["Result", "step_records"]
+__all__ = ["Result", "step_outlines", "step_records"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +135,44 @@ def step_records(stream: Sequence[Event]) -> list[dict[str, Any]]:
                 }
             )
         elif isinstance(event, events.Retrieved):
-            steps[-1] |= {
-                "query": event.query,
-                "added": list(event.added),
-                "known": list(event.known),
-                "refused": list(event.refused),
-                "evidence": list(event.evidence),
-            }
-        elif isinstance(event, events.Rewritten):
-            steps[-1] |= {"query": event.after, "evidence": list(event.evidence)}
+            steps[-1] |= {"query": event.query, "added": list(event.added), "known": list(event.known)}
+            steps[-1] |= {"refused": list(event.refused), "evidence": list(event.evidence)}
         elif isinstance(event, events.Pruned):
             dropped = [mutation.passage_id for mutation in event.mutations]
             steps[-1] |= {"dropped": dropped, "evidence": list(event.evidence)}
-        elif isinstance(event, events.Finished) and steps:
-            steps[-1].setdefault("evidence", [passage.id for passage in event.outcome.sources])
+        else:
+            _note_change(steps, event)
     return steps
+
+
+def step_outlines(stream: Sequence[Event]) -> list[dict[str, Any]]:
+    """Gives one short record per action, without the numbers: a server makes them for each answer."""
+    steps: list[dict[str, Any]] = []
+    for event in stream:
+        if isinstance(event, events.Decided):
+            decision = event.decision
+            steps.append(
+                {
+                    "step": event.step,
+                    "action": decision.action.value,
+                    "branch": decision.branch,
+                    "reason": decision.reason,
+                    "answerability": event.answerability,
+                    "query": None,
+                }
+            )
+        elif isinstance(event, events.Retrieved):
+            steps[-1] |= {"query": event.query, "evidence": list(event.evidence)}
+        elif isinstance(event, events.Pruned):
+            steps[-1]["evidence"] = list(event.evidence)
+        else:
+            _note_change(steps, event)
+    return steps
+
+
+def _note_change(steps: list[dict[str, Any]], event: Event) -> None:
+    """Notes in the last step what a new query or the end of the episode has changed."""
+    if isinstance(event, events.Rewritten):
+        steps[-1] |= {"query": event.after, "evidence": list(event.evidence)}
+    elif isinstance(event, events.Finished) and steps:
+        steps[-1].setdefault("evidence", [passage.id for passage in event.outcome.sources])

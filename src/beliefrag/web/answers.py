@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +10,7 @@ from beliefrag import events
 from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started
 from beliefrag.explanation import explain_episode
 from beliefrag.outcome import Abstained, Failed
-from beliefrag.result import Result, step_records
+from beliefrag.result import Result, step_outlines
 from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
@@ -25,6 +24,7 @@ __all__ = [
     "StepBody",
     "UsageBody",
     "answer_body",
+    "answer_record",
     "event_record",
     "remove_folders",
 ]
@@ -84,6 +84,8 @@ class UsageBody(BaseModel):
     searches: int
     seconds: float = Field(description="time spent in model calls when they were made")
 
+
+_USAGE_FIELDS = tuple(UsageBody.model_fields)
 
 EXAMPLE_ANSWER: dict[str, Any] = {
     "id": "5f1c6c1e9f5a4f0e8f3f0c2d7a9b1e44",
@@ -176,8 +178,8 @@ class AnswerBody(BaseModel):
     guarantee: str | None = Field(description="the guarantee that holds for the answers, if there is one")
 
 
-def answer_body(result: Result, service: AnswerService, request_id: str) -> AnswerBody:
-    """Gives the answer that a client gets.
+def answer_record(result: Result, service: AnswerService, request_id: str) -> dict[str, Any]:
+    """Gives the answer that a client gets, as plain data with the fields of `AnswerBody`.
 
     Raises:
         HttpProblem: The episode failed.
@@ -187,26 +189,34 @@ def answer_body(result: Result, service: AnswerService, request_id: str) -> Answ
         raise problem_of_failure(outcome.cause)
     started = result.events[0]
     assert isinstance(started, Started)
-    steps = step_records(result.events)
-    cited = {citation.passage_id for citation in result.citations}
-    uncovered = find_uncovered(result.question.text, outcome.sources)
-    return AnswerBody(
-        id=request_id,
-        outcome=outcome.name,  # type: ignore[arg-type]  # the names of the three outcomes that are left
-        answer=result.answer,
-        answerability=outcome.answerability,
-        reason=outcome.reason,
-        why=_describe_why(result),
-        missing=list(uncovered) if isinstance(outcome, Abstained) else [],
-        best_guess=result.best_guess,
-        citations=[_show_citation(citation) for citation in result.citations],
-        nearest=[_show_citation(citation) for citation in result.nearest],
-        sources=[SourceBody(**_show_passage(passage), cited=passage.id in cited) for passage in outcome.sources],
-        steps=[StepBody(**{name: step[name] for name in StepBody.model_fields if name in step}) for step in steps],
-        usage=UsageBody(**{name: getattr(outcome.usage, name) for name in UsageBody.model_fields}),
-        calibration=service.remove_private_parts(started.made_with.get("calibration", "none")),
-        guarantee=started.made_with.get("guarantee"),
-    )
+    cited = {citation.passage_id for citation in outcome.citations}
+    declined = isinstance(outcome, Abstained)
+    return {
+        "id": request_id,
+        "outcome": outcome.name,
+        "answer": result.answer,
+        "answerability": outcome.answerability,
+        "reason": outcome.reason,
+        "why": _describe_why(result),
+        "missing": list(find_uncovered(result.question.text, outcome.sources)) if declined else [],
+        "best_guess": result.best_guess,
+        "citations": [_show_citation(citation) for citation in outcome.citations],
+        "nearest": [_show_citation(citation) for citation in result.nearest],
+        "sources": [_show_passage(passage) | {"cited": passage.id in cited} for passage in outcome.sources],
+        "steps": step_outlines(result.events),
+        "usage": {name: getattr(outcome.usage, name) for name in _USAGE_FIELDS},
+        "calibration": service.remove_private_parts(started.made_with.get("calibration", "none")),
+        "guarantee": started.made_with.get("guarantee"),
+    }
+
+
+def answer_body(result: Result, service: AnswerService, request_id: str) -> AnswerBody:
+    """Gives the same answer as an object, for the interfaces that make something else of it.
+
+    Raises:
+        HttpProblem: The episode failed.
+    """
+    return AnswerBody.model_validate(answer_record(result, service, request_id))
 
 
 def _describe_why(result: Result) -> str:
@@ -247,7 +257,7 @@ def remove_folders(source: str) -> str:
     return source if "://" in source else source.replace("\\", "/").rpartition("/")[2]
 
 
-def _show_passage(passage: Passage) -> dict[str, str]:
+def _show_passage(passage: Passage) -> dict[str, Any]:
     text = passage.text if len(passage.text) <= _EXCERPT else passage.text[: _EXCERPT - 1] + "…"
     return {
         "id": passage.id,
@@ -258,8 +268,13 @@ def _show_passage(passage: Passage) -> dict[str, str]:
     }
 
 
-def _show_citation(citation: Citation) -> CitationBody:
-    return CitationBody.model_validate(
-        asdict(citation)
-        | {"span": list(citation.span), "role": citation.role.value, "source": remove_folders(citation.source)}
-    )
+def _show_citation(citation: Citation) -> dict[str, Any]:
+    return {
+        "passage_id": citation.passage_id,
+        "quote": citation.quote,
+        "span": list(citation.span),
+        "role": citation.role.value,
+        "title": citation.title,
+        "source": remove_folders(citation.source),
+        "place": citation.place,
+    }

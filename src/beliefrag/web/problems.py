@@ -59,6 +59,7 @@ _WORDS_OF_CAUSE = {
     "CalibrationError": "The calibration cannot be used",
     "SettingsError": "A setting of the server cannot be used",
 }
+_JSON = json.JSONEncoder(separators=(",", ":"))
 _OPENAI_PATHS = ("/v1/chat/", "/v1/models", "/v1/responses")
 
 
@@ -69,7 +70,7 @@ class AsciiJson(Response):
 
     def render(self, content: Any) -> bytes:
         """Gives the content as bytes."""
-        return json.dumps(content, separators=(",", ":")).encode("ascii")
+        return _JSON.encode(content).encode("ascii")
 
 
 class ProblemBody(BaseModel):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -177,12 +177,7 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = record.request_id
-                if record.waiting is not None:
-                    headers["X-Queue-Place"] = str(record.waiting.place)
-                    if record.waiting.expected_seconds is not None:
-                        headers["X-Queue-Seconds"] = str(record.waiting.expected_seconds)
+                message["headers"] = [*message["headers"], *_own_headers(record)]
             await send(message)
 
         try:
@@ -219,6 +214,15 @@ class RequestLog:
             fields |= {name: getattr(record, name) for name in names}
         fields |= {name: value for name in ("cause", "error") if (value := getattr(record, name)) is not None}
         _log.log(logging.WARNING if status >= 500 else logging.INFO, "request", extra={"fields": fields})
+
+
+def _own_headers(record: RequestRecord) -> list[tuple[bytes, bytes]]:
+    headers = [(b"x-request-id", record.request_id.encode())]
+    if (waiting := record.waiting) is not None:
+        headers.append((b"x-queue-place", b"%d" % waiting.place))
+        if waiting.expected_seconds is not None:
+            headers.append((b"x-queue-seconds", b"%d" % waiting.expected_seconds))
+    return headers
 
 
 class _JsonLine(logging.Formatter):

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -17,6 +18,7 @@ from beliefrag.web.health import health_routes
 from beliefrag.web.http.ask import ask_routes
 from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
+from beliefrag.web.http.direct import DirectRoutes
 from beliefrag.web.http.responses import responses_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.page import page_routes
@@ -45,7 +47,8 @@ def create_app(
     """Creates the server as an ASGI application.
 
     From the outside in: the log, so that refused requests are logged too; the authentication, so that a body is read
-    only for clients with the token; the body limit, so that no handler gets a body that is too long; the routes.
+    only for clients with the token; the body limit, so that no handler gets a body that is too long; the short way to
+    the handlers of questions; the routes.
 
     Args:
         context: What the routes share.
@@ -73,7 +76,8 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (ask_routes(context), chat_routes(context), responses_routes(context), health_routes(service)):
+    questions = (ask_routes(context), chat_routes(context), responses_routes(context))
+    for router in (*questions, health_routes(service)):
         app.include_router(router)
     if context.reloader is not None:
         app.include_router(reload_routes(context.reloader))
@@ -90,6 +94,8 @@ def create_app(
     app.add_exception_handler(HttpProblem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid_body)
     app.add_exception_handler(HTTPException, _on_http_error)
+    posts = [each for router in questions for each in router.routes if isinstance(each, APIRoute) and each.body_field]
+    app.add_middleware(DirectRoutes, routes=posts, respond=_respond)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
     app.add_middleware(ServerAuth, credential=credential or BearerToken(token), hosts=hosts)

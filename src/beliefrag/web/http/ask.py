@@ -13,7 +13,7 @@ from starlette.responses import Response
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
 from beliefrag.web.admission import Waiting
-from beliefrag.web.answers import AnswerBody, answer_body, event_record
+from beliefrag.web.answers import AnswerBody, answer_record, event_record
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.streams import (
     EVENT_STREAM,
@@ -87,7 +87,7 @@ def ask_routes(context: HttpContext) -> APIRouter:
         if EVENT_STREAM in request.headers.get("accept", ""):
             first = await wait_for_admission(task)
             return EpisodeStream(task, _stream_events(context, task, first, request_id))
-        return AsciiJson(answer_body(await wait_for_result(task), service, request_id).model_dump())
+        return AsciiJson(answer_record(await wait_for_result(task), service, request_id))
 
     return router
 
@@ -109,7 +109,7 @@ async def _stream_events(
             record = event_record(event, prompts=context.show_prompts)
             if record is not None:
                 yield encode_event(record, name=event.kind, number=len(seen) - 1)
-        last: dict[str, Any] = answer_body(Result.from_events(seen), context.service, request_id).model_dump()
+        last: dict[str, Any] = answer_record(Result.from_events(seen), context.service, request_id)
         name = "result"
     except HttpProblem as problem:
         last, name = problem.body(_PATH, request_id), "error"

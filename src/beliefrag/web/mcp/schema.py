@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from beliefrag.prompts import escape
 from beliefrag.result import Result
 from beliefrag.types import Hit
-from beliefrag.web.answers import CitationBody, SourceBody, StepBody, UsageBody, answer_body, remove_folders
+from beliefrag.web.answers import CitationBody, SourceBody, StepBody, UsageBody, answer_record, remove_folders
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_settings import RequestBudget, RequestSettings, check_question
@@ -166,7 +166,8 @@ def ask_reply(result: Result, service: AnswerService) -> AskReply:
     Raises:
         HttpProblem: The episode failed.
     """
-    answer = answer_body(result, service, "").model_dump(exclude={"id"})
+    answer = answer_record(result, service, "")
+    del answer["id"]
     return AskReply.model_validate(_escape_texts(answer))
 
 
