@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import json
+import os
 import socket
+import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from beliefrag.web.connections import ConnectionRegistry
+from beliefrag.web.connections import ConnectionRegistry, log_exhausted_files
 from beliefrag.web.limits import ServerLimits
 from tests.support.serving import QUESTION, Served, opened, served, wait_for
 
@@ -128,6 +134,55 @@ def test_the_log_gets_one_line_a_minute_about_closed_connections(
     assert len(lines) == 1
     assert lines[0].fields["client_limit"] == 1  # type: ignore[attr-defined]
     assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_running_out_of_files_is_counted_and_not_logged_with_a_traceback_each(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = asyncio.get_running_loop()
+    log_exhausted_files(ConnectionRegistry(ServerLimits()))
+    try:
+        for _ in range(1_000):
+            error = OSError(errno.EMFILE, "Too many open files")
+            loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
+        (line,) = caplog.records
+        assert line.name == "beliefrag.web.connections" and line.exc_info is None
+        loop.call_exception_handler({"message": "something else", "exception": OSError(errno.EPIPE, "gone")})
+        assert caplog.records[-1].name == "asyncio", "other errors are told as ever"
+    finally:
+        loop.set_exception_handler(None)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of open files")
+def test_a_server_that_may_open_few_files_still_answers_under_a_flood(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "travel.md").write_text("# Travel\n\nThe head of finance approves it.\n", encoding="utf-8")
+    (tmp_path / "script.jsonl").write_text(json.dumps({"purpose": "answer", "reply": "x", "repeat": True}), "utf-8")
+    command = [sys.executable, "-m", "beliefrag", "serve", "http", "--docs", str(tmp_path / "docs"), "--port", "0"]
+    command += ["--model", f"scripted:{tmp_path / 'script.jsonl'}", "--verifier", "structured", "--borrow", "published"]
+    log = tmp_path / "log.jsonl"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", *command],
+            env={**os.environ, "BELIEFRAG_CACHE_DIR": str(tmp_path / "cache")},
+            stderr=stderr,
+        )
+    try:
+        wait_for(lambda: b'"listening"' in log.read_bytes() or process.poll() is not None, 120)
+        (line,) = [line for line in log.read_text("utf-8").splitlines() if '"listening"' in line]
+        address = json.loads(line)["address"]
+        port = int(address.rpartition(":")[2])
+        with contextlib.ExitStack() as stack:
+            for _ in range(300):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+                with contextlib.suppress(OSError):
+                    connection.sendall(HALF)
+            with urllib.request.urlopen(f"{address}/healthz", timeout=30) as response:
+                assert response.status == 200
+        assert log.stat().st_size < 5_000 and b"Traceback" not in log.read_bytes()
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def test_requests_that_are_not_http_fill_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

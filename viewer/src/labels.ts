@@ -7,7 +7,9 @@ export const HEIGHT = 14;
 const LETTER = 7.4;
 const RADIUS = 7;
 const WAYS: readonly [number, number][] = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [1, 1], [-1, -1], [-1, 1]];
-const DISTANCES = [10, 18, 28, 42, 60, 84];
+const DISTANCES = [10, 14, 18, 23, 28, 35, 42, 50, 60, 72, 84];
+// How much further away a name may stand, in pixels, to cross one line less.
+const LINE_COST = 30;
 
 /** A box for the name of each point, all of them within the bounds. */
 export function placeLabels(points: readonly Point[], bounds: Box): Box[] {
@@ -19,7 +21,7 @@ export function placeLabels(points: readonly Point[], bounds: Box): Box[] {
     const near = [...around(point, width)].filter(isFree).map((box) => {
       const away = distance(point, box);
       const nearer = points.some((other) => other !== point && distance(other, box) < away);
-      return { box, cost: away + 8 * lines.filter((one) => overlap(box, one)).length + (nearer ? 40 : 0) };
+      return { box, cost: away + LINE_COST * lines.filter((one) => overlap(box, one)).length + (nearer ? 40 : 0) };
     });
     const best = near.length ? near.reduce((one, other) => (other.cost < one.cost ? other : one)).box : undefined;
     const box = best ?? [...everywhere(bounds, width)].find(isFree) ?? { x: bounds.x, y: bounds.y, width, height: HEIGHT };

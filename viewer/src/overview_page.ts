@@ -110,7 +110,7 @@ function cellTable(cells: readonly Cell[], columns: readonly Column[], order: st
   if (cells.length === 0) return problem("No method matches.");
   return h(
     "table",
-    { class: "numbers" },
+    { class: "numbers cells" },
     h("caption", { class: "aside" }, "Methods by datasets"),
     h("thead", {}, h("tr", {}, columns.map(({ name, title, about }) =>
       h("th", { scope: "col", "aria-sort": order === name ? (down ? "descending" : "ascending") : undefined },

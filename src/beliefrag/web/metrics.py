@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from beliefrag.events import CallFinished, Event, Finished
@@ -9,6 +11,7 @@ from beliefrag.web.admission import AdmissionQueue
 
 __all__ = ["ServerMetrics"]
 
+_Metric = TypeVar("_Metric", Counter, Histogram)
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 
@@ -22,6 +25,7 @@ class ServerMetrics:
 
     def __init__(self, admission: AdmissionQueue) -> None:
         self._registry = registry = CollectorRegistry()
+        self._found: dict[tuple[Any, tuple[str, ...]], Any] = {}
         self.requests = Counter(
             "beliefrag_requests", "Requests by route and status", ["method", "route", "status"], registry=registry
         )
@@ -62,14 +66,21 @@ class ServerMetrics:
     def on_event(self, event: Event) -> None:
         """Counts an event as it happens, because a cancelled episode has paid for its calls too."""
         if isinstance(event, CallFinished):
-            cached = str(event.cached).lower()
-            self._calls.labels(event.purpose, cached).inc()
-            self._tokens.labels("in", cached).inc(event.tokens_in)
-            self._tokens.labels("out", cached).inc(event.tokens_out)
+            cached = "true" if event.cached else "false"
+            self.find(self._calls, event.purpose, cached).inc()
+            self.find(self._tokens, "in", cached).inc(event.tokens_in)
+            self.find(self._tokens, "out", cached).inc(event.tokens_out)
         elif isinstance(event, Finished) and event.outcome.answerability is not None:
-            self._answerability.labels(event.outcome.name).observe(event.outcome.answerability)
+            self.find(self._answerability, event.outcome.name).observe(event.outcome.answerability)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Counts the end of an episode."""
-        self._episodes.labels(ending).inc()
-        self._episode_seconds.labels(ending).observe(seconds)
+        self.find(self._episodes, ending).inc()
+        self.find(self._episode_seconds, ending).observe(seconds)
+
+    def find(self, metric: _Metric, *labels: str) -> _Metric:
+        """Gives the metric with these labels. The library itself checks and converts the labels of each lookup."""
+        key = (metric, labels)
+        if (found := self._found.get(key)) is None:
+            found = self._found[key] = metric.labels(*labels)
+        return found

@@ -200,8 +200,9 @@ class RequestLog:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         # The route's pattern and not the path, because a path can hold anything.
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.requests.labels(method, route, str(status)).inc()
-        self._metrics.request_seconds.labels(route).observe(seconds)
+        metrics = self._metrics
+        metrics.find(metrics.requests, method, route, str(status)).inc()
+        metrics.find(metrics.request_seconds, route).observe(seconds)
         fields: dict[str, Any] = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
         if record.waiting is not None and record.waiting.place:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -196,11 +197,11 @@ class EpisodeTask:
     """
 
     def __init__(self, run: Callable[[OnEvent], Coroutine[None, None, None]], receive: Receive) -> None:
-        self._events: asyncio.Queue[Event | Waiting | None] = asyncio.Queue()
-        self._run = asyncio.create_task(run(self._events.put_nowait))
+        # One handler reads them; a queue of asyncio would do more for each event than this needs.
+        self._events: deque[Event | Waiting] = deque()
+        self._reader: asyncio.Future[None] | None = None
+        self._run = asyncio.create_task(run(self._add_event))
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
-        for task in (self._run, self._disconnect):
-            task.add_done_callback(lambda _: self._events.put_nowait(None))
 
     async def __aenter__(self) -> Self:
         return self
@@ -231,8 +232,7 @@ class EpisodeTask:
         if not self._run.done():
             raise ClientDisconnected
         self._run.result()
-        taken = [self._events.get_nowait() for _ in range(self._events.qsize())]
-        return [event for event in taken if isinstance(event, Event)]
+        return [event for event in self._events if isinstance(event, Event)]
 
     async def next_event(self, timeout: float | None = None) -> Event | Waiting:  # noqa: ASYNC109 - no deadline
         """Waits for the next event, or for news of the place in the queue.
@@ -242,14 +242,38 @@ class EpisodeTask:
             ClientDisconnected: The client left.
             HttpProblem: The episode could not be run.
         """
-        async with asyncio.timeout(timeout):
-            event = await self._events.get()
-        if event is not None:
-            return event
+        if not self._events and not self._has_ended:
+            async with asyncio.timeout(timeout):
+                await self._wait_for_news()
+        if self._events:
+            return self._events.popleft()
         if self._disconnect.done():
             raise ClientDisconnected
         self._run.result()
         raise RuntimeError("the episode has ended, and its last event was taken")
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._run.done() or self._disconnect.done()
+
+    def _add_event(self, event: Event | Waiting) -> None:
+        self._events.append(event)
+        self._wake_reader()
+
+    def _wake_reader(self, ended: object = None) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def _wait_for_news(self) -> None:
+        self._reader = asyncio.get_running_loop().create_future()
+        tasks = (self._run, self._disconnect)
+        for task in tasks:
+            task.add_done_callback(self._wake_reader)
+        try:
+            await self._reader
+        finally:
+            for task in tasks:
+                task.remove_done_callback(self._wake_reader)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

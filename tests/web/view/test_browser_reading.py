@@ -298,6 +298,15 @@ def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Vi
     expect(cards).to_have_count(1)
 
 
+def test_on_a_phone_the_numbers_of_a_run_show_f1_and_tokens_without_scrolling(phone: Visit) -> None:
+    page = phone.go("/")
+    table = page.get_by_role("table", name="Methods by datasets")
+    expect(table.locator("tbody tr")).to_have_count(9)
+    for column in ("F1", "tokens"):
+        box = table.get_by_role("button", name=column).bounding_box()
+        assert box is not None and box["x"] + box["width"] <= 390, column
+
+
 def test_on_a_phone_the_two_of_a_comparison_are_swiped(phone: Visit) -> None:
     page = phone.go(compared(phone))
     lanes = page.locator(".sides")
