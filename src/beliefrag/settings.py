@@ -43,7 +43,11 @@ __all__ = [
 ]
 
 DECLINE_BELOW = 0.35
-"""Where questions are asked, an answer that is less likely right than this is not given."""
+"""Where questions are asked, an answer that is less likely right than this is not given.
+
+Measured with lean on the embedded model, on questions that its calibration was fitted on: of 52 whose support had been
+removed from the documents 10 are still answered, and of 59 right answers 42 are given.
+"""
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
 

@@ -10,9 +10,11 @@ import pytest
 
 from beliefrag.models.reply_store import ReplyStore, import_lines
 from beliefrag.paths import cache_dir
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.store import read_summaries
 from benchmarks.decide.runs import RUNS, make_run
 from benchmarks.decide.tables import collect_numbers
+from benchmarks.decide.unanswerable import write_unanswerable
 from benchmarks.find.mixed_corpus import data_folder
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -35,6 +37,25 @@ def test_a_part_of_the_comparison_is_replayed_without_a_model(tmp_path: Path, mo
     assert all(summary.finished for summary in found.values()), "a reply is missing: the prompts or the ranking changed"
     rows = {row["method"]: row for row in collect_numbers(tmp_path)["rows"]}
     assert rows["lean"]["datasets"][SET]["f1"]["value"] == rows["static"]["datasets"][SET]["f1"]["value"]
+
+
+def test_unanswerable_questions_lack_their_support_and_nothing_else(tmp_path: Path) -> None:
+    ids = [f"q{number}" for number in range(400)]
+    questions = [{"id": each, "question": "?", "answers": ["x"], "supporting": [f"p{each}"]} for each in ids]
+    passages = [{"id": f"p{each}", "text": "x"} for each in ids]
+    source = tmp_path / "source"
+    source.mkdir()
+    for name, rows in (("questions", questions), ("corpus", passages)):
+        with gzip.open(source / f"{name}.jsonl.gz", "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    assert write_unanswerable(source, tmp_path / "out", 7) == 7
+    with gzip.open(tmp_path / "out" / "questions.jsonl.gz", "rt") as lines:
+        asked = [json.loads(line) for line in lines]
+    with gzip.open(tmp_path / "out" / "corpus.jsonl.gz", "rt") as lines:
+        left = {json.loads(line)["id"] for line in lines}
+    assert len(asked) == 7 and len(left) == 393
+    assert all(partition(question["id"]) is Partition.XFIT for question in asked)
+    assert not left & {f"p{question['id']}" for question in asked}
 
 
 def test_the_committed_numbers_say_how_many_questions_they_rest_on() -> None:

@@ -22,6 +22,7 @@ from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.types import Action
+from tests.support import studied
 from tests.support.messages import mentions
 from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, write_run
 
@@ -335,3 +336,30 @@ def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_s
     corrected = replace(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
     found = [label_searches([replace(trajectory, states=(each, after))], "f1") for each in (before, corrected)]
     assert [len(each) for each in found] == [1, 0]
+
+
+def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:
+    draw = np.random.default_rng(3)
+    ordinary = studied.state()
+    examples = []
+    for place, dataset in enumerate(("cities", "rivers", "ships", "towns")):
+        # Within a set relevance helps a little, but it lies elsewhere in every set.
+        level, rate = 0.15 + 0.2 * place, (0.7, 0.2, 0.3, 0.8)[place]
+        for number in range(80):
+            right = bool(draw.random() < rate)
+            seen = replace(
+                ordinary.diagnostics,
+                relevance=float(level + (0.03 if right else -0.03) + draw.normal(0, 0.03)),
+                uncertainty=float(0.7 - 0.4 * right + draw.normal(0, 0.15)),
+            )
+            examples.append(Example(dataset, f"{dataset}-{number}", replace(ordinary, diagnostics=seen), right))
+    several = fit_all_kinds(Examples(examples))
+    fit = several.kinds["logistic"]
+    assert isinstance(fit, LogisticFit)
+    assert fit.weights.relevance == 0.0 and fit.weights.uncertainty < -3
+    assert several.misleading == ("relevance",)
+    # Of one set none can be left out: what helps within it counts.
+    one = fit_all_kinds(Examples(example for example in examples if example.dataset == "cities"))
+    alone = one.kinds["logistic"]
+    assert isinstance(alone, LogisticFit) and alone.weights.relevance > 1
+    assert one.misleading == ()

@@ -57,6 +57,12 @@ def warn_of_constant_columns(names: Iterable[str], where: str) -> Iterator[str]:
     return (f"{name} does not vary in {where}, and has weight 0" for name in names)
 
 
+def warn_of_misleading_columns(names: Sequence[str]) -> Iterator[str]:
+    """Warns of diagnostics that the fit leaves out, because they mislead on other sets."""
+    if names:
+        yield f"{', '.join(names)}: no help on a set that was left out of the fit, and weight 0"
+
+
 def warn_of_few_questions(counts: Mapping[str, PartCount]) -> Iterator[str]:
     """Parts with too few questions of either outcome. An empty part has a warning of its own."""
     for part, count in counts.items():
@@ -168,6 +174,7 @@ def fit_artifact(
     scales = {corpus.score_scale for corpus in corpora.values()}
     warnings = (
         *warn_of_constant_columns(fits.idle, "the fitted states"),
+        *warn_of_misleading_columns(fits.misleading),
         *warn_of_few_questions({part.value: parts[part].count for part in Partition}),
         *warn_of_unproven_fit(kind, selection, choosing.count.questions, found),
         *value_warnings,

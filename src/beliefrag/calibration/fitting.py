@@ -35,11 +35,13 @@ from beliefrag.types import Diagnostics
 __all__ = [
     "DIAGNOSTICS",
     "LEAST_QUESTIONS",
+    "LEAST_SETS",
     "LEAST_SPREAD",
     "LEAST_TO_CHOOSE",
     "RESAMPLES",
     "FittedKinds",
     "Logistic",
+    "choose_columns",
     "choose_kind",
     "choose_prior",
     "estimate_coefficients",
@@ -61,6 +63,8 @@ _WEAK_PRIOR = 100.0
 _PRIORS = (1.0, 10.0, _WEAK_PRIOR)
 """Between these the fit chooses where it has several columns, strongest first."""
 _FOLDS = 5
+LEAST_SETS = 3
+"""Sets that are needed to leave one out, and see which columns also serve on questions of another kind."""
 LEAST_TO_CHOOSE = 100
 """Questions that are needed to take another kind than the paper's: on fewer, the choice would be chance."""
 RESAMPLES = 500
@@ -109,6 +113,43 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_rid
         weights=tuple(round(float(weight), _DIGITS) for weight in scaled),
         idle=tuple(int(place) for place in np.flatnonzero(~used)),
     )
+
+
+def choose_columns(columns: Floats, examples: Examples) -> tuple[int, ...]:
+    """Chooses the columns that also predict a set of questions that was left out of the fit.
+
+    A column may tell right from wrong within every set, and mislead on documents of another kind. From none on, the
+    column is added that lowers the loss on left-out sets most, as long as it does so by more than the standard error
+    of that gain over the sets. With fewer than `LEAST_SETS` sets all columns are taken.
+    """
+    sets = np.array([example.dataset for example in examples.each])
+    names = sorted(set(sets))
+    everything = tuple(range(columns.shape[1]))
+    y, w = examples.outcomes, examples.weights
+    if len(names) < LEAST_SETS or any(len(set(y[sets != name])) < 2 for name in names):
+        return everything
+
+    def measure_losses(chosen: tuple[int, ...]) -> Floats:
+        losses = []
+        own = columns[:, list(chosen)]
+        for name in names:
+            seen, unseen = sets != name, sets == name
+            fitted = fit_logistic(own[seen], y[seen], w[seen], _PRIORS[1])
+            logits = fitted.intercept + own[unseen] @ np.array(fitted.weights)
+            loss = np.logaddexp(0.0, np.where(y[unseen] > 0, -logits, logits))
+            losses.append(float(np.average(loss, weights=w[unseen])))
+        return np.array(losses)
+
+    chosen: tuple[int, ...] = ()
+    least = measure_losses(chosen)
+    while len(chosen) < len(everything):
+        others = {place: measure_losses(tuple(sorted((*chosen, place)))) for place in everything if place not in chosen}
+        best = min(others, key=lambda place: others[place].mean())
+        gains = least - others[best]
+        if gains.mean() <= gains.std(ddof=1) / np.sqrt(len(gains)):
+            break
+        chosen, least = tuple(sorted((*chosen, best))), others[best]
+    return chosen or everything
 
 
 def choose_prior(columns: Floats, examples: Examples) -> float:
@@ -168,6 +209,8 @@ class FittedKinds:
     """Simplest first: of kinds that are equally good the first is taken."""
     idle: tuple[str, ...]
     """Diagnostics that do not vary in these states, and have weight 0."""
+    misleading: tuple[str, ...]
+    """Diagnostics that do not help on a set that was left out, and have weight 0."""
 
 
 def fit_all_kinds(examples: Examples) -> FittedKinds:
@@ -178,7 +221,10 @@ def fit_all_kinds(examples: Examples) -> FittedKinds:
 
     y, weights = examples.outcomes, examples.weights
     columns = _diagnostics(examples)
+    kept = choose_columns(columns, examples)
+    columns = _blank_others(columns, kept)
     full = fit_logistic(columns, y, weights, choose_prior(columns, examples))
+    idle = fit_logistic(_diagnostics(examples), y, weights).idle
     platt = fit_logistic(_log_odds(examples), y, weights)
     steps = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True, out_of_bounds="clip")
     steps.fit(_sufficiency(examples), y, sample_weight=weights)
@@ -191,7 +237,8 @@ def fit_all_kinds(examples: Examples) -> FittedKinds:
                 scores=tuple(steps.X_thresholds_.tolist()), probabilities=tuple(steps.y_thresholds_.tolist())
             ),
         },
-        tuple(DIAGNOSTICS[place] for place in full.idle),
+        tuple(DIAGNOSTICS[place] for place in idle),
+        tuple(name for place, name in enumerate(DIAGNOSTICS) if place not in kept and place not in idle),
     )
 
 
@@ -212,8 +259,10 @@ def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, 
 
 def estimate_coefficients(examples: Examples) -> dict[str, dict[str, Estimate]]:
     """Estimates the coefficients of the two kinds that have any, with their intervals."""
+    columns = _diagnostics(examples)
+    columns = _blank_others(columns, choose_columns(columns, examples))
     return {
-        "logistic": estimate_logistic(_diagnostics(examples), examples, DIAGNOSTICS),
+        "logistic": estimate_logistic(columns, examples, DIAGNOSTICS),
         "platt": estimate_logistic(_log_odds(examples), examples, ("slope",)),
     }
 
@@ -225,6 +274,13 @@ def measure_each_diagnostic(examples: Examples) -> dict[str, float]:
         name: round(float(auc(columns[:, place], examples.outcomes, examples.weights)), 4)
         for place, name in enumerate(DIAGNOSTICS)
     }
+
+
+def _blank_others(columns: Floats, kept: Sequence[int]) -> Floats:
+    """The same columns, where those that are not kept do not vary: a fit gives them the weight 0."""
+    blank = np.zeros_like(columns)
+    blank[:, list(kept)] = columns[:, list(kept)]
+    return blank
 
 
 def _diagnostics(examples: Examples) -> Floats:
