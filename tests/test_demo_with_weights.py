@@ -1,9 +1,12 @@
 """The promise of `make demo`: the embedded model answers the two-hop question, with its belief at each step."""
 
+import re
+
 import pytest
 
 from beliefrag.demo import load_questions
 from beliefrag.errors import BeliefRAGError
+from beliefrag.explanation import ACTION_WORDS
 from beliefrag.models.weights import DEFAULT, find, is_present
 from tests.cli.shell import in_shell
 
@@ -20,7 +23,16 @@ def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None
             pytest.skip(f"the weights of {weights.name} cannot be pulled here: {error.message}")
     ran = in_shell("demo", "--yes", "--no-cache", timeout_seconds=900)
     question = load_questions()[0]
-    assert ran.code == 0, ran.err
-    assert f"answer: {question.answers[0]}" in ran.out
-    for said in ("likely right", "searched:", "stopped:", "changes it:", "cost:"):
-        assert said in ran.out
+    assert ran.code == 0, ran.out + ran.err
+    assert f"answer: {question.answers[0]}" in ran.out, ran.out + ran.err
+    decisions = re.findall(rf"^step (\d+): ({'|'.join(ACTION_WORDS.values())}): (.*)$", ran.out, re.MULTILINE)
+    assert [int(number) for number, _, _ in decisions] == [*range(1, len(decisions) + 1)]
+    assert (decisions[0][1], decisions[-1][1]) == ("search", "answer")
+    likely = []
+    for _, _, said in decisions:
+        assert re.search(r"\b(little|part|most) of what is needed\b", said), ran.out
+        likely.append(int(re.findall(r"(\d+)% likely right", said)[0]))
+    # What was read moved the belief: nothing is known before the first search.
+    assert likely[0] < likely[-1], ran.out
+    for heading in ("because", "searched", "stopped", "changes it", "cost"):
+        assert f"\n{heading}: " in ran.out, ran.out

@@ -21,6 +21,7 @@ import pytest
 
 from beliefrag.cli import main
 from beliefrag.demo import load_passages, load_questions
+from beliefrag.methods import METHODS
 
 RECORDED = Path(__file__).parent / "recorded"
 UNCHANGED = ("no_rag", "static", "iterative", "adaptive_rag", "rl_search", "ircot", "flare", "uncertainty_gate")
@@ -96,3 +97,19 @@ def test_a_run_of_an_earlier_version_goes_on_with_nothing_left_to_do(
     assert (folder / "episodes.jsonl").read_bytes() == written
     assert main(["bench", "report", str(folder)]) == 0
     assert "Complete: all 60 episodes" in capfd.readouterr().out
+
+
+def test_all_methods_add_to_a_run_of_an_earlier_version_only_those_that_came_later(
+    dataset: Path, tmp_path: Path
+) -> None:
+    folder = recorded("run", tmp_path / "before")
+    written = (folder / "episodes.jsonl").read_bytes()
+    methods = json.loads((folder / "run.json").read_text("utf-8"))["methods"]
+    # Their replies were never recorded, so a replay must say that it lacks them.
+    assert replay("all", dataset, folder) == 1
+    after = (folder / "episodes.jsonl").read_bytes()
+    assert after.startswith(written)
+    added = [json.loads(line) for line in after.removeprefix(written).splitlines()]
+    assert {(each["method"], each["outcome"]) for each in added} == {
+        (name, "failed") for name in METHODS if name not in methods
+    }

@@ -129,7 +129,7 @@ def test_a_broken_line_names_its_place(tmp_path: Path) -> None:
     good = {"id": "a", "question": "q", "answers": ["x"], "supporting": None}
     (tmp_path / "questions.jsonl").write_text(json.dumps(good) + '\n{"id": \n')
     (tmp_path / "corpus.jsonl").write_text("")
-    with pytest.raises(DataError, match=r"questions\.jsonl line 2: is not JSON"):
+    with pytest.raises(DataError, match=r"questions\.jsonl line 2: .*JSON"):
         load_dataset(tmp_path)
 
 

@@ -159,7 +159,7 @@ def test_a_run_whose_answerability_was_exchanged_goes_on_with_the_same_exchange(
     run(tmp_path, data, interventions={"north": FrozenAnswerability()}, n=2, **how)
     assert RunRecord.read(tmp_path / "run").interventions == {"north": "frozen"}
     run(tmp_path, data, interventions={"north": FrozenAnswerability()}, **how)
-    with pytest.raises(RunChanged, match=r"began with the answerability on north frozen, .* with its own"):
+    with pytest.raises(RunChanged, match=r"north frozen, .* its own"):
         run(tmp_path, data, **how)
     one, other = (PermutedAnswerability({1: (MatchedState("q", value),)}).identity for value in (0.1, 0.2))
     assert one != other
@@ -191,5 +191,5 @@ def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Pat
         model=write_script(tmp_path), verifier="structured", borrow="published", cache=False, max_error=0.1
     )
     wanted = RunSpec((data,), ("beliefrag",), judge=False, injection=Injection(noise=0.5))
-    with pytest.raises(CalibrationError, match="searches return 50 % irrelevant passages"):
+    with pytest.raises(CalibrationError, match=r"50 % irrelevant"):
         bench_run.run(settings, wanted, tmp_path / "promised", at_once=1, dry_run=True, yes=True)

@@ -192,7 +192,7 @@ def test_a_broken_first_line_does_not_hide_the_others(tmp_path: Path) -> None:
 def test_a_row_with_a_column_too_few_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "test.tsv"
     file.write_text(POPQA + "1\ttoo\tshort\n")
-    with pytest.raises(DataError, match=r"test\.tsv line 3: has 3 columns, not 17"):
+    with pytest.raises(DataError, match=r"test\.tsv line 3: .*\b3 columns.*\b17\b"):
         read("popqa", file)
 
 
@@ -243,5 +243,5 @@ def test_packed_files_and_byte_order_marks_are_read(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.json cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"absent\.json .*No such file"):
         read("hotpotqa", tmp_path / "absent.json")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import manuals
+from tests.support.messages import mentions
 
 PAGE = "The tower of Graz is 28 m high and has four clocks that show the hours."
 QUESTIONS = [
@@ -46,10 +47,12 @@ def test_it_counts_right_answers_answered_refusals_and_citations(
 ) -> None:
     run(monkeypatch, folder)
     out = capsys.readouterr().out
-    assert "unanswerable ones answered: 1 of 1" in out
-    assert "single-hop ones answered right: 1 of 1, 1.00 (0.21-1.00)" in out
-    assert "right answers whose citations hold every quote: 1 of 1" in out
-    assert "two-hop ones answered right: none to look at" in out
+    about = ("unanswerable", "single-hop", "citations", "two-hop")
+    refused, single, cited, two_hop = (next(line for line in out.splitlines() if word in line) for word in about)
+    assert mentions(refused, "1 of 1")
+    assert mentions(single, "1 of 1", "1.00", "0.21-1.00")
+    assert mentions(cited, "1 of 1")
+    assert mentions(two_hop, "none")
 
 
 def test_it_goes_on_where_it_ended_and_asks_a_torn_line_again(

@@ -64,9 +64,7 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     lines = ran.out.splitlines()
     assert lines[0] == f"question: {QUESTION}"
     assert "borrowed, fitted for openai:gpt-oss-120b" in lines[2]
-    assert lines[3].startswith("step 1: search: not answerable yet")
-    assert "little of what is needed is there, something is missing, the model is unsure" in lines[3]
-    assert lines[3].endswith("0 tokens so far")
+    assert mentions(lines[3], "step 1: search:", "little", "missing", "unsure", "0 tokens")
     assert "answer: Larvik" in lines
     assert "outcome: answered" in lines
     assert any(line.startswith("confidence: ") and line.endswith("%") for line in lines)
@@ -182,7 +180,7 @@ def test_the_verifier_form_is_the_one_asked_for(beliefrag: Command, docs: Path, 
     assert (belief["support"], belief["gap"]) == (1.0, 0.0)
     refused = beliefrag(*given, "--verifier", "tea-leaves")
     assert refused.code == 2
-    assert "No verifier form is called 'tea-leaves'" in refused.err
+    assert mentions(refused.err, "'tea-leaves'", "structured")
 
 
 @pytest.mark.parametrize("method", ["no_rag", "static", "iterative:rounds=1"])
@@ -271,10 +269,9 @@ def test_documents_that_could_not_be_read_are_told_of(beliefrag: Command, docs: 
     (docs / "scan.pdf").write_bytes(b"not a pdf")
     one = beliefrag(*given)
     assert (one.code, one.err.count("\n")) == (0, 1)
-    assert one.err.startswith("warning: 1 file was left out: ")
-    assert "scan.pdf" in one.err
+    assert mentions(one.err, "warning:", "1 file", "scan.pdf")
     (docs / "photo.png").write_bytes(b"\x89PNG")
-    assert "warning: 2 files were left out" in beliefrag(*given).err
+    assert mentions(beliefrag(*given).err, "warning:", "2 files")
 
 
 def test_a_wrong_setting_is_told_before_documents_are_read(beliefrag: Command, docs: Path, home: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     line = line_of(home, "--methods", "static", "--judge-model", f"scripted:{judge}")
     ran = beliefrag(*line)
     assert ran.code == 1
-    assert "8 episodes finished, 0 failed, 8 could not be judged" in ran.err
+    assert mentions(ran.err, "8 episodes finished", "0 failed", "8 could not be judged")
     assert "the latest trouble: " in ran.err
     first = records(home / "run")[0]
     assert first["metrics"]["judge"] is None
@@ -301,8 +301,8 @@ def test_a_dataset_cannot_have_the_name_of_the_mean(beliefrag: Command, home: Pa
 def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, home: Path) -> None:
     ran = beliefrag(*line_of(home, "--methods", "static,no_rag", "--dry-run"))
     assert ran.code == 0
-    assert "16 episodes: 8 questions of 2 datasets by 2 methods" in ran.err
-    assert re.search(r"an estimate \(from typical figures; .*\): 16 calls, [\d,]+ tokens in, [\d,]+ out, ", ran.err)
+    assert mentions(ran.err, "16 episodes", "8 questions", "2 datasets", "2 methods")
+    assert re.search(r"estimate .*typical.*: 16 calls, [\d,]+ tokens in, [\d,]+ out, ", ran.err)
     assert re.search(r"^judge: 16 calls, [\d,]+ tokens in, ", ran.err, re.MULTILINE)
     assert not (home / "run").exists()
 
@@ -313,7 +313,7 @@ def test_a_dry_run_needs_no_weights(beliefrag: Command, home: Path, monkeypatch:
     line = ["bench", "run", "--data", "north", "--methods", "beliefrag", "--model", "local:qwen2.5-coder-1.5b"]
     ran = beliefrag(*line, "--out", "run", "--dry-run")
     assert ran.code == 0
-    assert "2 episodes: 2 questions of 1 datasets by 1 methods" in ran.err
+    assert mentions(ran.err, "2 episodes", "2 questions", "1 datasets", "1 methods")
     ran = beliefrag(*line, "--out", "run", "--dry-run", "--judge-model", "local:no-such-model")
     assert ran.code != 0
     assert "no-such-model" in ran.err

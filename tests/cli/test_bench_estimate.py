@@ -76,8 +76,8 @@ def test_a_listed_model_is_priced_and_the_judge_is_on_a_line_of_its_own(beliefra
 
 def test_a_model_without_a_price_is_named(beliefrag: Command, north: Path) -> None:
     said = ahead(beliefrag(*RUN, "--methods", "static", "--model", "mine", "--base-url", "http://x.y/v1", "--dry-run"))
-    assert said["money"].startswith("money: no price known for mine;")
-    assert "no price known for mine;" in said["judge"]
+    assert mentions(said["money"], "money:", "no price", "mine;")
+    assert mentions(said["judge"], "no price", "mine;")
 
 
 def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Path) -> None:
@@ -105,7 +105,7 @@ def test_half_a_price_or_an_impossible_one_is_refused(beliefrag: Command, north:
 
 def test_a_scripted_model_costs_nothing(beliefrag: Command, north: Path) -> None:
     said = ahead(beliefrag(*RUN, "--methods", "all", "--model", write_script(north), *BORROWED, "--dry-run"))
-    assert said["money"] == "money: nothing to pay (it runs on this machine)"
+    assert mentions(said["money"], "money:", "nothing")
     assert mentions(said["ahead"], "0 s", "cache")
 
 

@@ -163,8 +163,9 @@ def test_f1_and_tokens_that_are_set_against_each_other_are_over_the_same_dataset
     page = (run / "report" / "report.html").read_text()
     assert f"<title>Iterative: F1 {f1:.3f}, {north:,.0f} tokens</title>" in page
     assert "Both numbers are over north." in page
-    assert "note: the mean of EM, F1, cover, judge is over north alone\n" in ran.err
-    assert "note: the mean of answer rows is over south alone\n" in ran.err
+    answers, rows = [line for line in ran.err.splitlines() if line.startswith("note:")]
+    assert mentions(answers, "EM, F1, cover, judge", "north") and "south" not in answers
+    assert mentions(rows, "answer rows", "south") and "north" not in rows
     drawn = view_run(summarise(run)).cells
     spot = next(cell for cell in drawn if (cell.dataset, cell.method) == ("mean", "iterative"))
     beside, tokens = spot.measures["tokens_beside_f1"], spot.measures["tokens"]
@@ -347,8 +348,8 @@ def test_of_many_questions_that_are_left_out_the_first_are_named_harmlessly(
     )
     print_comparison(MethodComparison("static", "no_rag", (DatasetComparison("north", "f1", paired),)))
     said = capsys.readouterr().err
-    assert "north: 8 questions are left out (q0\N{REPLACEMENT CHARACTER}[31m, q1" in said
-    assert "q4\N{REPLACEMENT CHARACTER}[31m and 3 more);" in said
+    shown = [f"q{k}\N{REPLACEMENT CHARACTER}[31m" for k in range(5)]
+    assert mentions(said, "north:", "8 questions", *shown, "3 more")
     assert "\x1b" not in said
 
 
@@ -377,7 +378,8 @@ def test_a_comparison_on_an_incomplete_run_says_so_first(beliefrag: Command, hom
     file.write_text("".join(line + "\n" for line in (*lines, json.dumps(broken))))
     ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
     assert ran.code == 0
-    assert ran.err.startswith("INCOMPLETE: of 24 episodes of Static and No-RAG 2 are missing and 1 failed.\n")
+    assert ran.err.startswith("INCOMPLETE: ")
+    assert mentions(ran.err, "24 episodes", "Static", "No-RAG", "2 are missing", "1 failed")
 
 
 def test_a_method_is_not_compared_with_itself(beliefrag: Command, home: Path) -> None:
@@ -418,7 +420,7 @@ def test_recorded_states_are_neither_reported_nor_compared_as_methods(beliefrag:
     ran = beliefrag("bench", "report", "states")
     assert ran.code == 1 and mentions(ran.err, "'beliefrag calibrate fit'", "'beliefrag tune'")
     ran = beliefrag("bench", "compare", "states", "survey", "static")
-    assert (ran.code, "has no method 'survey' to compare" in ran.err) == (1, True)
+    assert (ran.code, "'survey'" in ran.err) == (1, True)
     beliefrag(*collect, "--out", run)
     assert beliefrag("bench", "report", run).out == before
 

@@ -158,7 +158,7 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(home: Path, cha
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert len(records(home / "run")) == 2, "what was under way was lost"
-    assert b"2 episodes finished, 0 failed, 4 left; go on with: beliefrag bench run --data north" in err
+    assert mentions(err.decode(), "2 episodes finished", "0 failed", "4 left", "beliefrag bench run --data north")
     assert b"Traceback" not in err
 
 
@@ -173,7 +173,7 @@ def test_a_second_ctrl_c_drops_what_is_under_way(home: Path, chat_server: ChatSe
     _, err = process.communicate(timeout=15)
     assert process.returncode == 130
     assert len(records(home / "run")) == 1
-    assert b"dropped what was under way; go on with" in err
+    assert mentions(err.decode(), "dropped", "beliefrag bench run --data north")
     assert b"Traceback" not in err
 
 

@@ -66,7 +66,7 @@ def test_a_broken_line_stops_an_import_unless_it_is_skipped(beliefrag: Command, 
     file.write_text(file.read_text() + "{broken\n")
     ran = beliefrag("data", "import", "musique", file, "--out", home / "out")
     assert (ran.code, ran.out) == (1, "")
-    assert "dev.jsonl line 2: is not JSON" in ran.err and "--skip-broken" in ran.err
+    assert mentions(ran.err, "dev.jsonl line 2", "JSON", "--skip-broken")
     assert not (home / "out").exists()
     ran = beliefrag("data", "import", "musique", file, "--out", home / "out", "--skip-broken")
     assert ran.code == 0
@@ -110,7 +110,7 @@ def test_check_finds_what_is_wrong_and_goes_on(beliefrag: Command, home: Path) -
     assert ran.code == 1
     wrong, good = [line.split("\t") for line in ran.out.splitlines()[1:]]
     assert wrong[0] == "wrong" and "corpus lacks" in wrong[2]
-    assert good[0] == "ok" and "1 questions, 1 of them with known support, 2 passages" in good[2]
+    assert good[0] == "ok" and mentions(good[2], "1 questions", "1 of them", "2 passages")
     assert beliefrag("data", "check", home / "good").code == 0
 
 

@@ -94,7 +94,7 @@ def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home:
     assert re.match(r"\d+ questions .* \(xsel\), \d+ .* \(xhold\)", out)
     assert re.search(r"  ending earlier, .*: yes \(", out)
     assert re.search(r"  corrections off: .*0 of 16 questions", out)
-    assert "; all with novelty 0.2, corrections on, abstained 0.0%:\nanswer\tretrieval\tF1\tF1 95 %\ttokens\t" in out
+    assert mentions(out, "novelty 0.2", "corrections on", "abstained 0.0%", "answer\tretrieval\tF1\tF1 95 %\ttokens")
     assert mentions(out, "--max-tokens", "--min-f1")
     assert "[thresholds]" not in out.splitlines()
 
@@ -112,7 +112,7 @@ def test_corrections_off_must_have_been_recorded(beliefrag: Command, home: Path)
     line = ("tune", "run", "--borrow", "published", "--answer", "0.9", "--retrieval-value", "0.05")
     ran = beliefrag(*line, "--corrections", "off")
     assert ran.code == 1
-    assert re.search(r"corrections off would give: for \d of \d questions", ran.err)
+    assert re.search(r"corrections off .*\b\d of \d questions", ran.err)
     assert "'beliefrag calibrate collect --uncorrected'" in ran.err
 
 
@@ -121,7 +121,7 @@ def test_corrections_recorded_both_ways_can_be_switched_off(beliefrag: Command, 
     line = ("tune", "run", "--borrow", "published", "--corrections", "on,off", "--answer", "0.9")
     ran = beliefrag(*line, "--retrieval-value", "0.05", "--novelty", "0.2")
     assert ran.code == 0, ran.err
-    assert "  corrections off: yes (16 of 16 questions" in ran.out
+    assert mentions(ran.out, "corrections off: yes", "16 of 16")
 
 
 def test_a_run_without_answers_on_trial_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:

@@ -122,7 +122,7 @@ def test_what_is_there_can_be_counted_listed_and_deleted(path: Path) -> None:
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("My notes. " * 500)
-    with pytest.raises(SettingsError, match=r"notes\.txt cannot be opened: file is not a database") as caught:
+    with pytest.raises(SettingsError, match=r"notes\.txt .*not a database") as caught:
         ReplyStore(path)
     assert "another cache file" in caught.value.remedy
     assert path.read_text() == "My notes. " * 500

@@ -154,7 +154,7 @@ def test_a_connection_that_keeps_breaking_says_so_and_keeps_what_came(hub: Behav
 
 def test_wrong_bytes_are_deleted_and_called_wrong(hub: Behaviour, target: Path) -> None:
     hub.content = CONTENT[:-1] + b"!"
-    with pytest.raises(ModelError, match=r"is not tiny: .* It was deleted"):
+    with pytest.raises(ModelError, match=r"tiny: .*deleted"):
         download(WEIGHTS, target, [quick_hub()], DownloadProgress())
     assert files(target) == ["tiny.gguf.lock"]
 

@@ -183,11 +183,11 @@ def test_jointly_noise_is_chance_though_a_fit_that_saw_it_does_better() -> None:
 
 
 def test_where_one_dimension_knows_all_there_is_the_others_add_nothing() -> None:
-    gains = [areas_of(planted(60, strength=0.35, seed=seed, rounds=1)).difference for seed in range(8)]
+    gains = [areas_of(planted(60, strength=0.35, seed=seed, rounds=1)).difference for seed in range(12)]
     # Six weights fitted on 48 questions fit some chance too; what that costs is seldom told as a clear loss.
     assert -0.06 < float(np.mean([gain.value for gain in gains])) < 0.01
     assert not any(gain.low is not None and gain.low > 0 for gain in gains)
-    assert sum(gain.high is not None and gain.high < 0 for gain in gains) <= 2
+    assert sum(gain.high is not None and gain.high < 0 for gain in gains) <= 3
 
 
 def test_the_joint_auc_hardly_depends_on_how_questions_are_parted() -> None:

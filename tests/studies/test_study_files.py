@@ -18,6 +18,7 @@ from beliefrag.studies import (
     choose_studies,
 )
 from beliefrag.studies.writing import write_index, write_study
+from tests.support.messages import mentions
 from tests.support.studied import episode, recording
 
 (FRONTIER,) = choose_studies("frontier")
@@ -71,7 +72,7 @@ def test_the_page_has_question_protocol_n_numbers_with_intervals_and_the_papers_
     text = (tmp_path / "index.md").read_text()
     assert FRONTIER.extension.summary in text
     assert all(sentence in text for sentence in FRONTIER.options.protocol)
-    assert "6 questions (6 of hotpotqa), each by 3 methods; seed 0." in text
+    assert mentions(text, "6 questions (6 of hotpotqa)", "3 methods", "seed 0")
     assert re.search(r"\| hotpotqa \| Static \| 0\.\d{3} \(0\.\d{3} to \d\.\d{3} \?\) \|", text)
     assert MARK in text
     assert re.search(r"\| BeliefRAG, F1 on hotpotqa \| .* \| 0\.602 \|", text)
@@ -116,7 +117,7 @@ def test_the_index_leads_to_what_is_there_and_says_what_is_not(tmp_path: Path) -
     text = (tmp_path / "index.md").read_text()
     assert "(frontier/index.md)" in text
     assert "Pareto front" in text
-    assert "Not made: no dataset of rows is given." in text
+    assert mentions(text, "Not made:", "no dataset of rows is given.")
     assert 'href="frontier/index.html"' in (tmp_path / "index.html").read_text()
 
 

@@ -157,7 +157,7 @@ async def test_what_is_too_long_is_refused(tmp_path: Path) -> None:
     assert text(long) == text(long_search)
     assert "104" in text(long) and "at most 100" in text(long)
     assert "empty" in text(empty)
-    assert text(many) == "k: Input should be less than or equal to 20."
+    assert mentions(text(many), "k:", "20")
     assert all(result.is_error for result in (long, long_search, empty, many))
 
 

@@ -107,4 +107,4 @@ def test_the_moves_say_what_was_not_recorded() -> None:
     assert about(found, "ending").reason.startswith("2 of 3 ")
     assert about(found, "searching").known not in ("yes", "no")
     assert found["corrections on"].known == "yes"
-    assert found["corrections off"].reason == "0 of 1 questions were recorded without them"
+    assert found["corrections off"].reason.startswith("0 of 1 ")
