@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +27,19 @@ def no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _same_settings_for_the_next_file() -> Iterator[None]:
+    """Checks that a file of tests leaves the settings and the current folder as it found them."""
+    before = _settings_in_force()
+    yield
+    assert _settings_in_force() == before
+
+
+def _settings_in_force() -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if name.startswith(("BELIEFRAG_", "XDG_", "HOME"))}
+    return {**ours, "current folder": str(Path.cwd())}
 
 
 @pytest.fixture

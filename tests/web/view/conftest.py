@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,15 +31,26 @@ class Played:
     data: Path
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache folder of our own, and no setting from outside."""
+@contextmanager
+def own_settings(cache: Path) -> Iterator[None]:
+    """Sets a cache folder of our own, and no setting from outside."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
             patch.delenv(name)
-        folder = tmp_path_factory.mktemp("cache")
-        patch.setenv("BELIEFRAG_CACHE_DIR", str(folder))
-        yield folder
+        patch.setenv("BELIEFRAG_CACHE_DIR", str(cache))
+        yield
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of all tests of the viewer."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settings(cache: Path) -> Iterator[None]:
+    with own_settings(cache):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +65,9 @@ def played(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Played:
     script = write_script(home, broken, hostile, flagged)
     run = home / "run"
     methods = ("--methods", "no_rag,static,beliefrag", "--model", script, *BORROWED, "--no-judge", "--yes")
-    main(["bench", "run", "--data", str(north), str(south), "--out", str(run), *methods])
+    # A fixture of the session is made before those of a file.
+    with own_settings(cache):
+        main(["bench", "run", "--data", str(north), str(south), "--out", str(run), *methods])
     assert (run / "episodes.jsonl").exists()
     return Played(run, data)
 
@@ -78,9 +92,9 @@ def trace(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     script.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     file = home / "trace.jsonl"
     given = ("--docs", home / "fram.md", "--docs", home / "odd.md", "--model", f"scripted:{script}", *BORROWED)
-    code = main(
-        ["ask", "Where was the designer of the ship Fram born?", *map(str, given), "--quiet", "--trace", str(file)]
-    )
+    question = "Where was the designer of the ship Fram born?"
+    with own_settings(cache):
+        code = main(["ask", question, *map(str, given), "--quiet", "--trace", str(file)])
     assert code in (0, 3)
     return file
 
