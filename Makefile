@@ -14,9 +14,13 @@ BROWSER := $(VENV)/.browser
 demo: $(RUN)
 	PYTHONPATH=src $(BIN)/python -m beliefrag demo --yes
 
-# What fails while several processes share the machine is tried once more, alone; what fails then has failed.
+# Several processes to a core, in the order of tests/conftest.py. Compiled code is kept, whatever the shell says: the
+# tests start hundreds of processes. Threads for arithmetic would only be in each other's way.
+test: export PYTHONDONTWRITEBYTECODE =
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: check $(BROWSER)
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile || $(BIN)/pytest --last-failed --last-failed-no-failures none
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

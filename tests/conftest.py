@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,54 @@ if TYPE_CHECKING:
 # How fast a machine is, or what else runs on it, is no property of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+SLOWEST = (
+    "bench/test_ray_runs.py",
+    "test_demo_with_weights.py",
+    "retrieval/test_ray_indexing.py",
+    "test_docs.py",
+    "retrieval/engines/test_every_engine.py",
+    "retrieval/engines/test_postgres_faults.py",
+    "retrieval/engines/test_linked_on_engines.py",
+    "web/test_mcp_stdio.py",
+    "studies/test_belief.py",
+    "cli/test_bench_docs.py",
+    "cli/test_study_docs.py",
+    "examples/test_notebook.py",
+    "benchmarks/test_harness.py",
+    "benchmarks/test_interrupted.py",
+    "benchmarks/test_soak.py",
+    "cli/test_bench_report.py",
+    "cli/test_bench_command.py",
+    "cli/test_bench_trouble.py",
+    "retrieval/test_index_kill.py",
+    "web/view/test_browser.py",
+    "web/page/test_page_browser.py",
+    "web/view/test_browser_reading.py",
+    "test_docs_site.py",
+    "test_packaging.py",
+    "cli/test_ask_prompt.py",
+)
+"""Files that take long, the longest first."""
+_MOST_PROCESSES = 8
+_BYTES_OF_A_PROCESS = 3 * 1024**3
+"""What a process of the tests takes at its worst, with the servers and clusters that it starts."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Gives two processes to a core, because half of a test's time is waiting, where there is memory for them."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(_MOST_PROCESSES, 2 * (os.cpu_count() or 1), memory // _BYTES_OF_A_PROCESS))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts the slowest files first, and then those with most tests: a long file that begins last is waited for."""
+    if not hasattr(config, "workerinput"):
+        return  # one process has no use for it
+    places = {Path(__file__).parent / name: place for place, name in enumerate(SLOWEST)}
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (places.get(item.path, len(places)), -sizes[item.path]))
 
 
 @pytest.fixture(autouse=True)

@@ -122,7 +122,7 @@ def app(folder: Path, *arguments: str) -> Iterator[httpx2.Client]:
                 yield client
         finally:
             process.terminate()
-            said = process.communicate(timeout=60)[1]
+            said = process.communicate(timeout=300)[1]
     assert process.returncode == 0, f"{address}{said}"
 
 

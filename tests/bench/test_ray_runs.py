@@ -20,9 +20,9 @@ from beliefrag.bench.ray_player import _check_record, _check_shared_cache
 from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.models.postgres_replies import PostgresReplyStore
 from beliefrag.ray_cluster import ClusterNode, join_cluster
-from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.store import comparable_lines, read_lines
+from beliefrag.runs.run_errors import RunError
+from beliefrag.runs.run_files import comparable_lines, read_lines
 from beliefrag.settings import Settings
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import recorded, stub
@@ -129,13 +129,15 @@ def test_killed_workers_and_a_killed_reply_store_lose_and_double_nothing(
 ) -> None:
     address = postgres.new_database()
 
-    def kill_something() -> None:
-        if random.random() < 0.3:
+    def kill_something() -> bool:
+        workers = find_workers("EpisodeWorker")
+        if workers and random.random() < 0.3:
             postgres.kill()
             time.sleep(0.2)
             postgres.start()
-        elif workers := find_workers("EpisodeWorker"):
+        elif workers:
             kill_process(random.choice(workers))
+        return bool(workers)
 
     with stub(0.3) as url, at_random_moments(kill_something, 6, within=3.0) as kills:
         run = bench.run(spec_of(data), out=home / "run", settings=settings_for(url, cache=address), on="ray")
@@ -151,7 +153,14 @@ def test_killed_workers_and_a_killed_reply_store_lose_and_double_nothing(
 
 
 def test_a_killed_node_loses_and_doubles_nothing(nodes: RayNodes, home: Path, data: Path) -> None:
-    with stub(0.3) as url, at_random_moments(nodes.kill_second_node, 1, within=2.0) as kills:
+    def kill_node() -> bool:
+        # Each node has a worker by then.
+        is_at_work = len(find_workers("EpisodeWorker")) > 1
+        if is_at_work:
+            nodes.kill_second_node()
+        return is_at_work
+
+    with stub(0.3) as url, at_random_moments(kill_node, 1, within=2.0) as kills:
         run = bench.run(spec_of(data), out=home / "run", settings=settings_for(url), on="ray")
     nodes.replace_second_node()
     assert kills

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -55,7 +56,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def in_shell(
-    *arguments: str | Path, env: Mapping[str, str] | None = None, timeout_seconds: float = 60, **how: Any
+    *arguments: str | Path, env: Mapping[str, str] | None = None, timeout_seconds: float = 300, **how: Any
 ) -> Ran:
     """Runs a command in a process of its own, without a terminal."""
     done = subprocess.run(
@@ -68,6 +69,11 @@ def in_shell(
         **how,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def without_progress(err: str) -> str:
+    """Leaves out the lines by which a command that takes long shows that it is at work."""
+    return re.sub(r"^(indexing: .*|.*, \d+ s)\n", "", err, flags=re.MULTILINE)
 
 
 def on_terminal(
@@ -96,7 +102,7 @@ def on_terminal(
         pass  # Linux reports the end of a terminal as an error
     finally:
         os.close(ours)
-    return process.wait(timeout=60), screen.decode()
+    return process.wait(timeout=300), screen.decode()
 
 
 def write_docs(folder: Path) -> Path:

@@ -45,13 +45,13 @@ def started(*arguments: str | Path, token: str = "") -> Iterator[Started]:
             assert lines[-1], lines
         address = found[0].replace("=TOKEN", f"={token}")
         base = address.partition("/?")[0]
-        with httpx2.Client(base_url=base, headers={"Origin": base}, timeout=60, trust_env=False) as client:
+        with httpx2.Client(base_url=base, headers={"Origin": base}, timeout=200, trust_env=False) as client:
             assert client.get(address.removeprefix(base)).status_code == 303
             yield Started(process, client, address)
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=200)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_app_answers_keeps_feedback_here_and_ends_well(home: Path, given: li
         assert httpx2.get(running.address.replace("token=", "token=x")).status_code == 403
         give_feedback(running, "right")
         running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(timeout=60) == 0
+        assert running.process.wait(timeout=200) == 0
     label = json.loads((home / "feedback.jsonl").read_text(encoding="ascii"))
     assert label["question"] == QUESTION
     assert label["answers"] == ["Larvik"]
@@ -110,7 +110,7 @@ def test_a_server_with_a_page_lets_browsers_in_by_its_token(home: Path, given: l
         base = running.address.partition("/?")[0]
         program = {"Authorization": f"Bearer {token}"}
         assert httpx2.post(f"{base}/v1/ask", json={"question": QUESTION}).status_code == 401
-        answered = httpx2.post(f"{base}/v1/ask", json={"question": QUESTION}, headers=program, timeout=60)
+        answered = httpx2.post(f"{base}/v1/ask", json={"question": QUESTION}, headers=program, timeout=200)
         assert answered.json()["answer"] == "Larvik"
     assert (home / "feedback.jsonl").exists()
 

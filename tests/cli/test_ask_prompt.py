@@ -34,7 +34,7 @@ class Terminal:
         os.close(theirs)
         self._screen = ""
 
-    def wait_for(self, words: str, seconds: float = 60) -> str:
+    def wait_for(self, words: str, seconds: float = 200) -> str:
         """Reads until the words are there, and gives everything up to them; what follows is left for later."""
         give_up = time.monotonic() + seconds
         while words not in _ESCAPES.sub("", self._screen):
@@ -51,7 +51,7 @@ class Terminal:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=200)
         os.close(self._ours)
 
 
@@ -96,7 +96,7 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(open_pr
     terminal.wait_for("/quit")
     terminal.wait_for("ask> ")
     terminal.type("/quit\n")
-    assert terminal.process.wait(timeout=60) == 0
+    assert terminal.process.wait(timeout=200) == 0
 
 
 def test_the_arrow_keys_bring_questions_of_earlier_sessions_back(open_prompt: Callable[..., Terminal]) -> None:
@@ -106,7 +106,7 @@ def test_the_arrow_keys_bring_questions_of_earlier_sessions_back(open_prompt: Ca
     first.wait_for("Larvik")
     first.wait_for("ask> ")
     first.type("\x04")
-    assert first.process.wait(timeout=60) == 0
+    assert first.process.wait(timeout=200) == 0
     second = open_prompt("--quiet")
     second.wait_for("ask> ")
     second.type("\x1b[A")
@@ -138,7 +138,7 @@ def test_ctrl_c_stops_a_question_and_the_prompt_goes_on(
     os.killpg(terminal.process.pid, signal.SIGINT)
     terminal.wait_for("ask> ")
     terminal.type("\x04")
-    assert terminal.process.wait(timeout=60) == 0
+    assert terminal.process.wait(timeout=200) == 0
 
 
 def test_hostile_passages_cannot_act_on_the_terminal(home: Path, open_prompt: Callable[..., Terminal]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from beliefrag.bench.setup import choose_methods
 from beliefrag.methods import METHODS
-from beliefrag.runs.store import comparable_lines
+from beliefrag.runs.run_files import comparable_lines
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import line_of, records, served, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion

@@ -18,7 +18,7 @@ from beliefrag.bench import setup
 from beliefrag.cli import bench_run
 from beliefrag.methods import METHODS
 from beliefrag.runs.record import versions
-from beliefrag.runs.store import comparable_lines
+from beliefrag.runs.run_files import comparable_lines
 from tests.cli.shell import Ran, command, in_shell
 from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
@@ -28,7 +28,7 @@ Command = Callable[..., Ran]
 
 
 def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> None:
-    from beliefrag.runs.store import EpisodeLog
+    from beliefrag.runs.run_files import EpisodeLog
 
     line = line_of(home, "--methods", "static")
     with EpisodeLog(home / "run"):
@@ -143,6 +143,16 @@ def start_slow_run(home: Path, server: ChatServer) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command(*line, "--concurrency", "1"), stderr=subprocess.PIPE)
 
 
+def read_notice(process: subprocess.Popen[bytes], words: bytes) -> bytes:
+    """Reads standard error up to the line with these words: what the process says is how far it has come."""
+    said = b""
+    for line in process.stderr or ():
+        said += line
+        if words in line:
+            break
+    return said
+
+
 def wait_for(condition: Callable[[], bool]) -> None:
     give_up = time.monotonic() + 120
     while not condition():
@@ -151,11 +161,19 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(home: Path, chat_server: ChatServer) -> None:
-    chat_server.play(completion("Larvik"), completion("Larvik", delay=1.0))
-    process = start_slow_run(home, chat_server)
-    wait_for(lambda: len(chat_server.requests) == 2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    released = threading.Event()
+
+    def reply_late(_: object) -> Response:
+        released.wait()
+        return completion("Larvik")
+
+    chat_server.play(completion("Larvik"), reply_late)
+    with start_slow_run(home, chat_server) as process:
+        wait_for(lambda: len(chat_server.requests) == 2)
+        process.send_signal(signal.SIGINT)
+        err = read_notice(process, b"Ctrl-C again")
+        released.set()
+        err += process.stderr.read() if process.stderr else b""
     assert process.returncode == 130
     assert len(records(home / "run")) == 2, "what was under way was lost"
     assert mentions(err.decode(), "2 episodes finished", "0 failed", "4 left", "beliefrag bench run --data north")
@@ -163,14 +181,15 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(home: Path, cha
 
 
 def test_a_second_ctrl_c_drops_what_is_under_way(home: Path, chat_server: ChatServer) -> None:
-    chat_server.play(completion("Larvik"), completion("Larvik", delay=60))
-    process = start_slow_run(home, chat_server)
-    wait_for(lambda: len(chat_server.requests) == 2)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=15)
+    chat_server.play(completion("Larvik"), completion("Larvik", delay=600))
+    with start_slow_run(home, chat_server) as process:
+        wait_for(lambda: len(chat_server.requests) == 2)
+        process.send_signal(signal.SIGINT)
+        err = read_notice(process, b"Ctrl-C again")
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=200)
+        err += process.stderr.read() if process.stderr else b""
     assert process.returncode == 130
     assert len(records(home / "run")) == 1
     assert mentions(err.decode(), "dropped", "beliefrag bench run --data north")

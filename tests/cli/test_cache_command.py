@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.runs.store import comparable_lines
+from beliefrag.runs.run_files import comparable_lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
 from tests.support.http_server import ChatServer, Response, completion

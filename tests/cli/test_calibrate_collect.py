@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.runs.partitions import Partition, partition
+from beliefrag.runs.run_files import comparable_lines
 from beliefrag.runs.states import read_trajectories
-from beliefrag.runs.store import comparable_lines
 from tests.cli.shell import Ran
 from tests.support.bench_runs import PLACES, write_dataset, write_script
 from tests.support.messages import mentions

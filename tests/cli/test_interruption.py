@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.models.reply_store import ReplyStore
-from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, command, write_docs, write_script
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, command, without_progress, write_docs, write_script
 from tests.support.http_server import ChatServer, completion
 
 SURE_REPLY = json.dumps(SURE["reply"])
@@ -42,20 +42,19 @@ def read_terminal(terminal: int, chunks: list[bytes]) -> None:
 
 
 def test_ctrl_c_ends_with_one_line_and_130_and_hangs_up(home: Path, chat_server: ChatServer) -> None:
-    chat_server.play(completion(SURE_REPLY, delay=60))
+    chat_server.play(completion(SURE_REPLY, delay=600))
     process = subprocess.Popen(ask(home, chat_server), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until_asked(chat_server, 1, process)
-    began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    # Long for a busy machine, and much less than the reply takes.
+    _, err = process.communicate(timeout=200)
     assert process.returncode == 130
-    assert err == b"interrupted\n"
-    assert time.monotonic() - began < 10, "it waited for the reply"
+    assert without_progress(err.decode()) == "interrupted\n"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_terminal_is_restored(home: Path, chat_server: ChatServer, number: int, code: int) -> None:
-    chat_server.play(completion(SURE_REPLY, delay=60))
+    chat_server.play(completion(SURE_REPLY, delay=600))
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color"}
     line = ask(home, chat_server)
@@ -66,10 +65,11 @@ def test_the_terminal_is_restored(home: Path, chat_server: ChatServer, number: i
     reader = threading.Thread(target=read_terminal, args=(ours, chunks))
     reader.start()
     wait_until_asked(chat_server, 1, process)
-    time.sleep(0.3)
+    while b"asking the model" not in b"".join(chunks) and process.poll() is None:
+        time.sleep(0.02)
     process.send_signal(number)
-    assert process.wait(30) == code
-    reader.join(30)
+    assert process.wait(200) == code
+    reader.join(200)
     os.close(ours)
     screen = b"".join(chunks)
     cursor = re.findall(rb"\x1b\[\?25[lh]", screen)
@@ -90,8 +90,8 @@ def test_a_closed_pipe_is_silent(home: Path, arguments: tuple[str, ...]) -> None
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()
-    _, err = process.communicate(timeout=30)
-    assert err == b""
+    _, err = process.communicate(timeout=200)
+    assert without_progress(err.decode()) == ""
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -107,18 +107,18 @@ def test_output_that_cannot_be_written_is_an_error(
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(command(*arguments), check=False, stdout=full, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 1
-        assert done.stderr.startswith("error: ")
-        assert done.stderr.endswith("No space left on device.\n")
-        assert done.stderr.count("\n") == 1
+        said = without_progress(done.stderr)
+        assert said.startswith("error: ") and said.endswith("No space left on device.\n")
+        assert said.count("\n") == 1
 
 
 def test_kill_9_leaves_trace_and_replies_and_nothing_is_paid_for_twice(home: Path, chat_server: ChatServer) -> None:
-    chat_server.play(completion(SURE_REPLY), completion("Larvik", delay=60))
+    chat_server.play(completion(SURE_REPLY), completion("Larvik", delay=600))
     first = ask(home, chat_server, "--trace", "killed.jsonl", "--json")
     process = subprocess.Popen(first, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until_asked(chat_server, 2, process)
     process.kill()
-    process.wait(30)
+    process.wait(200)
 
     records = [json.loads(line) for line in (home / "killed.jsonl").read_text().splitlines()]
     assert [record["event"] for record in records][-3:] == ["call_finished", "decided", "call_started"]

@@ -55,8 +55,8 @@ class Process:
 
     def end(self) -> tuple[int, str]:
         """Waits for the end; gives the exit code and standard output."""
-        code = self.process.wait(timeout=60)
-        self._reader.join(timeout=10)
+        code = self.process.wait(timeout=200)
+        self._reader.join(timeout=200)
         assert self.process.stdout is not None and self.process.stderr is not None
         out = "" if self.process.stdout.closed else self.process.stdout.read()
         self.process.stdout.close()
@@ -134,7 +134,7 @@ def test_a_question_under_way_is_finished_and_new_ones_are_not_taken(
         time.sleep(0.02)
     with pytest.raises(httpx2.TransportError):
         server.ask()
-    thread.join(timeout=60)
+    thread.join(timeout=200)
     assert replies[0].json()["answer"] == "Larvik"
     assert server.end()[0] == 0
 
@@ -145,7 +145,7 @@ def test_a_question_that_outlasts_the_grace_is_told_so(start: Callable[..., Proc
     thread, replies = later(server.ask)
     wait_until_asked(chat_server)
     server.process.terminate()
-    thread.join(timeout=60)
+    thread.join(timeout=200)
     assert replies[0].status_code == 503
     assert "shutting down" in replies[0].json()["detail"]
     assert server.end()[0] == 0

@@ -100,6 +100,6 @@ def test_a_pipe_is_written_to_as_it_is(beliefrag: Command, ask: tuple[object, ..
     reader = threading.Thread(target=lambda: read.extend((home / "pipe").read_text().splitlines()))
     reader.start()
     assert beliefrag(*ask, "--trace", home / "pipe").code == 0
-    reader.join(10)
+    reader.join(200)
     assert json.loads(read[-1])["event"] == "finished"
     assert (home / "pipe").is_fifo()

@@ -219,7 +219,7 @@ def test_a_file_in_a_folder_that_cannot_be_written_to_can_still_be_read(read_onl
 
 def test_processes_that_make_the_file_at_the_same_time_share_it(path: Path) -> None:
     children = [child(path, name, 15) for name in "abcd"]
-    assert [one.wait(60) for one in children] == [0] * 4
+    assert [one.wait(300) for one in children] == [0] * 4
     for one in children:
         assert one.stdout is not None
         one.stdout.close()
@@ -236,7 +236,7 @@ def test_a_killed_process_loses_no_reply_that_it_reported_as_stored(path: Path) 
         reported += [victim.stdout.readline().strip() for _ in range(15 * (round_ + 1))]
         victim.kill()
         reported += victim.stdout.read().split("\n")[:-1]
-        reported += survivor.communicate(timeout=60)[0].split()
+        reported += survivor.communicate(timeout=300)[0].split()
         assert (victim.wait(), survivor.returncode) == (-9, 0)
         victim.stdout.close()
     assert len(reported) >= 15 + 30 + 45 + 3 * 20

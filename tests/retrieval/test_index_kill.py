@@ -17,7 +17,7 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index, index_paths
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import LEDGER
-from beliefrag.retrieval.store import to_passage
+from beliefrag.retrieval.passage_store import to_passage
 
 CHILD = """
 import os, signal, sys
@@ -154,7 +154,7 @@ def test_a_kill_loses_nothing_that_was_committed_and_a_rerun_completes_the_work(
     docs: Path, uninterrupted: Bm25Index, tmp_path: Path, moment: str, nth: int, least: int
 ) -> None:
     child = start(docs, tmp_path / "index", moment, nth)
-    assert child.wait(60) == -signal.SIGKILL
+    assert child.wait(300) == -signal.SIGKILL
     left = check_what_is_left(tmp_path / "index")
     assert least <= left < len(uninterrupted)
     check_rerun(docs, tmp_path / "index", uninterrupted)
@@ -171,7 +171,7 @@ def test_a_kill_while_the_index_is_rewritten_loses_nothing(
     (extra / "extra.txt").unlink()
     (extra / "other.txt").write_text("q1x")
     child = start(extra, tmp_path / "index", moment)
-    assert child.wait(60) == -signal.SIGKILL
+    assert child.wait(300) == -signal.SIGKILL
     assert check_what_is_left(tmp_path / "index") == len(uninterrupted) + 1
     (extra / "other.txt").unlink()
     (extra / "empty").mkdir()
@@ -185,7 +185,7 @@ def test_kills_at_random_moments_one_after_the_other(docs: Path, uninterrupted: 
         child = start(docs, out, "never")
         time.sleep(chance.uniform(0.01, 0.35))
         child.kill()
-        child.wait(60)
+        child.wait(300)
         now = check_what_is_left(out)
         assert now >= left, "what one run committed, no later run lost"
         left = now
@@ -204,5 +204,5 @@ def test_a_reader_never_sees_half_a_commit(docs: Path, uninterrupted: Bm25Index,
 
 def test_the_lock_of_a_killed_writer_does_not_stay(docs: Path, tmp_path: Path) -> None:
     child = start(docs, tmp_path / "index", "among-passages", 500)
-    child.wait(60)
+    child.wait(300)
     assert index_paths([docs], tmp_path / "index").passages_total > 1000

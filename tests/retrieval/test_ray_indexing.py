@@ -85,12 +85,11 @@ def test_an_index_made_on_ray_is_the_one_that_a_single_process_makes(nodes: RayN
 def test_workers_that_are_killed_while_they_read_change_nothing(nodes: RayNodes, tmp_path: Path) -> None:
     docs = write_corpus(tmp_path / "docs", rows=6_000)
 
-    def kill_reader() -> None:
-        for _ in range(200):
-            if readers := find_workers("TaskWorker"):
-                kill_process(random.choice(readers))
-                return
-            time.sleep(0.02)
+    def kill_reader() -> bool:
+        readers = find_workers("TaskWorker")
+        if readers:
+            kill_process(random.choice(readers))
+        return bool(readers)
 
     with at_random_moments(kill_reader, 3, within=1.0) as kills:
         spread = index_paths(docs, tmp_path / "spread", on="ray")

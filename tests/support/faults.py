@@ -11,7 +11,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def at_random_moments(do: Callable[[], object], times: int, *, within: float) -> Iterator[list[float]]:
-    """Does something at moments of its own while the block runs; gives the list of moments."""
+    """Does something at moments of its own while the block runs; gives the list of moments.
+
+    What returns False had nothing to break yet: it is tried again soon, and does not count.
+    """
     done: list[float] = []
     over = threading.Event()
 
@@ -19,7 +22,9 @@ def at_random_moments(do: Callable[[], object], times: int, *, within: float) ->
         for _ in range(times):
             if over.wait(random.uniform(0.1, within)):
                 return
-            do()
+            while do() is False:
+                if over.wait(0.02):
+                    return
             done.append(time.monotonic())
 
     thread = threading.Thread(target=act)

@@ -59,15 +59,22 @@ def run_ray() -> Iterator[RayNodes]:
 
 
 def find_workers(kind: str) -> list[int]:
-    """The processes of the workers of a kind, such as `EpisodeWorker`."""
+    """The processes of this process's cluster that are workers of a kind, such as `EpisodeWorker`."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if (process / "cmdline").read_bytes().startswith(f"ray::{kind}".encode()):
+            is_kind = (process / "cmdline").read_bytes().startswith(f"ray::{kind}".encode())
+            # A worker is started by its node, and a node by this process: other clusters are none of our business.
+            if is_kind and _find_parent(_find_parent(process)).name == str(os.getpid()):
                 found.append(int(process.name))
         except OSError:
             continue
     return found
+
+
+def _find_parent(process: Path) -> Path:
+    # The second field, the name, may hold spaces and stands in brackets.
+    return process.with_name((process / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def kill_process(process: int) -> None:

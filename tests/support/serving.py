@@ -22,9 +22,9 @@ from beliefrag.types import Passage
 from beliefrag.web.auth import Credential
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.page import AskPage
 from beliefrag.web.server import AnswerServer, listen
+from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
 
@@ -155,7 +155,7 @@ def served(
         yield Served(url, service, server, assembly.model, loops[0])
     finally:
         server.should_exit = True
-        thread.join(timeout=30)
+        thread.join(timeout=200)
         bound.close()
         assert not thread.is_alive(), "the server did not end"
 

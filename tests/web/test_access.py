@@ -110,7 +110,7 @@ def test_on_loopback_its_own_names_are_fine(locked: Served, host: str) -> None:
 def test_a_path_that_climbs_finds_nothing(plain: Served, path: str) -> None:
     """Sent over a bare socket: clients tidy such paths up before they send them."""
     url = httpx2.URL(plain.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+    with socket.create_connection((url.host, url.port or 0), timeout=60) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = b""
         while chunk := connection.recv(65536):

@@ -32,7 +32,7 @@ def flood(server: Served, number: int, data: bytes = HALF, source: str = "127.0.
     opened: list[socket.socket] = []
     try:
         for _ in range(number):
-            connection = socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0))
+            connection = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
             opened.append(connection)
             with contextlib.suppress(OSError):
                 connection.sendall(data)
@@ -212,7 +212,7 @@ def test_a_client_that_does_not_read_is_let_go_and_its_episode_ends(tmp_path: Pa
             wait_for(lambda: server.service.admission.in_flight == 1)
             big = b": " + b"x" * 1_000_000 + b"\n\n"
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("beliefrag.web.http.ask.HEARTBEAT", big)
+                patch.setattr("beliefrag.web.http.ask_route.HEARTBEAT", big)
                 wait_for(lambda: server.service.admission.in_flight == 0, 30)
         assert server.model.inside == 0
 

@@ -29,7 +29,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_a_body_that_says_that_it_is_too_large_is_not_read(small: Served) -> None:
     url = httpx2.URL(small.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+    with socket.create_connection((url.host, url.port or 0), timeout=60) as connection:
         connection.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
@@ -56,7 +56,7 @@ def test_a_chunked_body_is_stopped_where_it_becomes_too_large(small: Served) -> 
 
 def test_a_body_that_trickles_in_is_given_up_on(small: Served) -> None:
     url = httpx2.URL(small.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+    with socket.create_connection((url.host, url.port or 0), timeout=60) as connection:
         connection.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         assert connection.recv(100).startswith(b"HTTP/1.1 408")
 

@@ -79,7 +79,7 @@ def leave_after_asking(server: Served, path: str, body: dict[str, object], heade
     lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     lines += [f"Content-Length: {len(content)}", *(f"{name}: {value}" for name, value in headers.items())]
     url = httpx2.URL(server.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+    with socket.create_connection((url.host, url.port or 0), timeout=60) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + content)
         wait_for(lambda: server.model.inside == 1)
 
@@ -118,10 +118,10 @@ def test_a_client_that_leaves_the_queue_is_never_asked_for(tmp_path: Path) -> No
         request = (
             b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         )
-        with socket.create_connection((url.host, url.port or 0), timeout=10) as first:
+        with socket.create_connection((url.host, url.port or 0), timeout=60) as first:
             first.sendall(request % len(content) + content)
             wait_for(lambda: server.model.inside == 1)
-            with socket.create_connection((url.host, url.port or 0), timeout=10) as second:
+            with socket.create_connection((url.host, url.port or 0), timeout=60) as second:
                 second.sendall(request % len(content) + content)
                 wait_for(lambda: server.service.admission.waiting == 1)
             wait_for(lambda: server.service.admission.waiting == 0)
