@@ -21,8 +21,8 @@ from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.citing import choose_citations
 from beliefrag.runs.episode import Episode
+from beliefrag.runs.run_files import read_episodes
 from beliefrag.runs.statistics import mean_estimate
-from beliefrag.runs.store import read_episodes
 from beliefrag.types import Passage
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder, is_for_fitting
 

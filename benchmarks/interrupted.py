@@ -30,7 +30,7 @@ from pathlib import Path
 from beliefrag.methods import METHODS
 from beliefrag.models.reply_store import ReplyStore
 from beliefrag.paths import cache_dir
-from beliefrag.runs.store import comparable_lines, read_lines, read_summaries
+from beliefrag.runs.run_files import comparable_lines, read_lines, read_summaries
 
 DATASETS = (
     "hotpotqa",

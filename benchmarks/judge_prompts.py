@@ -16,7 +16,7 @@ from pathlib import Path
 from beliefrag import bench
 from beliefrag.methods import reasoning
 from beliefrag.runs.episode import Episode, ModelCall
-from beliefrag.runs.store import read_lines
+from beliefrag.runs.run_files import read_lines
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 
 METHODS = ("ircot", "rl_search", "adaptive_rag", "self_rag")

@@ -31,7 +31,7 @@ from typing import Any
 import tantivy
 
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever, session
-from beliefrag.retrieval.store import ANALYSER
+from beliefrag.retrieval.passage_store import ANALYSER
 from beliefrag.types import Passage
 
 AIMS = {"indexing_ratio": 2.0}

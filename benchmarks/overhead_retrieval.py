@@ -31,7 +31,7 @@ import tantivy
 
 from beliefrag import __version__
 from beliefrag.retrieval import Bm25Index, IndexWriter, session
-from beliefrag.retrieval.store import ANALYSER
+from beliefrag.retrieval.passage_store import ANALYSER
 from beliefrag.types import Passage
 
 K = 5

@@ -25,7 +25,7 @@ from typing import Any
 from beliefrag import bench
 from beliefrag.models.postgres_replies import PostgresReplyStore
 from beliefrag.retrieval.indexing import index_paths
-from beliefrag.runs.store import comparable_lines, read_lines
+from beliefrag.runs.run_files import comparable_lines, read_lines
 from beliefrag.settings import Settings
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import stub

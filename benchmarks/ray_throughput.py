@@ -27,7 +27,7 @@ from typing import Any
 from beliefrag import __version__, bench
 from beliefrag.bench.benchmark import RunProgress
 from beliefrag.ray_cluster import join_cluster
-from beliefrag.runs.store import comparable_lines
+from beliefrag.runs.run_files import comparable_lines
 from beliefrag.settings import Settings
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.runs import METHODS

@@ -21,7 +21,7 @@ from typing import Any
 from beliefrag.policy import Thresholds
 from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.record import DatasetRecord, RunRecord
-from beliefrag.runs.store import EPISODES_FILE
+from beliefrag.runs.run_files import EPISODES_FILE
 from beliefrag.types import Budget, Diagnostics
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.listing import ORDERS, EpisodeFilter, find_neighbours, list_episodes

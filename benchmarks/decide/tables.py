@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.methods import METHODS
+from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.statistics import Estimate, compare_over_datasets, mean_estimate, mean_over_datasets
-from beliefrag.runs.store import read_summaries
 from benchmarks.decide.runs import RUNS
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
 from beliefrag.retrieval import Bm25Index
-from beliefrag.retrieval.linked.retriever import LinkedRetriever, graph_in_memory
+from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
 from benchmarks.find.mixed_corpus import (
     MULTI_HOP,
     SETS,

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from beliefrag.runs.store import comparable_lines
+from beliefrag.runs.run_files import comparable_lines
 from benchmarks.harness.material import PASSAGES, write_dataset
 from benchmarks.harness.runs import METHODS, play
 from benchmarks.harness.stub import stub

@@ -17,8 +17,8 @@ from typing import Any
 
 from rich.console import Console
 
-from beliefrag.cli.episode import run_episode
 from beliefrag.cli.episode_live import LiveDisplay
+from beliefrag.cli.episode_run import run_episode
 from beliefrag.cli.episode_words import describe_calibration
 from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble

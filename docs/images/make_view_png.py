@@ -23,7 +23,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from beliefrag.cli.browser_page import DisplayWithPage
-from beliefrag.cli.episode import run_episode
+from beliefrag.cli.episode_run import run_episode
 from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings

@@ -48,7 +48,7 @@ EPISODE = (
     Box("The loop runs the method, as for any question", "engine/loop.py", in_loop=True),
     Box("The result is scored against the gold answer", "bench/metrics.py", in_loop=True),
     Box("The judge says whether the answer is right, if it is asked", "bench/judge.py", in_loop=True),
-    Box("The episode is written as one line and is on disk", "runs/store.py", in_loop=True),
+    Box("The episode is written as one line and is on disk", "runs/run_files.py", in_loop=True),
     Box("The numbers get their intervals", "runs/summary.py"),
     Box("Tables and figures are written", "report/run_report.py"),
 )

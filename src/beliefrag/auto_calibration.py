@@ -50,7 +50,7 @@ _LABEL: Label = "f1"
 
 @dataclass(frozen=True, slots=True)
 class AutoPlan:
-    """What a calibration will take, about."""
+    """An estimate of what a calibration will take."""
 
     passages: int
     questions: int

@@ -217,7 +217,7 @@ def _field_names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def usage_record(usage: Usage) -> dict[str, Any]:
-    """Usage as plain data: totals, then each purpose with its own."""
+    """Gives usage as plain data: totals, then each purpose with its own."""
     totals = {name: getattr(usage, name) for name in _field_names(Usage) if name != "by_purpose"}
     record: dict[str, Any] = {"tokens": usage.tokens} | totals
     if usage.by_purpose:

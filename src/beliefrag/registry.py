@@ -185,7 +185,7 @@ class ExtensionChoice(Generic[T, I]):
         }
 
     def __str__(self) -> str:
-        """As it would be typed: `NAME`, or `NAME:key=value,...` with the options that differ from their defaults."""
+        """Gives what to type: `NAME`, or `NAME:key=value,...` with the options that differ from their defaults."""
         changed = self.changed_options()
         return f"{self.name}:{_as_text(changed)}" if changed else self.name
 
@@ -344,7 +344,7 @@ class Registry(Generic[T, I]):
 
     @cached_property
     def _offers(self) -> dict[str, tuple[EntryPoint, ...]]:
-        """What other packages offer, by name. Nothing of theirs is imported for it."""
+        """Gives what other packages offer, by name. Nothing of theirs is imported for it."""
         offers: dict[str, tuple[EntryPoint, ...]] = {}
         for entry in entry_points(group=self.group):
             if entry.name in self._modules:

@@ -15,8 +15,8 @@ from beliefrag import bench
 from beliefrag.errors import SettingsError
 from beliefrag.methods import METHODS
 from beliefrag.retrieval import IGNORE_SCORES, RETRIEVERS, Bm25Index, PassageSource, Retriever, ScoreScale
-from beliefrag.runs.errors import RunChanged
 from beliefrag.runs.record import RunRecord
+from beliefrag.runs.run_errors import RunChanged
 from beliefrag.settings import Settings
 from beliefrag.types import Hit
 from tests.support.bench_runs import write_dataset, write_script

@@ -13,7 +13,7 @@ from beliefrag.bench.datasets import find_format, import_dataset, load_dataset, 
 from beliefrag.bench.datasets.common_form import describe_file
 from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.errors import SettingsError
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines
 
 

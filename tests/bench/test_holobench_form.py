@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import find_format
-from beliefrag.bench.datasets.entry import BadRecord
+from beliefrag.bench.datasets.dataset_entry import BadRecord
 from beliefrag.bench.datasets.holobench import RowDatabase
 from beliefrag.bench.datasets.importing import read_published_files
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 
 WINES = [
     {"No": 1, "Name": "Giana", "Grape": "Zinfandel", "Score": 93},

@@ -19,9 +19,9 @@ from beliefrag.cli import bench_run
 from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import FrozenAnswerability, MatchedState, PermutedAnswerability
 from beliefrag.report.run_report import provenance
-from beliefrag.runs.errors import RunChanged
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.store import comparable_lines
+from beliefrag.runs.run_errors import RunChanged
+from beliefrag.runs.run_files import comparable_lines
 from beliefrag.runs.summary import summarise
 from beliefrag.settings import Settings
 from tests.support.bench_runs import records, write_dataset, write_script

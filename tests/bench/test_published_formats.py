@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import find_format
-from beliefrag.bench.datasets.entry import passage_id
+from beliefrag.bench.datasets.dataset_entry import passage_id
 from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.bench.questions import Dataset, LabelledQuestion
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, RGB_FACT, TRIVIA, lines
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import find_format, load_dataset, load_passages
-from beliefrag.bench.datasets.entry import make_passage, passage_id
+from beliefrag.bench.datasets.dataset_entry import make_passage, passage_id
 from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.bench.questions import Dataset
-from beliefrag.runs.errors import DataError
 from beliefrag.runs.partitions import Partition, partition, sample
+from beliefrag.runs.run_errors import DataError
 from tests.support.benchmark_files import ABSENT, BENCHMARKS
 
 NAMES = (

@@ -11,7 +11,7 @@ import pytest
 from beliefrag.models.reply_store import ReplyStore, import_lines
 from beliefrag.paths import cache_dir
 from beliefrag.runs.partitions import Partition, partition
-from beliefrag.runs.store import read_summaries
+from beliefrag.runs.run_files import read_summaries
 from benchmarks.decide.runs import RUNS, make_run
 from benchmarks.decide.tables import collect_numbers
 from benchmarks.decide.unanswerable import write_unanswerable

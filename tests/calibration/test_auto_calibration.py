@@ -15,7 +15,7 @@ from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seed
 from beliefrag.cli import main
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from tests.support.messages import mentions

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tantivy
 
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, store
+from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, passage_store
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import Document, ReadPassage
@@ -207,7 +207,7 @@ def test_an_index_from_before_links_is_read_written_and_searched(
     old = builder.build()
     folder, index = write_manual(tmp_path / "manual"), tmp_path / "index"
     with monkeypatch.context() as context:
-        context.setattr(store, "index_schema", lambda: old)
+        context.setattr(passage_store, "index_schema", lambda: old)
         index_paths([folder], index)
     (folder / "later.html").write_text(f'<title>Later</title><p>A <a href="reference.html">link</a>. {FILLER}</p>')
     index_paths([folder], index)

@@ -9,10 +9,10 @@ import pytest
 import tantivy
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, session, store
+from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, passage_store, session
 from beliefrag.retrieval import writer as writer_module
+from beliefrag.retrieval.passage_store import dead_passages
 from beliefrag.retrieval.session import WriteSession
-from beliefrag.retrieval.store import dead_passages
 from beliefrag.types import Passage
 
 
@@ -244,7 +244,7 @@ def test_an_index_from_before_places_is_read_and_written(tmp_path: Path, monkeyp
     builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
     old = builder.build()
     with monkeypatch.context() as context:
-        context.setattr(store, "index_schema", lambda: old)
+        context.setattr(passage_store, "index_schema", lambda: old)
         with IndexWriter(tmp_path / "index") as writer:
             writer.put_source("a.pdf", [Passage("p", "T", "The harbour was closed.", "a.pdf", "page 3")])
     with IndexWriter(tmp_path / "index") as writer:

@@ -239,7 +239,7 @@ def test_an_index_from_before_keys_still_serves_bm25_and_can_be_upgraded(
     with monkeypatch.context() as old:
         import tantivy
 
-        from beliefrag.retrieval import store
+        from beliefrag.retrieval import passage_store
 
         def old_schema() -> tantivy.Schema:
             builder = tantivy.SchemaBuilder()
@@ -249,7 +249,7 @@ def test_an_index_from_before_keys_still_serves_bm25_and_can_be_upgraded(
             builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
             return builder.build()
 
-        old.setattr(store, "index_schema", old_schema)
+        old.setattr(passage_store, "index_schema", old_schema)
         with IndexWriter(place) as writer:
             writer.add(shelf[:5])
     with IndexWriter(place) as writer:

@@ -16,9 +16,9 @@ import pytest
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeKey
 from beliefrag.runs.episode_format import episode_line, read_episode
-from beliefrag.runs.errors import RunChanged, RunError
 from beliefrag.runs.record import DatasetRecord, RunRecord, budget_of, settings_of, thresholds_of
-from beliefrag.runs.store import EpisodeLog, comparable_lines, read_summaries
+from beliefrag.runs.run_errors import RunChanged, RunError
+from beliefrag.runs.run_files import EpisodeLog, comparable_lines, read_summaries
 
 
 def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str, Any]:

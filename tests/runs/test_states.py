@@ -8,8 +8,8 @@ import pytest
 from beliefrag.bench.setup import RunSpec
 from beliefrag.cli import bench_run
 from beliefrag.report.calibration_tables import state_counts_table
-from beliefrag.runs.errors import RunError
 from beliefrag.runs.partitions import partition
+from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.states import read_trajectories
 from beliefrag.settings import Settings
 from beliefrag.types import Action

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from beliefrag.runs.errors import UnequalQuestions
+from beliefrag.runs.run_errors import UnequalQuestions
 from beliefrag.runs.statistics import average_seeds, compare, mean_estimate, mean_over_datasets
 
 

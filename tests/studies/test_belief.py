@@ -26,7 +26,7 @@ from beliefrag.studies.belief_measures import (
     signal_auc,
     split_into_levels,
 )
-from beliefrag.studies.states import StateTable, have_same_order
+from beliefrag.studies.state_table import StateTable, have_same_order
 from beliefrag.types import Action
 from tests.support.messages import mentions
 from tests.support.studied import recording, state, trajectory

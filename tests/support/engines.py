@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 from beliefrag.retrieval import Bm25Index, IndexWriter
+from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
 from beliefrag.retrieval.engines.milvus import MilvusCollection, MilvusOptions
 from beliefrag.retrieval.engines.milvus_filling import MilvusSession
 from beliefrag.retrieval.engines.opensearch import OpenSearchIndex, OpenSearchOptions
 from beliefrag.retrieval.engines.opensearch_filling import OpenSearchSession
 from beliefrag.retrieval.engines.postgres import PostgresOptions, PostgresTable
 from beliefrag.retrieval.engines.postgres_filling import PostgresSession
-from beliefrag.retrieval.engines.retriever import EngineRetriever
 from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
 from tests.support.postgres import PostgresServer

@@ -17,7 +17,7 @@ from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.mcp.app import create_mcp_app
+from beliefrag.web.mcp.mcp_app import create_mcp_app
 from beliefrag.web.server import AnswerServer, listen
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import script, verdict

@@ -24,12 +24,12 @@ from schemathesis.specs.openapi.checks import (
 
 from beliefrag.web.answers import AnswerBody
 from beliefrag.web.http import HttpContext, create_app
-from beliefrag.web.http.ask import AskBody
+from beliefrag.web.http.ask_route import AskBody
 from beliefrag.web.http.chat_schema import ChatBody, ChatCompletion, ModelCard
 from beliefrag.web.http.responses import ResponseObject, ResponsesBody
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.problems import ProblemBody
+from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService
 from tests.support.serving import Served, opened
 

@@ -74,7 +74,7 @@ def test_an_unforeseen_error_is_a_500_without_its_message(
     def breaks(*_: Any) -> None:
         raise ZeroDivisionError(QUESTION)
 
-    monkeypatch.setattr("beliefrag.web.http.ask.assembly_for_request", breaks)
+    monkeypatch.setattr("beliefrag.web.http.ask_route.assembly_for_request", breaks)
     with served(*opened(tmp_path)) as server:
         response = server.ask()
         wait_for(lambda: len(lines(log)) >= 2)

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from beliefrag.bench.results import MethodComparison, Report, compare, report
     from beliefrag.bench.runner import RunControl, Tally
     from beliefrag.bench.setup import RunSpec, choose_methods
-    from beliefrag.runs.errors import DataError
     from beliefrag.runs.partitions import Partition, partition, sample
     from beliefrag.runs.record import Injection
+    from beliefrag.runs.run_errors import DataError
 
 __all__ = [
     "Audit",
@@ -83,7 +83,7 @@ _HOMES = {
     "bench.results": ["MethodComparison", "Report", "compare", "report"],
     "bench.runner": ["RunControl", "Tally"],
     "bench.setup": ["RunSpec", "choose_methods"],
-    "runs.errors": ["DataError"],
+    "runs.run_errors": ["DataError"],
     "runs.record": ["Injection"],
     "runs.partitions": ["Partition", "partition", "sample"],
 }

@@ -26,9 +26,9 @@ from beliefrag.engine.assembly import open_model
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeSummary
-from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars, settings_of
-from beliefrag.runs.store import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
+from beliefrag.runs.run_errors import RunError
+from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
 from beliefrag.runs.summary import Summary, summarise
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Usage

@@ -22,9 +22,9 @@ from beliefrag.errors import ModelError, ReplayMiss
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, have_same_probabilities
 from beliefrag.models.with_cache import reply_key
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.errors import RunChanged, RunError
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.store import read_summaries
+from beliefrag.runs.run_errors import RunChanged, RunError
+from beliefrag.runs.run_files import read_summaries
 from beliefrag.settings import Settings
 
 __all__ = ["Audit", "audit_run"]

@@ -27,8 +27,8 @@ from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape, evidence_block, unescape
 from beliefrag.retrieval.chunk import count_words
 from beliefrag.retrieval.packing import lower_words
-from beliefrag.runs.errors import DataError
 from beliefrag.runs.partitions import hash_position
+from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question, Usage
 from beliefrag.verifiers import build_verifier
 

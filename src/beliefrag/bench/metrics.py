@@ -94,7 +94,7 @@ def score_outcome(outcome: Answered | Stopped | Abstained, gold: Gold, retained:
 
 
 def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
-    """Exact match, F1 and cover of an answer, where the question asks for one fact."""
+    """Gives exact match, F1 and cover of an answer, where the question asks for one fact."""
     golds = accepted_answers(gold)
     return float(exact_match(answer, golds)), token_f1(answer, golds), float(covers(answer, gold))
 
@@ -157,20 +157,20 @@ def answer_row_recall(prediction: str, rows: Sequence[str]) -> float:
 
 
 def recall_per_row_read(mean_recall: float, mean_rows_read: float) -> float:
-    """Row recall per row read, times 1,000: a method's mean recall divided by its mean number of rows."""
+    """Gives row recall per row read, times 1,000: a method's mean recall divided by its mean number of rows."""
     if mean_rows_read <= 0:
         raise ValueError(f"recall per row read needs rows that were read, not {mean_rows_read:g}")
     return 1000 * mean_recall / mean_rows_read
 
 
 def retained_at_the_end(result: Result) -> tuple[str, ...]:
-    """Ids of all passages retained when the last decision was made; the answer may have been shown fewer."""
+    """Gives the ids of all passages retained when the last decision was made; the answer may have been shown fewer."""
     decided = [event for event in result.events if isinstance(event, Decided)]
     return decided[-1].evidence if decided else ()
 
 
 def rows_read(result: Result, gold: Gold) -> dict[str, float]:
-    """For a question about a set of rows: how many it needs, how many distinct ones were read, and found among them."""
+    """Counts the rows that a question needs, the distinct rows that were read, and the needed ones among them."""
     needed = set(gold.supporting or ())
     if not (gold.is_set and needed):
         return {}

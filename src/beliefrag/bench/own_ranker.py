@@ -14,8 +14,8 @@ from beliefrag.bench.metrics import normalise
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
 from beliefrag.retrieval import Bm25Index, Retriever
+from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
-from beliefrag.retrieval.linked.retriever import LinkedRetriever, graph_in_memory
 from beliefrag.runs.partitions import held_out
 from beliefrag.runs.statistics import Estimate, mean_estimate
 from beliefrag.types import Passage

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from beliefrag.bench.datasets.entry import passage_id
+from beliefrag.bench.datasets.dataset_entry import passage_id
 from beliefrag.bench.metrics import covers, normalise
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion, wrong_ids
 from beliefrag.retrieval.injection import InjectedRetriever

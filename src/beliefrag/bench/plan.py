@@ -17,7 +17,7 @@ __all__ = ["JUDGE", "CostEstimate", "Pace", "Plan", "make_plan", "model_pace"]
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """About what is ahead, in calls, tokens and time."""
+    """An estimate of what is ahead, in calls, tokens and time."""
 
     methods: Usage
     """Calls and tokens of the methods."""

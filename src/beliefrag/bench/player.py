@@ -13,7 +13,7 @@ from beliefrag.events import Event
 from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.runs.episode import Episode, EpisodeKey
-from beliefrag.runs.errors import RunError
+from beliefrag.runs.run_errors import RunError
 
 __all__ = ["EpisodeLost", "InProcessPlayer", "Player"]
 
@@ -27,7 +27,7 @@ class Player(Protocol):
 
     @property
     def lanes(self) -> int:
-        """In how many places episodes are played, each with a memory of its own."""
+        """How many places play episodes; each has a memory of its own."""
 
     @property
     def missing_keys(self) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question
 
 __all__ = ["Card", "CardFile", "Dataset", "Gold", "LabelledQuestion", "gold_hash", "wrong_ids"]

@@ -25,8 +25,8 @@ from beliefrag.ray_cluster import ClusterNode, RayCluster, join_cluster
 from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.episode import Episode, EpisodeKey
 from beliefrag.runs.episode_format import decode_line, episode_line, read_episode
-from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord
+from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Settings
 
 __all__ = ["RayPlayer", "open_ray_player"]

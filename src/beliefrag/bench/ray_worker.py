@@ -136,6 +136,6 @@ class _WarningCollector(logging.Handler):
         self._kept.append(record.getMessage())
 
     def take(self) -> tuple[str, ...]:
-        """What came since it was last asked for."""
+        """Gives what has come since the last call."""
         kept, self._kept = self._kept, []
         return tuple(kept)

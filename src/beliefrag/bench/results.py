@@ -11,8 +11,8 @@ from typing import Any
 from beliefrag.methods import METHODS
 from beliefrag.report import Table, cost_lines, mean_notes, report_tables, results_table, write_report
 from beliefrag.runs.record import RunRecord
+from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.statistics import Difference
-from beliefrag.runs.store import read_summaries
 from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, describe_incomplete, summarise
 
 __all__ = ["MethodComparison", "Report", "compare", "report"]

@@ -11,8 +11,8 @@ from beliefrag.bench.plan import Plan
 from beliefrag.bench.player import EpisodeLost, Player
 from beliefrag.errors import TransportError
 from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary, Verdict
-from beliefrag.runs.errors import RunError
-from beliefrag.runs.store import EpisodeLog
+from beliefrag.runs.run_errors import RunError
+from beliefrag.runs.run_files import EpisodeLog
 
 __all__ = ["GIVE_UP_AFTER", "CircuitBreaker", "RunControl", "Runner", "Tally", "episodes_for"]
 

@@ -21,9 +21,9 @@ from beliefrag.methods.lean import LEAN_READS, LEAN_SURVEY
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, describe_engine, known_identity, open_retriever
-from beliefrag.runs.errors import DataError
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, judge_price, model_price, now, versions
+from beliefrag.runs.run_errors import DataError
 from beliefrag.runs.summary import MEAN
 from beliefrag.settings import PLAIN_RETRIEVER, Settings
 
@@ -36,7 +36,7 @@ _PRIVATE_SETTINGS = {"base_url", "cache", "prompts"}
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What somebody wants to run."""
+    """What to run: the datasets, the methods, the questions and the judge."""
 
     data: tuple[str | Path, ...] = ()
     """Folders of datasets in the common form."""

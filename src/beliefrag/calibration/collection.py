@@ -44,7 +44,7 @@ class StateCollection:
 
     @property
     def seed(self) -> int | None:
-        """By which the questions were drawn; None where the runs differ."""
+        """The seed that drew the questions; None where the runs differ."""
         seeds = {run.seed for run in self.runs}
         return seeds.pop() if len(seeds) == 1 else None
 

@@ -89,7 +89,7 @@ class Examples:
         )
 
     def resampled_weights(self, resamples: int = MEAN_RESAMPLES) -> Iterator[Floats]:
-        """Blocks of rows of weights: a question that is drawn twice weighs twice, one that is not weighs nothing."""
+        """Gives blocks of rows of weights: a question weighs as much as it is drawn often, and nothing if it is not."""
         return (counts * self.weights for counts in resample_weights(self.questions, resamples=resamples))
 
     def resample(self, statistic: Callable[[Floats], Floats]) -> Floats:

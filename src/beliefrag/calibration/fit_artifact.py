@@ -64,7 +64,7 @@ def warn_of_misleading_columns(names: Sequence[str]) -> Iterator[str]:
 
 
 def warn_of_few_questions(counts: Mapping[str, PartCount]) -> Iterator[str]:
-    """Parts with too few questions of either outcome. An empty part has a warning of its own."""
+    """Warns of parts with too few questions of either outcome. An empty part has a warning of its own."""
     for part, count in counts.items():
         for questions, words in ((count.questions_positive, ""), (count.questions_negative, "not ")):
             if count.questions and questions < MIN_QUESTIONS:

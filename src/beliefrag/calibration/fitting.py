@@ -180,7 +180,7 @@ def choose_prior(columns: Floats, examples: Examples) -> float:
 
 
 def estimate_logistic(columns: Floats, examples: Examples, names: Sequence[str]) -> dict[str, Estimate]:
-    """Intercept and weights by name, each with the interval of refits on resampled questions."""
+    """Gives the intercept and the weights by name, each with the interval of refits on resampled questions."""
     prior = choose_prior(columns, examples)
     fitted = fit_logistic(columns, examples.outcomes, examples.weights, prior)
     drawn: list[list[float]] = []
@@ -217,7 +217,7 @@ class FittedKinds:
 
 
 def fit_all_kinds(examples: Examples) -> FittedKinds:
-    """Raw, Platt, logistic and isotonic on these states; answerable ones and others must both be there."""
+    """Fits raw, Platt, logistic and isotonic to these states; answerable ones and others must both be there."""
     # Heavy, and needed by no command but a fit.
     with explain_missing_extra("A fit", "bench"):
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415

@@ -166,7 +166,7 @@ def _constant_brier(rate: float, examples: Examples) -> float:
 
 
 def _brier_gain(p: Floats, rate: float, examples: Examples) -> Estimate:
-    """By how much the probabilities are nearer to what came true than always saying one rate."""
+    """Gives by how much the probabilities are nearer to what came true than always saying one rate."""
     y = examples.outcomes
     return _round_estimate(mean_estimate(average_by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from beliefrag.errors import CalibrationError
 from beliefrag.retrieval.linked.features import FEATURES
+from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
 from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
-from beliefrag.retrieval.linked.retriever import LinkedRetriever
 from beliefrag.retrieval.linked.second_look import SecondLook
 
 __all__ = ["LEAST_QUESTIONS", "RankerExample", "collect_example", "fit_ranker", "unfitted_ranker"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from beliefrag.cli.browser_page import DisplayWithPage
-    from beliefrag.cli.episode import Display
+    from beliefrag.cli.episode_run import Display
     from beliefrag.engine.assembly import Assembly
 
 __all__ = ["ask"]
@@ -119,11 +119,11 @@ def ask(
     import contextlib
     import os
 
-    from beliefrag.cli.episode import run_episode
     from beliefrag.cli.episode_display import choose_display, print_answer, print_failure, print_json
+    from beliefrag.cli.episode_run import run_episode
     from beliefrag.cli.exit_codes import exit_code
     from beliefrag.cli.opening import open_assembly
-    from beliefrag.cli.trace import Trace
+    from beliefrag.cli.trace_file import Trace
     from beliefrag.types import Question
 
     if question is not None and documents.docs and os.path.exists(question):  # noqa: PTH110 - Path fails on long texts

@@ -52,9 +52,9 @@ def ask_page(
     from beliefrag.cli.output import print_notice
     from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
     from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.metrics import ServerMetrics
     from beliefrag.web.reload import IndexReloader
     from beliefrag.web.server import listen, serve
+    from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
     paths = options.join_docs(documents.docs, further)

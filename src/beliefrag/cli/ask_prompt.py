@@ -11,8 +11,8 @@ from pathlib import Path
 
 import typer
 
-from beliefrag.cli.episode import Display, run_episode
 from beliefrag.cli.episode_display import print_answer, print_failure
+from beliefrag.cli.episode_run import Display, run_episode
 from beliefrag.cli.episode_words import summary_rows
 from beliefrag.cli.output import print_notice, safe_line
 from beliefrag.engine.assembly import Assembly

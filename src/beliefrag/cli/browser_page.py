@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from types import TracebackType
 
-from beliefrag.cli.episode import Display
+from beliefrag.cli.episode_run import Display
 from beliefrag.cli.output import print_notice
 from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event

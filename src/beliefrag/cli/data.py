@@ -69,7 +69,7 @@ def list_(
     """List the datasets in a folder, or the published formats that can be imported."""
     from beliefrag.bench.datasets import all_formats, is_dataset, load_dataset
     from beliefrag.cli.output import print_table
-    from beliefrag.runs.errors import DataError
+    from beliefrag.runs.run_errors import DataError
 
     if folder is None:
         rows = [
@@ -112,7 +112,7 @@ def check(
     from beliefrag.bench.datasets import load_dataset
     from beliefrag.cli.exit_codes import FAILED
     from beliefrag.cli.output import print_table
-    from beliefrag.runs.errors import DataError
+    from beliefrag.runs.run_errors import DataError
 
     rows = []
     for folder in folders:

@@ -44,8 +44,8 @@ def demo(
     """
     import asyncio
 
-    from beliefrag.cli.episode import run_episode
     from beliefrag.cli.episode_display import choose_display, print_failure
+    from beliefrag.cli.episode_run import run_episode
     from beliefrag.cli.exit_codes import exit_code
     from beliefrag.cli.output import show_status
     from beliefrag.cli.weights import ensure_weights

@@ -7,7 +7,7 @@ import threading
 from typing import TextIO
 
 from beliefrag import events
-from beliefrag.cli.episode import Display
+from beliefrag.cli.episode_run import Display
 from beliefrag.cli.episode_words import (
     Row,
     describe_calibration,
@@ -18,7 +18,7 @@ from beliefrag.cli.episode_words import (
 )
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 from beliefrag.cli.silence import SilenceBreaker
-from beliefrag.cli.trace import json_line
+from beliefrag.cli.trace_file import json_line
 from beliefrag.engine.assembly import Assembly
 from beliefrag.explanation import ACTION_WORDS, describe_belief
 from beliefrag.outcome import Abstained, Failed, Stopped

@@ -236,10 +236,10 @@ def http(
     from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.metrics import ServerMetrics
     from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
     from beliefrag.web.server import listen, serve
+    from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
     if feedback is not None and not page:

@@ -35,12 +35,12 @@ _PRICED_TOKENS = 1_000
 
 
 def count_tokens(text: str) -> int:
-    """About how many tokens a text has."""
+    """Estimates how many tokens a text has."""
     return sum(1 for _ in _PIECE.finditer(text))
 
 
 def count_prompt(messages: Iterable[Message]) -> int:
-    """About how many tokens a conversation has, with what a chat template adds to each message."""
+    """Estimates how many tokens a conversation has, with what a chat template adds to each message."""
     return sum(count_tokens(message.content) + _TOKENS_PER_MESSAGE for message in messages)
 
 
@@ -152,7 +152,7 @@ def model_name(identity: str) -> str:
 
 
 def _split_identity(identity: str) -> tuple[str, str]:
-    """Name and address of an endpoint's model; for any other model the identity and no address."""
+    """Gives the name and address of an endpoint's model; for any other model the identity and no address."""
     kind, _, rest = identity.partition(":")
     name, _, server = rest.rpartition("@")
     return (name, server.partition("#")[0]) if kind == "openai" and name else (identity, "")

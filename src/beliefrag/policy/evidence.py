@@ -153,7 +153,7 @@ class Evidence:
         return tuple(removed)
 
     def window(self, size: int) -> tuple[Passage, ...]:
-        """At most `size` retained passages, for a prompt.
+        """Gives at most `size` retained passages, for a prompt.
 
         Where there are more, each search keeps its best: BM25 scores of different queries cannot be compared, ranks
         can. The passages come in the order in which they entered.

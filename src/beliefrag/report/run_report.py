@@ -17,8 +17,8 @@ from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_
 from beliefrag.report.page import Block, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Table
-from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord, in_dollars
+from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate, pareto_front
 from beliefrag.runs.summary import MEAN, MEASURES, Cell, Failures, Summary
 from beliefrag.types import Usage
@@ -178,7 +178,7 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
-    """Whose thresholds each method ran with: the defaults, and where those come from, or values that were chosen."""
+    """Says whose thresholds each method ran with: the defaults and their origin, or values that were chosen."""
     for name in run.methods:
         origin = METHODS[name].thresholds_from if name in METHODS else ""
         changed = run.method_options.get(name, "")

@@ -17,9 +17,7 @@ from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import REBUILD, IndexUnusable, read_snapshot
-from beliefrag.retrieval.protocol import RETRIEVERS
-from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
-from beliefrag.retrieval.store import (
+from beliefrag.retrieval.passage_store import (
     ANALYSER,
     CONTENT,
     ID,
@@ -35,6 +33,8 @@ from beliefrag.retrieval.store import (
     to_document,
     to_passage,
 )
+from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
+from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
 from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Hit, Passage
 
@@ -148,7 +148,7 @@ class Bm25Index:
         return self.measure_score_scale(make_question(passage) for passage in self.first(SAMPLE_PASSAGES))
 
     def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
-        """Where the first scores of searches with these questions lie."""
+        """Measures where the first scores of searches with these questions lie."""
         return measure_score_scale(self.search, questions)
 
     def search(self, query: str, k: int) -> list[Hit]:
@@ -159,8 +159,7 @@ class Bm25Index:
         Raises:
             RetrievalError: k is negative, or the index is damaged.
         """
-        if k < 0:
-            raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
+        check_depth(k)
         with explain_engine_errors(RetrievalError, "The search failed", remedy="Build the index again."):
             words = _words_query(self._schema, query)
             if words is None or k == 0 or not len(self):

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.fingerprint import EMPTY, CorpusState
-from beliefrag.retrieval.store import opstamp, sync_folder
+from beliefrag.retrieval.passage_store import opstamp, sync_folder
 from beliefrag.retrieval.text import printable_path
 
 __all__ = [

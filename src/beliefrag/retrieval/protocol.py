@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
-from beliefrag.errors import SettingsError
+from beliefrag.errors import RetrievalError, SettingsError
 from beliefrag.policy import ScoreScale
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.types import Hit
@@ -21,6 +21,7 @@ __all__ = [
     "IGNORE_SCORES",
     "RETRIEVERS",
     "Retriever",
+    "check_depth",
     "check_retriever",
     "describe_engine",
     "known_identity",
@@ -82,6 +83,16 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
     },
 )
 """Every retriever that `--retriever NAME` can choose."""
+
+
+def check_depth(k: int) -> None:
+    """Checks how many passages a search is to return.
+
+    Raises:
+        RetrievalError: The number is negative.
+    """
+    if k < 0:
+        raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
 
 
 def check_retriever(retriever: object) -> Retriever:

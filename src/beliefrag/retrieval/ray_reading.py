@@ -148,7 +148,7 @@ class _RemoteBatch:
         return path in self._numbers
 
     def read(self, path: Path) -> _ReadFile:
-        """What the worker read of a file; it is waited for."""
+        """Waits for the worker, and gives what it read of a file."""
         if self._read is None:
             self._read = self._cluster.get(self._reference)
         return self._read[self._numbers[path]]

@@ -27,7 +27,7 @@ from beliefrag.retrieval.ledger import (
     LedgerEntry,
     read_snapshot,
 )
-from beliefrag.retrieval.store import (
+from beliefrag.retrieval.passage_store import (
     ID,
     KEY,
     LINKS,

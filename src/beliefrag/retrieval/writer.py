@@ -14,8 +14,8 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval.document import links_of
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import IndexedFile
+from beliefrag.retrieval.passage_store import check_passage, dead_passages
 from beliefrag.retrieval.session import StoredPassage, WriteSession
-from beliefrag.retrieval.store import check_passage, dead_passages
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ class IndexWriter(PassageWriter):
         Linked retrieval needs it; BM25 does not. It is made from what is committed and replaces the one before.
         """
         # Arrays are imported by those who need them only: a search by words does not wait for numpy.
-        from beliefrag.retrieval.linked.retriever import write_graph  # noqa: PLC0415
+        from beliefrag.retrieval.linked.linked_retriever import write_graph  # noqa: PLC0415
 
         with self._session.explain_write_errors():
             self._session.commit()

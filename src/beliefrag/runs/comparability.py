@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from beliefrag.policy import Thresholds
-from beliefrag.runs.errors import RunChanged
 from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord
+from beliefrag.runs.run_errors import RunChanged
 from beliefrag.types import Budget
 
 __all__ = ["Aspect", "RunDifference", "differences", "resume_record", "unmet_settings"]

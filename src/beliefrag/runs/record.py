@@ -22,7 +22,7 @@ from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
 from beliefrag.retrieval.packing import describe_packing
 from beliefrag.runs.episode_format import FORMAT
-from beliefrag.runs.errors import RunError
+from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Prices, Settings
 from beliefrag.types import Budget, Usage
 

@@ -16,7 +16,7 @@ from beliefrag.policy import Spent, correction_fits
 from beliefrag.runs.episode import Episode
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord, budget_of
-from beliefrag.runs.store import read_lines
+from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
 __all__ = ["LABELS", "Label", "State", "Trajectory", "read_trajectories", "trajectory_of"]

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.runs.errors import UnequalQuestions
+from beliefrag.runs.run_errors import UnequalQuestions
 
 __all__ = [
     "MEAN_RESAMPLES",

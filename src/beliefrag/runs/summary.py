@@ -10,8 +10,9 @@ from pathlib import Path
 
 from beliefrag.methods import METHODS
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
-from beliefrag.runs.errors import RunError, UnequalQuestions
 from beliefrag.runs.record import RunRecord
+from beliefrag.runs.run_errors import RunError, UnequalQuestions
+from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.statistics import (
     Estimate,
     PairedComparison,
@@ -20,7 +21,6 @@ from beliefrag.runs.statistics import (
     mean_estimate,
     mean_over_datasets,
 )
-from beliefrag.runs.store import read_summaries
 from beliefrag.types import Usage
 
 __all__ = [

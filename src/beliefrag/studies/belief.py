@@ -24,9 +24,9 @@ from beliefrag.studies.belief_measures import (
 )
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import StudyResult, compare_with_paper
-from beliefrag.studies.states import StateTable
+from beliefrag.studies.state_table import StateTable
 from beliefrag.studies.study import STUDIES, StudyContext
+from beliefrag.studies.study_result import StudyResult, compare_with_paper
 from beliefrag.types import Action
 
 __all__ = ["BeliefStudy"]

@@ -35,7 +35,7 @@ from beliefrag.runs.statistics import (
     estimate_from_resamples,
     random_generator,
 )
-from beliefrag.studies.states import StateTable, have_same_order, rank_with_ties
+from beliefrag.studies.state_table import StateTable, have_same_order, rank_with_ties
 from beliefrag.types import Action
 
 __all__ = [
@@ -367,7 +367,7 @@ def run_permutation_test(
 
 
 def _draw_orders(matched: ExchangeableStates, permutations: int, seed: int) -> Integers:
-    """For each permutation whose outcome stands in the place of each state's."""
+    """Draws permutations: each says whose outcome takes the place of each state's."""
     generator = random_generator(seed)
     orders = np.tile(np.arange(len(matched.examples)), (permutations, 1))
     for group in matched.groups:

@@ -29,8 +29,8 @@ from beliefrag.runs.statistics import (
 from beliefrag.runs.summary import MEAN
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import PaperValue, StudyResult
 from beliefrag.studies.study import STUDIES, StudyContext
+from beliefrag.studies.study_result import PaperValue, StudyResult
 
 __all__ = ["FrontierStudy"]
 

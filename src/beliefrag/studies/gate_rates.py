@@ -9,7 +9,7 @@ from typing import Literal
 from beliefrag.policy import Thresholds
 from beliefrag.runs.states import State
 from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.states import StateTable
+from beliefrag.studies.state_table import StateTable
 
 __all__ = ["GATES", "GateCondition", "GateRate", "PolicyGate", "measure_gate"]
 
@@ -155,7 +155,7 @@ class GateRate:
 
     @property
     def upper_bound(self) -> float | None:
-        """For a gate that never fired: the largest share of questions for which that is still likely enough.
+        """Gives, for a gate that never fired, the largest share of questions for which that is still likely enough.
 
         With a larger share, none among so many questions would be seen less than one time in twenty.
         """

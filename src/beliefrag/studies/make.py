@@ -29,8 +29,8 @@ from beliefrag.studies.required_runs import (
     find_reusable_runs,
     reject_unused_runs,
 )
-from beliefrag.studies.result import StudyError, StudyResult
 from beliefrag.studies.study import ChosenStudy, StudyContext, choose_studies
+from beliefrag.studies.study_result import StudyError, StudyResult
 from beliefrag.studies.writing import write_index, write_study
 
 __all__ = ["PreparedStudies", "StudyProgress", "prepare_studies", "run"]

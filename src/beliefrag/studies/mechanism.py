@@ -19,8 +19,8 @@ from beliefrag.report.table import CellValue, Column, Table, format_number
 from beliefrag.runs.statistics import Estimate, PairedComparison
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import MULTI_HOP, RequiredRun
-from beliefrag.studies.result import PaperValue, StudyResult, compare_with_paper
 from beliefrag.studies.study import STUDIES, StudyContext
+from beliefrag.studies.study_result import PaperValue, StudyResult, compare_with_paper
 from beliefrag.studies.variants import ACCURACY, VARIANT_MEASURES, Variants, find_difference
 from beliefrag.types import Action
 

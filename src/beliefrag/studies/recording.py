@@ -8,10 +8,10 @@ from pathlib import Path
 
 from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
+from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.states import Label, Trajectory, read_trajectories
-from beliefrag.runs.store import read_summaries
 from beliefrag.runs.summary import MEASURES, measure_values
-from beliefrag.studies.result import StudyError
+from beliefrag.studies.study_result import StudyError
 
 __all__ = ["Recording"]
 

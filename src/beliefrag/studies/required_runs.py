@@ -12,7 +12,7 @@ from beliefrag.runs.comparability import unmet_settings
 from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.settings import Settings
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import StudyError
+from beliefrag.studies.study_result import StudyError
 
 __all__ = [
     "MULTI_HOP",

@@ -13,7 +13,6 @@ from beliefrag.runs.record import Injection
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import WITH_FALSE_PASSAGES, WITH_NOISE, RequiredRun
-from beliefrag.studies.result import PaperValue, StudyResult, compare_with_paper
 from beliefrag.studies.robustness_figure import draw_robustness
 from beliefrag.studies.robustness_measures import (
     COMPARED,
@@ -28,6 +27,7 @@ from beliefrag.studies.robustness_measures import (
     mean_auc,
 )
 from beliefrag.studies.study import STUDIES, StudyContext
+from beliefrag.studies.study_result import PaperValue, StudyResult, compare_with_paper
 from beliefrag.studies.variants import find_difference
 
 __all__ = ["COUNTERFACTUAL_RUN", "ORDINARY_RUN", "RobustnessStudy", "noise_run"]

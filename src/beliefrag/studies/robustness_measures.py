@@ -21,7 +21,7 @@ from beliefrag.runs.statistics import (
     random_generator,
 )
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.states import StateTable
+from beliefrag.studies.state_table import StateTable
 
 __all__ = [
     "COMPARED",

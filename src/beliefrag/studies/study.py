@@ -27,7 +27,7 @@ from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.runs.states import Label
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import StudyResult
+from beliefrag.studies.study_result import StudyResult
 
 __all__ = ["ALL", "STUDIES", "ChosenStudy", "Study", "StudyContext", "choose_studies"]
 

@@ -17,9 +17,9 @@ from beliefrag.runs.statistics import Estimate, Floats
 from beliefrag.studies.gate_rates import GATES, GateRate, measure_gate
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.result import StudyResult, compare_with_paper
-from beliefrag.studies.states import StateTable, have_same_order
+from beliefrag.studies.state_table import StateTable, have_same_order
 from beliefrag.studies.study import STUDIES, StudyContext
+from beliefrag.studies.study_result import StudyResult, compare_with_paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ from beliefrag.report.page import Block, BulletList, Heading, Page, PageLink, Pa
 from beliefrag.report.table import Table
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.recording import Recording
-from beliefrag.studies.result import StudyError, StudyResult
 from beliefrag.studies.study import STUDIES, ChosenStudy
+from beliefrag.studies.study_result import StudyError, StudyResult
 
 __all__ = ["NUMBERS_FILE", "write_index", "write_study"]
 

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from beliefrag.events import CallFinished, Event, Finished, Retrieved, Started
 from beliefrag.outcome import Failed
 from beliefrag.web.admission import Waiting
-from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.problems import HttpProblem, problem_of_failure
+from beliefrag.web.server_metrics import ServerMetrics
 
 __all__ = [
     "ClientDisconnected",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import DatasetEntry, make_passage, make_question, required_text
+from beliefrag.bench.datasets.dataset_entry import DatasetEntry, make_passage, make_question, required_text
 from beliefrag.bench.datasets.formats import DatasetFormat, reader_of, register_format
 
 

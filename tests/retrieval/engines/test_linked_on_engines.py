@@ -9,7 +9,7 @@ import pytest
 
 from beliefrag.errors import RetrievalError, SettingsError
 from beliefrag.retrieval import Bm25Index
-from beliefrag.retrieval.engines.retriever import EngineRetriever, link_engine
+from beliefrag.retrieval.engines.engine_retriever import EngineRetriever, link_engine
 from beliefrag.retrieval.linked import LinkedRetriever, graph_in_memory, load_ranker
 from beliefrag.types import Hit, Passage
 from tests.support.engines import EngineUnderTest, fill

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import CorpusError, RetrievalError, SettingsError
+from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
 from beliefrag.retrieval.engines.opensearch import OpenSearchIndex, OpenSearchOptions
-from beliefrag.retrieval.engines.retriever import EngineRetriever
 from beliefrag.types import Passage
 from tests.support.engines import OpenSearchEngine, fill
 from tests.support.opensearch_server import Index, OpenSearchServer, Reply, stall

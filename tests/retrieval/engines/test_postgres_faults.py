@@ -17,8 +17,8 @@ import pytest
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, SettingsError
 from beliefrag.retrieval import Bm25Index, index_paths
+from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
 from beliefrag.retrieval.engines.postgres import PostgresOptions, PostgresTable
-from beliefrag.retrieval.engines.retriever import EngineRetriever
 from beliefrag.retrieval.indexing import IndexProgress, index_paths_to
 from beliefrag.types import Passage
 from tests.support.engines import PostgresEngine, fill

@@ -12,7 +12,7 @@ import pytest
 
 from beliefrag.bench.datasets.user_questions import load_user_questions
 from beliefrag.errors import SettingsError
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.web.page import FeedbackFile
 from tests.support.asking import FILE, PASSAGES, SHIP, TRAVEL, UNKNOWN, Asking, asking
 from tests.support.serving import events

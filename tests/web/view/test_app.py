@@ -214,7 +214,7 @@ def test_an_error_of_our_own_is_told_in_the_page_and_on_the_terminal(
         answer = known.get("/api/episode/1")
     assert answer.status_code == 500
     assert answer.json() == {"error": "Internal error, ZeroDivisionError: a mistake."}
-    assert [record.name for record in caplog.records] == ["beliefrag.web.view.app"]
+    assert [record.name for record in caplog.records] == ["beliefrag.web.view.view_app"]
 
 
 @pytest.mark.parametrize("lacking", ["reason", "tokens", "evidence", "legal"])

@@ -11,9 +11,9 @@ import pytest
 
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.runs.episode_format import episode_line, read_episode
-from beliefrag.runs.errors import RunError
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.store import read_summaries
+from beliefrag.runs.run_errors import RunError
+from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.summary import summarise, summarise_episodes
 from beliefrag.types import Question
 from beliefrag.web.view.index import RunIndex

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from beliefrag.bench.datasets.entry import (
+from beliefrag.bench.datasets.dataset_entry import (
     BadRecord,
     answer_groups,
     make_question,
@@ -28,7 +28,7 @@ from beliefrag.bench.datasets.entry import (
 from beliefrag.bench.datasets.formats import DATASET_FORMATS, find_format
 from beliefrag.bench.datasets.records import Problem, Record, read_json_lines
 from beliefrag.bench.questions import Card, CardFile, Dataset, LabelledQuestion
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["CARD", "describe_file", "is_dataset", "load_dataset", "load_passages", "write_dataset"]
@@ -187,7 +187,7 @@ def write_dataset(questions: Iterable[LabelledQuestion], passages: Iterable[Pass
 
 
 def describe_file(path: Path) -> CardFile:
-    """Name, size and hash of a file."""
+    """Gives the name, size and hash of a file."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return CardFile(name=path.name, sha256=digest, bytes=path.stat().st_size)

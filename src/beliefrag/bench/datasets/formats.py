@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import BadRecord, DatasetEntry
+from beliefrag.bench.datasets.dataset_entry import BadRecord, DatasetEntry
 from beliefrag.bench.datasets.records import Problem, Record, read_records
 from beliefrag.registry import NoOptions, Registry
 

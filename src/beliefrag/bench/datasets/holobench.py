@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import (
+from beliefrag.bench.datasets.dataset_entry import (
     BadRecord,
     DatasetEntry,
     make_passage,
@@ -31,7 +31,7 @@ from beliefrag.bench.datasets.entry import (
 )
 from beliefrag.bench.datasets.formats import DatasetFormat, HubFiles, register_format
 from beliefrag.bench.datasets.records import Problem, Record, name_without_gz, read_table
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["HOLOBENCH", "RowDatabase"]
@@ -185,7 +185,7 @@ class RowDatabase:
         return self._run(query)
 
     def ranged_over(self, query: str) -> set[tuple[str, int]] | None:
-        """Table and number of every row that the query reads before it groups, sorts or cuts.
+        """Gives table and number of every row that the query reads before it groups, sorts or cuts.
 
         None where that cannot be told from the query's form: nested queries and set operations.
         """

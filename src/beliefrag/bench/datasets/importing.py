@@ -11,12 +11,12 @@ from pathlib import Path
 
 from beliefrag._version import __version__
 from beliefrag.bench.datasets.common_form import CARD, load_passages, write_dataset
-from beliefrag.bench.datasets.entry import DatasetEntry
+from beliefrag.bench.datasets.dataset_entry import DatasetEntry
 from beliefrag.bench.datasets.formats import DatasetFormat, HubFiles, all_formats, find_format
 from beliefrag.bench.datasets.records import Problem, record_inputs, summarise_inputs
 from beliefrag.bench.questions import Card, Dataset, LabelledQuestion
 from beliefrag.hub import DownloadError, HubFile, download_file, list_files
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["fetch_published_files", "import_dataset", "read_published_files"]

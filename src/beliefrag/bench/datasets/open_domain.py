@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import (
+from beliefrag.bench.datasets.dataset_entry import (
     BadRecord,
     DatasetEntry,
     make_passage,

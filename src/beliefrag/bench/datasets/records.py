@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.bench.questions import CardFile
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 
 __all__ = [
     "Problem",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import (
+from beliefrag.bench.datasets.dataset_entry import (
     BadRecord,
     DatasetEntry,
     make_passage,
@@ -26,7 +26,7 @@ from beliefrag.bench.datasets.formats import DatasetFormat, reader_of, register_
 from beliefrag.bench.datasets.records import Problem, read_input
 from beliefrag.bench.metrics import normalise
 from beliefrag.retrieval.chunk import split_text
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["TRIVIAQA"]

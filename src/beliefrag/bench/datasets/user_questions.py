@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.entry import (
+from beliefrag.bench.datasets.dataset_entry import (
     BadRecord,
     DatasetEntry,
     make_question,
@@ -19,7 +19,7 @@ from beliefrag.bench.datasets.formats import DatasetFormat, reader_of
 from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.bench.datasets.records import Problem, Record, name_without_gz, read_records, read_table
 from beliefrag.bench.questions import Card, Dataset
-from beliefrag.runs.errors import DataError
+from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
 __all__ = ["load_user_questions"]

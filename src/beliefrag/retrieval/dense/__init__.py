@@ -3,8 +3,8 @@
 `embedder` turns texts into vectors, `vectors` keeps those of a corpus, and `retriever` searches them.
 """
 
+from beliefrag.retrieval.dense.dense_retriever import DenseOptions, DenseRetriever, HybridRetriever
 from beliefrag.retrieval.dense.embedder import Embed, GgufEmbedder
-from beliefrag.retrieval.dense.retriever import DenseOptions, DenseRetriever, HybridRetriever
 from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
 
 __all__ = [

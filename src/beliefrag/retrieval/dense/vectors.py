@@ -15,7 +15,7 @@ from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedder import Embed
 from beliefrag.retrieval.linked.arrays import ArrayFolder, Arrays, ArrayWriter, MemoryArrays, write_folder
-from beliefrag.retrieval.store import PassageRow
+from beliefrag.retrieval.passage_store import PassageRow
 
 __all__ = ["PassageVectors", "open_vectors"]
 

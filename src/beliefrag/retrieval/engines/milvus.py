@@ -24,10 +24,10 @@ from beliefrag.retrieval.engines.engine import (
     environment,
     ranking_name,
 )
+from beliefrag.retrieval.engines.engine_retriever import CHANGES
 from beliefrag.retrieval.engines.leased_filling import STATE, read_note
-from beliefrag.retrieval.engines.retriever import CHANGES, EngineRetriever, check_passages, link_engine
+from beliefrag.retrieval.engines.open_engine import open_on_engine
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
-from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on Milvus", "milvus"):
@@ -35,6 +35,7 @@ with explain_missing_extra("Search on Milvus", "milvus"):
     from pymilvus.exceptions import MilvusException
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.engines.filling import BatchSession
     from beliefrag.retrieval.passage_source import PassageSource
 
 __all__ = [
@@ -323,29 +324,17 @@ class MilvusCollection:
     options=MilvusOptions,
 )
 def _open_milvus(options: MilvusOptions, source: PassageSource) -> Retriever:
-    if options.fill and source.is_given:
-        options = _fill_collection(options, source)
-    retriever = EngineRetriever(MilvusCollection(options), follow_changes=options.changes == "follow")
-    check_passages(retriever, source, how=f"`beliefrag index ... --to milvus:...,collection={options.collection}`")
-    return link_engine(retriever) if options.linked else retriever
+    return open_on_engine(
+        options,
+        source,
+        engine=MilvusCollection,
+        session=_open_session,
+        rename=lambda given, suffix: replace(given, collection=f"{given.collection}_{suffix}", text="", vector=""),
+        command=lambda given: f"`beliefrag index ... --to milvus:...,collection={given.collection}`",
+    )
 
 
-def _fill_collection(options: MilvusOptions, source: PassageSource) -> MilvusOptions:
+def _open_session(options: MilvusOptions) -> BatchSession:
     from beliefrag.retrieval.engines.milvus_filling import MilvusSession  # noqa: PLC0415
 
-    index = source.open_index()
-    options = replace(options, collection=f"{options.collection}_{index.fingerprint[:12]}", text="", vector="")
-    try:
-        collection = MilvusCollection(options)
-        same = collection.read_state().fingerprint == index.fingerprint
-        collection.close()
-        if same:
-            return options
-    except CorpusError:
-        pass
-    session = MilvusSession(options)
-    with PassageWriter(session) as writer:
-        writer.add(Passage(row.id, row.title, row.text) for rows in index.read_rows() for row in rows)
-        writer.commit()
-        session.finish()
-    return options
+    return MilvusSession(options)

@@ -23,10 +23,10 @@ from beliefrag.retrieval.engines.engine import (
     environment,
     ranking_name,
 )
+from beliefrag.retrieval.engines.engine_retriever import CHANGES
 from beliefrag.retrieval.engines.leased_filling import STATE, read_note
-from beliefrag.retrieval.engines.retriever import CHANGES, EngineRetriever, check_passages, link_engine
+from beliefrag.retrieval.engines.open_engine import open_on_engine
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
-from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch"):
@@ -42,6 +42,7 @@ with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch
     )
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.engines.filling import BatchSession
     from beliefrag.retrieval.passage_source import PassageSource
 
 __all__ = [
@@ -384,29 +385,19 @@ def _field(value: Mapping[str, Any], name: str) -> str:
     options=OpenSearchOptions,
 )
 def _open_index(options: OpenSearchOptions, source: PassageSource) -> Retriever:
-    if options.fill and source.is_given:
-        options = _fill_index(options, source)
-    retriever = EngineRetriever(OpenSearchIndex(options), follow_changes=options.changes == "follow")
-    check_passages(retriever, source, how=f"`beliefrag index ... --to opensearch:...,index={options.index}`")
-    return link_engine(retriever) if options.linked else retriever
+    return open_on_engine(
+        options,
+        source,
+        engine=OpenSearchIndex,
+        session=_open_session,
+        rename=lambda given, suffix: replace(
+            given, index=f"{given.index}-{suffix}", text="", id="", title="", source=""
+        ),
+        command=lambda given: f"`beliefrag index ... --to opensearch:...,index={given.index}`",
+    )
 
 
-def _fill_index(options: OpenSearchOptions, source: PassageSource) -> OpenSearchOptions:
+def _open_session(options: OpenSearchOptions) -> BatchSession:
     from beliefrag.retrieval.engines.opensearch_filling import OpenSearchSession  # noqa: PLC0415
 
-    given = source.open_index()
-    options = replace(options, index=f"{options.index}-{given.fingerprint[:12]}", text="", id="", title="", source="")
-    try:
-        opened = OpenSearchIndex(options)
-        same = opened.read_state().fingerprint == given.fingerprint
-        opened.close()
-        if same:
-            return options
-    except CorpusError:
-        pass
-    session = OpenSearchSession(options)
-    with PassageWriter(session) as writer:
-        writer.add(Passage(row.id, row.title, row.text) for rows in given.read_rows() for row in rows)
-        writer.commit()
-        session.finish()
-    return options
+    return OpenSearchSession(options)

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from beliefrag.errors import CorpusError, RetrievalError, SettingsError, explain_missing_extra
+from beliefrag.errors import CorpusError, SettingsError, explain_missing_extra
 from beliefrag.retrieval.bm25 import query_terms, query_words
 from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, check_address, ranking_name
-from beliefrag.retrieval.engines.retriever import CHANGES, EngineRetriever, check_passages, link_engine
+from beliefrag.retrieval.engines.engine_retriever import CHANGES
+from beliefrag.retrieval.engines.open_engine import open_on_engine
 from beliefrag.retrieval.fingerprint import CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
-from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
@@ -27,6 +27,7 @@ with explain_missing_extra("Search on PostgreSQL", "postgres"):
     from beliefrag.retrieval.engines.postgres_connection import Connections, Row, explain_postgres_errors
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.engines.filling import BatchSession
     from beliefrag.retrieval.passage_source import PassageSource
 
 __all__ = ["FORMAT", "PG_SEARCH", "PG_TEXTSEARCH", "PostgresOptions", "PostgresTable", "find_extension", "table_names"]
@@ -308,28 +309,19 @@ class PostgresTable:
     options=PostgresOptions,
 )
 def _open_postgres(options: PostgresOptions, source: PassageSource) -> Retriever:
-    if options.fill and source.is_given:
-        options = _fill_table(options, source)
-    retriever = EngineRetriever(PostgresTable(options), follow_changes=options.changes == "follow")
-    check_passages(retriever, source, how=f"`beliefrag index ... --to postgres:...,table={options.table}`")
-    return link_engine(retriever) if options.linked else retriever
+    return open_on_engine(
+        options,
+        source,
+        engine=PostgresTable,
+        session=_open_session,
+        rename=lambda given, suffix: replace(
+            given, table=f"{given.table}_{suffix}", text="", id="", title="", source=""
+        ),
+        command=lambda given: f"`beliefrag index ... --to postgres:...,table={given.table}`",
+    )
 
 
-def _fill_table(options: PostgresOptions, source: PassageSource) -> PostgresOptions:
+def _open_session(options: PostgresOptions) -> BatchSession:
     from beliefrag.retrieval.engines.postgres_filling import PostgresSession  # noqa: PLC0415
 
-    index = source.open_index()
-    options = replace(options, table=f"{options.table}_{index.fingerprint[:12]}", text="", id="", title="", source="")
-    try:
-        table = PostgresTable(options)
-        if table.read_state().fingerprint == index.fingerprint:
-            table.close()
-            return options
-    except (CorpusError, RetrievalError):
-        pass
-    session = PostgresSession(options)
-    with PassageWriter(session) as writer:
-        writer.add(Passage(row.id, row.title, row.text) for rows in index.read_rows() for row in rows)
-        writer.commit()
-        session.finish()
-    return options
+    return PostgresSession(options)

@@ -7,8 +7,7 @@ with headings, and `retriever` puts it together.
 """
 
 from beliefrag.retrieval.linked.graph import NameGraph
-from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
-from beliefrag.retrieval.linked.retriever import (
+from beliefrag.retrieval.linked.linked_retriever import (
     LinkedOptions,
     LinkedRetriever,
     Ranking,
@@ -17,6 +16,7 @@ from beliefrag.retrieval.linked.retriever import (
     open_graph,
     write_graph,
 )
+from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
 
 __all__ = [
     "LinkedOptions",

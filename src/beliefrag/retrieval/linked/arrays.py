@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from beliefrag.retrieval.store import sync_folder
+from beliefrag.retrieval.passage_store import sync_folder
 
 __all__ = ["ArrayFolder", "ArrayWriter", "Arrays", "MemoryArrays", "write_folder"]
 

@@ -23,7 +23,7 @@ from beliefrag.retrieval.linked.names import (
 )
 from beliefrag.retrieval.linked.tokens import FACTOR, Tokens, split_passages
 from beliefrag.retrieval.linked.vocabulary import VocabularyBuilder
-from beliefrag.retrieval.store import PassageRow
+from beliefrag.retrieval.passage_store import PassageRow
 
 __all__ = ["FORMAT", "MapBlocks", "PassageRow", "build_graph"]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.names import hash_names
 from beliefrag.retrieval.linked.tokens import PASSAGE_END, Tokens, split_passages
-from beliefrag.retrieval.store import PassageRow
+from beliefrag.retrieval.passage_store import PassageRow
 
 __all__ = ["BlockLinks", "FoundLinks", "ResolvedLinks", "find_links"]
 

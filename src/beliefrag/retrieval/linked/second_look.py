@@ -149,7 +149,7 @@ def _rivals(
     *,
     own_end: bool,
 ) -> Floats:
-    """For each candidate, how likely the best other passage is that one of the names of its links leads to."""
+    """Gives, for each candidate, the probability of the best other passage that its linked names lead to."""
     result = np.zeros(n, np.float32)
     order = np.lexsort((-likely[ends], names))
     first = order[np.concatenate(([True], names[order][1:] != names[order][:-1]))]

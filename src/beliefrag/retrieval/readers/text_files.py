@@ -137,7 +137,7 @@ def _manual_page(text: str) -> Outline | None:
 
 
 def _next_depths(depths: list[int]) -> list[int]:
-    """For each line how far the next one that is not empty is moved in; 0 for the last."""
+    """Gives, for each line, the indentation of the next line that is not empty; 0 for the last."""
     result, after = [0] * len(depths), 0
     for place in range(len(depths) - 1, -1, -1):
         result[place] = after

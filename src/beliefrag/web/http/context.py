@@ -12,10 +12,10 @@ from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
 from beliefrag.web.admission import Waiting
 from beliefrag.web.auth import came_from_page
-from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.page import AskPage
 from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import request_record
+from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
 
 __all__ = ["HttpContext"]

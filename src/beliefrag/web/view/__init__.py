@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from beliefrag.web.view.app import ViewServer
 from beliefrag.web.view.export import export_name, export_page
 from beliefrag.web.view.recorded import active_thresholds
 from beliefrag.web.view.schema import ViewError
 from beliefrag.web.view.sources import LiveSource, RunSource, TraceSource, open_source
+from beliefrag.web.view.view_app import ViewServer
 
 __all__ = [
     "LiveSource",

@@ -22,8 +22,8 @@ from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.paths import cache_dir
 from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.episode_format import DAMAGED_LINE, describe_damage, read_episode, read_summary, summary_record
-from beliefrag.runs.errors import RunError
-from beliefrag.runs.store import EPISODES_FILE
+from beliefrag.runs.run_errors import RunError
+from beliefrag.runs.run_files import EPISODES_FILE
 from beliefrag.web.view.sanitise import read_json_line
 from beliefrag.web.view.schema import ViewError
 

@@ -33,8 +33,8 @@ from beliefrag.retrieval.linked.raise_linked import raise_linked
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
 from beliefrag.retrieval.linked.second_look import SecondLook
 from beliefrag.retrieval.linked.tokens import split_passages, split_text
-from beliefrag.retrieval.protocol import RETRIEVERS
-from beliefrag.retrieval.store import PassageRow
+from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
 from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Hit, Passage, Provenance
 
@@ -204,8 +204,7 @@ class LinkedRetriever:
         Raises:
             RetrievalError: k is negative, or the index is damaged.
         """
-        if k < 0:
-            raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
+        check_depth(k)
         ranking = self.rank(query)
         if ranking is None or not k:
             return []

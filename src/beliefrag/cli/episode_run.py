@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from beliefrag.cli.trace import Trace
+from beliefrag.cli.trace_file import Trace
 from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event, Finished

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from beliefrag._version import __version__
 from beliefrag.web.auth import AllowedHosts, BearerToken, Credential, ServerAuth
 from beliefrag.web.health import health_routes
-from beliefrag.web.http.ask import ask_routes
+from beliefrag.web.http.ask_route import ask_routes
 from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.direct import DirectRoutes
@@ -25,7 +25,7 @@ from beliefrag.web.page import page_routes
 from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
 from beliefrag.web.reload import reload_routes
 from beliefrag.web.request_log import RequestLog, refuse
-from beliefrag.web.view.app import create_view_app
+from beliefrag.web.view.view_app import create_view_app
 
 __all__ = ["HttpContext", "create_app"]
 

@@ -30,7 +30,7 @@ from beliefrag.runs.episode_format import (
     read_episode,
     read_summary,
 )
-from beliefrag.runs.errors import RunError
+from beliefrag.runs.run_errors import RunError
 
 __all__ = [
     "EPISODES_FILE",

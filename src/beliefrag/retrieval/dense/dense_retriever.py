@@ -14,7 +14,7 @@ from beliefrag.paths import cache_dir
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedder import Embed, GgufEmbedder
 from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
-from beliefrag.retrieval.protocol import IGNORE_SCORES, RETRIEVERS
+from beliefrag.retrieval.protocol import IGNORE_SCORES, RETRIEVERS, check_depth
 from beliefrag.types import Hit, Provenance
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class DenseRetriever:
         Raises:
             RetrievalError: k is negative, or the model failed.
         """
-        if k < 0:
-            raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
+        check_depth(k)
         if not query.strip() or not k:
             return []
         places, cosines = self.vectors.nearest(self.embed([query])[0], k)
@@ -82,8 +81,7 @@ class HybridRetriever:
         Raises:
             RetrievalError: k is negative, or a search failed.
         """
-        if k < 0:
-            raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
+        check_depth(k)
         depth = max(k, _DEPTH)
         score: dict[str, float] = {}
         found = {}

@@ -14,12 +14,13 @@ from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, SearchEngine, id_key
+from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.protocol import check_depth
 from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
-from beliefrag.retrieval.store import PassageRow
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.linked.retriever import LinkedRetriever
+    from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
     from beliefrag.retrieval.passage_source import PassageSource
 
 __all__ = ["CHANGES", "EngineRetriever", "check_passages", "link_engine"]
@@ -81,8 +82,7 @@ class EngineRetriever:
         Raises:
             RetrievalError: k is negative, the engine failed, or the index has changed.
         """
-        if k < 0:
-            raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
+        check_depth(k)
         before = self.opened
         if k == 0 or not query_terms(query):
             return []
@@ -175,7 +175,7 @@ def link_engine(retriever: EngineRetriever) -> LinkedRetriever:
         RetrievalError: The passages cannot be read.
     """
     # Arrays are imported by those who need them only.
-    from beliefrag.retrieval.linked.retriever import link_passages  # noqa: PLC0415
+    from beliefrag.retrieval.linked.linked_retriever import link_passages  # noqa: PLC0415
 
     if retriever.follow_changes:
         raise SettingsError(

@@ -22,10 +22,10 @@ from beliefrag.web.limits import BodyLimit
 from beliefrag.web.mcp.disconnect import DisconnectMonitor
 from beliefrag.web.mcp.sessions import SessionLimit
 from beliefrag.web.mcp.tools import create_mcp_server
-from beliefrag.web.metrics import ServerMetrics
 from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import RequestLog
 from beliefrag.web.server import AnswerServer
+from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService
 
 __all__ = ["create_mcp_app", "serve_mcp_http", "serve_mcp_stdio"]
