@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,7 +53,10 @@ def test_why_it_stopped_has_the_percentage_and_no_comparison() -> None:
         answerability=0.2,
         **ENDING,
     )
-    assert explain_episode(declined, []).stopped == "not sure enough to answer; no search is left; 20% likely right"
+    told = "not sure enough to answer; no search is left"
+    assert explain_episode(declined, []).stopped == told, "nothing is given that could be likely right"
+    guessed = replace(declined, best_guess="28 m")
+    assert explain_episode(guessed, []).stopped == f"{told}; the guess is 20% likely right"
 
 
 def test_what_would_change_its_mind_depends_on_how_it_ended() -> None:

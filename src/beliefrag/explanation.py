@@ -103,6 +103,10 @@ def _explain_end(outcome: Outcome) -> str:
     reason = _COMPARED.sub("", outcome.reason)
     if isinstance(outcome, Failed) or outcome.answerability is None:
         return reason
+    if isinstance(outcome, Abstained):
+        # Where nothing is given as an answer, only a guess can be likely or not.
+        guess = f"; the guess is {outcome.answerability:.0%} likely right"
+        return reason if outcome.best_guess is None else f"{reason}{guess}"
     return f"{reason}; {outcome.answerability:.0%} likely right"
 
 

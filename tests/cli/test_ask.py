@@ -47,6 +47,7 @@ def test_json_is_one_object_with_the_whole_result(beliefrag: Command, docs: Path
     assert [step["action"] for step in record["steps"]] == ["RETRIEVE", "ANSWER"]
     assert {source["title"] for source in record["sources"]} == {"Fram", "Colin Archer", "Gjøa"}
     assert "Larvik" in record["citations"][-1]["quote"]
+    assert record["citations"][-1]["place"].startswith("line"), "a Markdown file has lines"
     cited = {citation["passage_id"] for citation in record["citations"]}
     assert {source["id"] for source in record["sources"] if source["cited"]} == cited
     assert record["usage"]["calls"] == 2
@@ -74,6 +75,7 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert not re.search(r"\b(suff|rel|unc|sufficiency|reliability|uncertainty|gap)\b", ran.out)
     because = [line for line in lines if line.startswith("because: ")]
     assert "Larvik" in because[-1] and "docs/archer.md" in because[-1]
+    assert re.search(r", lines? \d+(-\d+)?\)$", because[-1])
     assert "also read: Gjøa (docs/gjoa.md)" in lines
     assert any(line.startswith("cost: ") and "2 calls, 1 search, " in line for line in lines)
     assert all(character.isprintable() for line in lines for character in line)

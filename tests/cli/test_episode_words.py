@@ -45,6 +45,12 @@ def test_a_search_is_told_by_what_came_of_it() -> None:
     assert said.startswith("query none: ")
 
 
+def test_a_corrected_query_is_told_as_it_will_be_searched_and_none_in_words() -> None:
+    changed = events.Rewritten(step=1, at=0.0, before="q", after="other words", reason="weak", evidence=())
+    assert words(changed) == ["query other words"]
+    assert words(replace(changed, after="SUFFICIENT")) == ["query none: the model finds nothing missing"]
+
+
 def test_a_pruning_is_told_by_what_went_and_what_stayed() -> None:
     gone = (Mutation("drop", "a", 1, "weak"), Mutation("drop", "b", 1, "weak"))
     pruned = events.Pruned(step=1, at=0.0, mutations=gone, evidence=("c",))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from beliefrag import events
 from beliefrag.calibration import Artifact
+from beliefrag.engine.model_calls import SUFFICIENT
 from beliefrag.engine.replies import REPAIRS
 from beliefrag.explanation import explain_episode
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
@@ -86,7 +87,8 @@ def describe_effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]
             return [Row("query", ("none: the query writer finds nothing missing",))]
         return [Row("query", (event.query,)), Row("found", (_describe_hits(event, titles),))]
     if isinstance(event, events.Rewritten):
-        return [Row("query", (event.after,))]
+        nothing_missing = event.after == SUFFICIENT
+        return [Row("query", ("none: the model finds nothing missing" if nothing_missing else event.after,))]
     if isinstance(event, events.Pruned):
         dropped = [mutation.passage_id for mutation in event.mutations]
         named = f"{len(dropped)} ({_join_titles(dropped, titles)})" if dropped else "none"
