@@ -23,7 +23,7 @@ from beliefrag.web.service import AnswerService
 from tests.support.episodes import script, verdict
 
 PASSAGES = [
-    Passage("fram", "Fram", "The polar ship Fram was designed by Colin Archer.", "/secret/folder/fram.md"),
+    Passage("fram", "Fram", "The polar ship Fram was designed by Colin Archer.", "/secret/folder/fram.md", "line 3"),
     Passage("archer", "Colin Archer", "Colin Archer was born in Larvik.", "/secret/folder/archer.md"),
 ]
 QUESTION = "Who designed the polar ship Fram?"

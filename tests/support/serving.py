@@ -29,7 +29,13 @@ from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
 
 PASSAGES = [
-    Passage("travel", "Travel", "Travel above the limit is approved by the head of finance.", "/srv/secret/travel.md"),
+    Passage(
+        "travel",
+        "Travel",
+        "Travel above the limit is approved by the head of finance.",
+        "/srv/secret/travel.md",
+        "lines 12-14",
+    ),
     Passage("leave", "Leave", "Leave is approved by the team lead.", "https://example.org/wiki/leave"),
 ]
 QUESTION = "Who approves travel above the limit?"

@@ -29,6 +29,7 @@ def test_an_answer_comes_with_probability_reason_sources_steps_and_cost(plain: S
     assert reply["answerability"] > 0.5
     assert "can be answered now" in reply["reason"]
     assert {source["id"] for source in reply["sources"]} == {"travel", "leave"}
+    assert [(each["source"], each["place"]) for each in reply["citations"]] == [("travel.md", "lines 12-14")]
     assert [step["action"] for step in reply["steps"]] == ["RETRIEVE", "ANSWER"]
     assert reply["steps"][0]["query"] == QUESTION
     assert reply["usage"]["calls"] == 2 and reply["usage"]["tokens"] > 0 and reply["usage"]["searches"] == 1

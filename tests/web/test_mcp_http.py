@@ -95,11 +95,11 @@ async def test_an_agent_asks_and_searches_with_the_token(tmp_path: Path, era: st
         "title": "Fram",
         "excerpt": "The polar ship Fram was designed by Colin Archer.",
         "source": "fram.md",
-        "place": "",
+        "place": "line 3",
         "cited": True,
     }
-    assert [(each["passage_id"], each["quote"]) for each in answer["citations"]] == [
-        ("fram", "The polar ship Fram was designed by Colin Archer.")
+    assert [(each["passage_id"], each["quote"], each["place"]) for each in answer["citations"]] == [
+        ("fram", "The polar ship Fram was designed by Colin Archer.", "line 3")
     ]
     assert len(told) == 4
     assert [passage["id"] for passage in found.structured_content["passages"]] == ["archer"]

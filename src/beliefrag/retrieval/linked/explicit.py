@@ -29,6 +29,8 @@ Integers = NDArray[np.int32]
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|^//")
 _MANUAL_PAGE = re.compile(r"(?<![\w.-])([A-Za-z_][\w.@+:-]{0,60})\(([1-8][a-z]{0,4})\)")
+_PAGE_SECTION = re.compile(r"\([1-8][a-z]{0,4}\)")
+"""Looked for first: it begins with a character that is rare, so texts without such references cost next to nothing."""
 _PAGE_FILE = re.compile(r"(.+)\.([1-8][a-z]{0,4})")
 _PATH = " > "
 _MOST_TARGETS = 3
@@ -66,7 +68,7 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
             names = _resolve(target, row.source)
             if names:
                 found.append((_hash(names[0]), _hash(names[1]), number, words))
-        if "(" in row.text:
+        if _PAGE_SECTION.search(row.text):
             for page in _MANUAL_PAGE.finditer(row.text):
                 key = _hash(f"manual page:{page[0]}")
                 found.append((key, key, number, page[0]))
