@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tantivy
 
@@ -14,6 +15,7 @@ from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import Document, ReadPassage
 from beliefrag.retrieval.linked import LinkedRetriever
+from beliefrag.retrieval.linked.explicit import BlockLinks, FoundLinks
 from beliefrag.retrieval.linked.names import NameKind
 from beliefrag.retrieval.linked.tokens import split_text
 from beliefrag.retrieval.readers.markdown_links import find_markdown_links, slug
@@ -225,3 +227,15 @@ def test_passages_without_headings_and_links_are_ranked_by_the_ranker_alone(shel
     places, probabilities = retriever.ranker.rank(ranking.features, ranking.again.features)
     assert ranking.order == places.tolist()
     assert ranking.probabilities == probabilities.tolist()
+
+
+def test_blocks_that_cannot_be_written_to_are_added_and_stay_as_they_are() -> None:
+    # So they come from a worker of Ray.
+    blocks = [np.array(rows, np.uint64) for rows in ([[7, 0, 9]], [[9, 0]], np.zeros((0, 6)))]
+    for rows in blocks:
+        rows.flags.writeable = False
+    places, sections, links = blocks
+    found = FoundLinks()
+    found.add(BlockLinks(places, sections, links, np.zeros(0, np.uint32)), 5)
+    assert [rows.tolist() for rows in blocks] == [[[7, 0, 9]], [[9, 0]], []]
+    assert found._places[-1].tolist() == [[7, 5, 9]]

@@ -190,8 +190,10 @@ class FoundLinks:
             (self._links, block.links, 3),
         ):
             if len(rows):
-                rows[:, column] += np.uint64(first)
-                held.append(rows)
+                # What came from a worker of Ray lies in memory that cannot be written.
+                moved = rows.copy()
+                moved[:, column] += np.uint64(first)
+                held.append(moved)
 
     def resolve(self) -> ResolvedLinks:
         """Finds the passages that the links lead to. Links that lead to no passage, or to their own, are left out."""
