@@ -1,0 +1,1 @@
+"""What people would pick instead, on the same weights, passages and questions."""

@@ -1,0 +1,172 @@
+"""Asks what people would pick instead the same questions, on the same weights and passages.
+
+    python -m benchmarks.peers run --like runs/linked_packed --n 10 --out runs/peers.jsonl
+    python -m benchmarks.peers report runs/peers.jsonl --like runs/linked_packed
+
+Each peer runs in a virtual environment of its own, which is made on first use. The questions are the first ones of each
+multi-hop set in a run of `benchmarks.decide`, whose methods stand beside the peers in the report. Every answer is
+written down when it is there: the same command goes on where it was ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from beliefrag import bench
+from beliefrag.bench.metrics import covers, token_f1
+from beliefrag.bench.questions import Gold
+from beliefrag.models.weights import DEFAULT, find, path_of
+from beliefrag.paths import cache_dir
+from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder
+from benchmarks.peers.model_server import ModelServer, serve_weights
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another system: its script, the arguments of it, and what it needs."""
+
+    title: str
+    script: str
+    arguments: tuple[str, ...]
+    requirements: str
+
+
+PEERS = {
+    "llamaindex": Peer("LlamaIndex, BM25", "llamaindex_peer.py", ("default",), "llamaindex"),
+    "llamaindex_multistep": Peer("LlamaIndex, multi-step", "llamaindex_peer.py", ("multistep",), "llamaindex"),
+    "langchain_agent": Peer("LangChain agent (LangGraph)", "langchain_peer.py", (), "langchain"),
+}
+
+
+def prepare_environment(peer: Peer) -> Path:
+    """Makes the virtual environment of a peer where it is not there yet, and gives its Python."""
+    folder = cache_dir() / "peers" / peer.requirements
+    python = folder / "bin" / "python"
+    done = folder / ".ready"
+    if not done.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        needs = HERE / f"requirements-{peer.requirements}.txt"
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "-r", str(needs)], check=True)
+        done.touch()
+    return python
+
+
+def ask_peer(peer: Peer, dataset: str, questions: Iterable[Any], server: ModelServer) -> Iterator[dict[str, Any]]:
+    """Gives what a peer answers, with tokens, calls and seconds."""
+    corpus = data_folder() / dataset / "corpus.jsonl.gz"
+    command = [str(prepare_environment(peer)), str(HERE / peer.script), str(corpus), server.url, *peer.arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        if not process.stdout.readline():
+            raise SystemExit(f"{peer.title} did not start: see its message above.")
+        for question in questions:
+            server.reset()
+            started = time.monotonic()
+            print(json.dumps({"question": question["question"]}), file=process.stdin, flush=True)
+            told = json.loads(process.stdout.readline())
+            yield {
+                "dataset": dataset,
+                "question_id": str(question["id"]),
+                **told,
+                "calls": server.calls,
+                "tokens": server.tokens,
+                "seconds": round(time.monotonic() - started, 1),
+            }
+        process.stdin.close()
+
+
+def run_peers(names: Iterable[str], like: Path, n: int, out: Path, threads: int) -> None:
+    """Asks all peers, and goes on where an earlier call was ended."""
+    chosen = bench.Run.open(like).record.datasets
+    done = {(each["peer"], each["question_id"]) for each in read_lines(out)}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with serve_weights(path_of(find(DEFAULT)), threads=threads) as server, out.open("a") as file:
+        for name in names:
+            for dataset in MULTI_HOP:
+                ids = [each for each in chosen[dataset].question_ids[:n] if (name, each) not in done]
+                if not ids:
+                    continue
+                known = read_questions(dataset)
+                for told in ask_peer(PEERS[name], dataset, [known[each] for each in ids], server):
+                    print(json.dumps({"peer": name, **told}), file=file, flush=True)
+                    print(f"{name} {dataset}: {told.get('answer', told.get('error'))!r:.60}, {told['seconds']} s")
+
+
+def read_questions(dataset: str) -> dict[str, Any]:
+    """The questions of a set by their ids."""
+    with gzip.open(data_folder() / dataset / "questions.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return {str(each["id"]): each for each in map(json.loads, lines)}
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """What has been written down so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def report(path: Path, like: Path) -> str:
+    """A table of peers and of the run's methods, on the questions that all of them were asked."""
+    lines = read_lines(path)
+    asked = {(line["dataset"], line["question_id"]) for line in lines}
+    gold = {
+        (name, number): Gold(answers=tuple(each["answers"]))
+        for name in MULTI_HOP
+        for number, each in read_questions(name).items()
+    }
+    rows: dict[str, list[tuple[float, float, float, float, bool]]] = defaultdict(list)
+    for line in lines:
+        answers = gold[line["dataset"], line["question_id"]]
+        answer = line.get("answer") or ""
+        scores = (token_f1(answer, answers.answers), float(covers(answer, answers)))
+        rows[PEERS[line["peer"]].title].append((*scores, line["tokens"], line["seconds"], "error" in line))
+    for episode in bench.Run.open(like).episodes():
+        if (episode.key.dataset, episode.key.question_id) in asked:
+            metrics = episode.metrics
+            scores = (metrics["f1"] or 0.0, metrics["cover"] or 0.0)
+            rows[episode.key.method].append((*scores, episode.usage.tokens, episode.timing.seconds or 0.0, False))
+    table = [
+        "| | n | F1 | answer contains a gold answer | tokens | seconds | failed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, found in rows.items():
+        means = [sum(float(row[place]) for row in found) / len(found) for place in range(4)]
+        failed = sum(row[4] for row in found)
+        table.append(
+            f"| {name} | {len(found)} | {means[0]:.3f} | {means[1]:.3f} | {means[2]:,.0f} | {means[3]:.0f} | {failed} |"
+        )
+    return "\n".join(table)
+
+
+def main() -> None:
+    """Does what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run")
+    running.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    running.add_argument("--n", type=int, default=10, help="questions of each set")
+    running.add_argument("--out", type=Path, required=True)
+    running.add_argument("--threads", type=int, default=2)
+    reporting = commands.add_parser("report")
+    reporting.add_argument("answers", type=Path)
+    for command in (running, reporting):
+        command.add_argument("--like", type=Path, required=True, help="a run with the questions, such as linked_packed")
+    given = parser.parse_args()
+    if given.command == "run":
+        run_peers(given.peers, given.like, given.n, given.out, given.threads)
+    else:
+        print(report(given.answers, given.like))
+
+
+if __name__ == "__main__":
+    main()
