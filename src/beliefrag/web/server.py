@@ -22,6 +22,10 @@ __all__ = ["AnswerServer", "listen", "serve"]
 
 _END_SECONDS = 5.0
 """Seconds that cancelled episodes have to tell their clients."""
+_ACCEPTED_AT_ONCE = 16
+"""Connections that are accepted before their limits are looked at: more could use up the files of the process."""
+_WAITING_CONNECTIONS = 2048
+"""Connections that the operating system holds until they are accepted."""
 _log = logging.getLogger(__name__)
 
 
@@ -79,6 +83,7 @@ class AnswerServer(uvicorn.Server):
                 proxy_headers=False,
                 ws="none",
                 lifespan="on",
+                backlog=_ACCEPTED_AT_ONCE,
                 timeout_graceful_shutdown=int(service.limits.grace + _END_SECONDS) + 1,
             )
         )
@@ -91,6 +96,8 @@ class AnswerServer(uvicorn.Server):
         log_exhausted_files(self._connections)
         await super().startup(sockets)
         for bound in sockets or ():
+            # The event loop takes one number for both; a short queue would turn clients away.
+            bound.listen(_WAITING_CONNECTIONS)
             _log.info("listening", extra={"fields": {"address": _address(bound)}})
         if self._on_listening is not None:
             self._on_listening()
