@@ -6,9 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from beliefrag import bench
+from beliefrag.calibration.quality import auc, brier
 from beliefrag.methods import METHODS
 from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.statistics import Estimate, compare_over_datasets, mean_estimate, mean_over_datasets
+from beliefrag.settings import DECLINE_BELOW
 from benchmarks.decide.runs import RUNS
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
 
@@ -17,6 +22,9 @@ __all__ = ["collect_numbers", "write_page"]
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By dataset and measure, one value for each question."""
 
+_RIGHT = 0.5
+"""The F1 from which on an answer counts as right, as for the calibration."""
+_ALL = "all"
 _MARK = "<!-- What follows was written by benchmarks/decide/tables.py. -->"
 _WAYS = {
     "bm25": "BM25, whole passages",
@@ -62,7 +70,41 @@ def collect_numbers(folder: Path) -> dict[str, Any]:
         }
         for (name, method), values in found.items()
     ]
-    return {"rows": rows, "differences": list(_differences(found)), "failed": failed}
+    probabilities = _judge_probabilities(folder / "linked_packed")
+    return {"rows": rows, "differences": list(_differences(found)), "probability": probabilities, "failed": failed}
+
+
+def _judge_probabilities(run: Path) -> dict[str, Any]:
+    """Says how good lean's answerability is on each set and on all, beside the raw probability of the draft."""
+    if not (run / "run.json").exists():
+        return {}
+    told: dict[str, list[tuple[float, float, float]]] = {}
+    for episode in bench.Run.open(run).episodes():
+        reads = [step.diagnostics for step in episode.steps if step.diagnostics and step.tokens]
+        if episode.key.method != "lean" or episode.answerability is None or not reads:
+            continue
+        right = float((episode.metrics["f1"] or 0.0) >= _RIGHT)
+        for name in (episode.key.dataset, _ALL):
+            told.setdefault(name, []).append((episode.answerability, 1.0 - reads[-1].uncertainty, right))
+    found = {}
+    for name in (*SETS, _ALL):
+        if name not in told:
+            continue
+        columns = np.array(told[name])
+        lean, raw, right = columns[:, 0], columns[:, 1], columns[:, 2]
+        same = np.ones(len(right))
+        given = lean >= DECLINE_BELOW
+        found[name] = {
+            "n": len(right),
+            "right": float(right.mean()),
+            "brier": float(brier(lean, right, same)),
+            "brier_raw": float(brier(raw, right, same)),
+            "brier_share": float(right.mean() * (1.0 - right.mean())),
+            "auc": float(auc(lean, right, same)) if 0.0 < right.mean() < 1.0 else None,
+            "given": float(given.mean()),
+            "right_of_given": float(right[given].mean()) if given.any() else None,
+        }
+    return found
 
 
 def _mean(values: Values) -> dict[str, Any] | None:
@@ -141,6 +183,19 @@ def _lines(numbers: Mapping[str, Any]) -> Iterator[str]:
             f"| {_WAYS[each['first'][0]]} | {other} | {counts} | {_show(each['f1'], signed=True)} "
             f"| {each['tokens']['value']:+,.0f} | {each['token_ratio']:.2f} |"
         )
+    if numbers["probability"]:
+        yield "\n## How likely lean's answers are right, and what it says of them\n"
+        yield (
+            f"| | n | right | Brier | of the raw token probability | of saying the share | AUC "
+            f"| at {DECLINE_BELOW} or above | right of these |"
+        )
+        yield "|---|---|---|---|---|---|---|---|---|"
+        for name, each in numbers["probability"].items():
+            shown = [
+                each[key] for key in ("right", "brier", "brier_raw", "brier_share", "auc", "given", "right_of_given")
+            ]
+            cells = " | ".join("" if value is None else f"{value:.3f}" for value in shown)
+            yield f"| {name} | {each['n']} | {cells} |"
     if numbers["failed"]:
         yield f"\nFailed and not scored: {', '.join(f'{name} {count}' for name, count in numbers['failed'].items())}."
 

@@ -303,7 +303,9 @@ def test_on_a_phone_the_numbers_of_a_run_show_f1_and_tokens_without_scrolling(ph
     table = page.get_by_role("table", name="Methods by datasets")
     expect(table.locator("tbody tr")).to_have_count(9)
     for column in ("F1", "tokens"):
-        box = table.get_by_role("button", name=column).bounding_box()
+        button = table.get_by_role("button", name=column)
+        expect(button).to_be_visible()
+        box = button.bounding_box()
         assert box is not None and box["x"] + box["width"] <= 390, column
 
 
