@@ -83,9 +83,9 @@ def _judge_probabilities(run: Path) -> dict[str, Any]:
         reads = [step.diagnostics for step in episode.steps if step.diagnostics and step.tokens]
         if episode.key.method != "lean" or episode.answerability is None or not reads:
             continue
-        right = float((episode.metrics["f1"] or 0.0) >= _RIGHT)
+        is_right = float((episode.metrics["f1"] or 0.0) >= _RIGHT)
         for name in (episode.key.dataset, _ALL):
-            told.setdefault(name, []).append((episode.answerability, 1.0 - reads[-1].uncertainty, right))
+            told.setdefault(name, []).append((episode.answerability, 1.0 - reads[-1].uncertainty, is_right))
     found = {}
     for name in (*SETS, _ALL):
         if name not in told:
@@ -191,11 +191,8 @@ def _lines(numbers: Mapping[str, Any]) -> Iterator[str]:
         )
         yield "|---|---|---|---|---|---|---|---|---|"
         for name, each in numbers["probability"].items():
-            shown = [
-                each[key] for key in ("right", "brier", "brier_raw", "brier_share", "auc", "given", "right_of_given")
-            ]
-            cells = " | ".join("" if value is None else f"{value:.3f}" for value in shown)
-            yield f"| {name} | {each['n']} | {cells} |"
+            shown = " | ".join("" if value is None else f"{value:.3f}" for key, value in each.items() if key != "n")
+            yield f"| {name} | {each['n']} | {shown} |"
     if numbers["failed"]:
         yield f"\nFailed and not scored: {', '.join(f'{name} {count}' for name, count in numbers['failed'].items())}."
 
