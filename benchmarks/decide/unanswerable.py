@@ -3,8 +3,8 @@
     python -m benchmarks.decide.unanswerable --n 20 --out unanswerable
     beliefrag calibrate collect --method lean --no-moves --data unanswerable/hotpotqa_unanswerable --part xfit ...
 
-The threshold below which `ask` declines was chosen on them: at most one in five is still answered. They are train
-questions, or of the xfit part where a set has no train split, and none that states with their support
+Lean's calibration is fitted on their states too: without them it would never have seen a question without an answer.
+They are train questions, or of the xfit part where a set has no train split, and none that states with their support
 were collected of. A few can still be answered, from other passages or from what the model knows by heart.
 """
 
