@@ -16,11 +16,12 @@ demo: $(RUN)
 
 # Several processes to a core, in the order of tests/conftest.py. Compiled code is kept, whatever the shell says: the
 # tests start hundreds of processes. Threads for arithmetic would only be in each other's way.
+# What fails while they share the machine is named, and tried once more, alone; what fails then has failed.
 test: export PYTHONDONTWRITEBYTECODE =
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: check $(BROWSER)
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder || $(BIN)/pytest --last-failed --last-failed-no-failures none
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -226,7 +226,7 @@ def test_a_run_under_way_refreshes_by_itself(browser: Browser, played: Played, t
         page = found.page
         expect(page.get_by_role("status")).to_contain_text("19 of 24 episodes are missing")
         file.write_bytes(b"".join(lines[:9]))
-        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes are missing")
+        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes are missing", timeout=60_000)
         page = found.go("/episodes")
         expect(page.locator("tr.episode")).to_have_count(9)
         link = page.locator("a.open").first
