@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
@@ -136,14 +135,8 @@ def test_ctrl_c_stops_a_question_and_the_prompt_goes_on(
     terminal.wait_for("ask> ")
     terminal.type("half a line")
     terminal.wait_for("half a line")
-    # The terminal may show what was typed before the prompt reads it: a person presses again.
-    for _ in range(5):
-        os.killpg(terminal.process.pid, signal.SIGINT)
-        with contextlib.suppress(AssertionError):
-            terminal.wait_for("ask> ", seconds=20)
-            break
-    else:
-        pytest.fail("Ctrl-C brings no new prompt")
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.wait_for("ask> ")
     terminal.type("\x04")
     assert terminal.process.wait(timeout=200) == 0
 
