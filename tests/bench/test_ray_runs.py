@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ import pytest
 from beliefrag import bench
 from beliefrag.bench.benchmark import RunProgress
 from beliefrag.bench.ray_player import _check_record, _check_shared_cache
+from beliefrag.bench.ray_worker import EpisodeWorker, WorkerInputs, WorkerOpened
 from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.models.postgres_replies import PostgresReplyStore
 from beliefrag.ray_cluster import ClusterNode, join_cluster
@@ -150,6 +153,21 @@ def test_killed_workers_and_a_killed_reply_store_lose_and_double_nothing(
         assert store.stats().entries > 0
         assert store.find_damaged()[1] == []
     assert not (home / "cache" / "replies.sqlite").exists()
+
+
+async def test_a_worker_waits_for_a_reply_store_that_is_being_started_again(
+    home: Path, data: Path, postgres: PostgresServer
+) -> None:
+    settings = settings_for("http://127.0.0.1:9", cache=postgres.new_database())
+    inputs = WorkerInputs(settings, spec_of(data), None, socket.gethostname(), str(home), str(home / "cache"))
+    worker = EpisodeWorker([asyncio.sleep(0, inputs)])
+    postgres.kill()
+    opening = asyncio.create_task(worker.open())
+    await asyncio.sleep(1.0)
+    was_waiting = not opening.done()
+    await asyncio.to_thread(postgres.start)
+    assert isinstance(await opening, WorkerOpened)
+    assert was_waiting
 
 
 def test_a_killed_node_loses_and_doubles_nothing(nodes: RayNodes, home: Path, data: Path) -> None:

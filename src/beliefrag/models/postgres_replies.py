@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from beliefrag.errors import SettingsError, explain_missing_extra
@@ -32,7 +32,7 @@ from beliefrag.models.reply_store import (
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
-__all__ = ["MissingStoreError", "PostgresReplyStore", "StoreFailure", "is_database_address"]
+__all__ = ["MissingStoreError", "PostgresReplyStore", "StoreFailure", "UnreachableStoreError", "is_database_address"]
 
 TABLE = "beliefrag_replies"
 _MARK = "BeliefRAG replies, version 2"
@@ -55,6 +55,10 @@ class MissingStoreError(SettingsError):
     """A store that was to be read alone is not there yet."""
 
 
+class UnreachableStoreError(SettingsError):
+    """The database's server did not answer; it may be started again in a moment."""
+
+
 def is_database_address(place: object) -> bool:
     """Whether a store's place is the address of a PostgreSQL database, and not a file."""
     return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
@@ -70,6 +74,7 @@ class PostgresReplyStore:
 
     Raises:
         MissingExtra: The library for PostgreSQL is not installed.
+        UnreachableStoreError: The server does not answer.
         SettingsError: The database cannot be reached or used, or the table is not ours.
     """
 
@@ -88,7 +93,8 @@ class PostgresReplyStore:
             self._check_table()
         except psycopg.Error as error:
             self.close()
-            raise SettingsError(
+            kind = UnreachableStoreError if _is_away(error, psycopg) else SettingsError
+            raise kind(
                 f"The reply cache {self._describe_place()} cannot be used: {_one_line(error)}.",
                 remedy="Check the setting cache, the server, and PGPASSWORD where it asks for a password.",
             ) from None
@@ -286,6 +292,12 @@ def _limit_time(connection: Connection[tuple[Any, ...]]) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def _is_away(error: Exception, psycopg: ModuleType) -> bool:
+    """Whether a server may be there in a moment: it broke the connection or took none, and asked for no password."""
+    line = getattr(error, "pgconn", None)
+    return isinstance(error, psycopg.OperationalError) and not (line and (line.needs_password or line.used_password))
 
 
 def _one_line(error: Exception) -> str:
