@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -51,6 +52,12 @@ SLOWEST = (
     "test_docs_site.py",
     "test_packaging.py",
     "cli/test_ask_prompt.py",
+    "cli/test_study_command.py",
+    "cli/test_study_imperfect.py",
+    "cli/test_serve_command.py",
+    "cli/test_interruption.py",
+    "models/test_embedded.py",
+    "cli/test_extensions.py",
 )
 """Files that take long, the longest first."""
 _MOST_PROCESSES = 8
@@ -71,6 +78,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     places = {Path(__file__).parent / name: place for place, name in enumerate(SLOWEST)}
     sizes = Counter(item.path for item in items)
     items.sort(key=lambda item: (places.get(item.path, len(places)), -sizes[item.path]))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Keeps what the files of tests hold from being looked at again by each collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
 from beliefrag.calibration import Artifact, fitting, load_artifact
 from beliefrag.calibration.artifact_parts import LogisticFit, PlattFit
@@ -74,6 +72,9 @@ def test_a_planted_line_in_the_raw_score_is_recovered(tmp_path: Path) -> None:
 
 
 def test_the_isotonic_kind_says_what_scikit_learns_does(tmp_path: Path) -> None:
+    # Slow to load, and every process of the tests loads every file.
+    from sklearn.isotonic import IsotonicRegression
+
     states, _ = label_states(planted(tmp_path, questions=60).trajectories, "f1")
     scores = np.array([state.belief.sufficiency for state in states.states])
     theirs = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
@@ -305,6 +306,8 @@ def test_an_example_belongs_to_the_question_of_its_dataset(tmp_path: Path) -> No
 
 
 def test_a_slope_is_not_shrunk_where_there_are_few_questions() -> None:
+    from sklearn.linear_model import LogisticRegression
+
     draw = np.random.default_rng(5)
     columns = draw.normal(size=(40, 1))
     outcomes = (draw.random(40) < 1 / (1 + np.exp(-2.0 * columns[:, 0]))).astype(float)

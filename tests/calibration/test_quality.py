@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from beliefrag.calibration.quality import auc, brier, expected_calibration_error, reliability_curve
 
@@ -14,6 +13,9 @@ EVEN = np.ones(400)
 
 @pytest.mark.parametrize("weights", [EVEN, WEIGHTS])
 def test_brier_and_auc_are_those_of_scikit_learn(weights: np.ndarray) -> None:
+    # Slow to load, and every process of the tests loads every file.
+    from sklearn.metrics import brier_score_loss, roc_auc_score
+
     assert brier(P, Y, weights) == pytest.approx(brier_score_loss(Y, P, sample_weight=weights))
     assert auc(P, Y, weights) == pytest.approx(roc_auc_score(Y, P, sample_weight=weights))
 
