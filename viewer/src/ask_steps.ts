@@ -22,12 +22,17 @@ const ACTIONS: Record<string, string> = {
   ABSTAIN: "The documents do not give an answer to trust",
 };
 const TITLES_SHOWN = 4;
+/** What the model says in place of a query when the passages hold the answer. */
+const NOTHING_MISSING = "SUFFICIENT";
 
 /** What an event adds to the list of steps; null where it adds nothing. */
 export function stepLine(event: StreamEvent): StepLine | null {
   const { name, data } = event;
   if (name === "retrieved") return retrieved(data);
-  if (name === "rewritten") return { text: "Searching with other words", detail: text(data["after"]) };
+  if (name === "rewritten") {
+    const query = text(data["after"]);
+    return query === NOTHING_MISSING ? { text: "Nothing more to search for", detail: "" } : { text: "Searching with other words", detail: query };
+  }
   if (name === "pruned") {
     const dropped = list(data["mutations"]).length;
     return { text: dropped ? `Put ${passages(dropped)} aside that did not help` : "Kept everything that was found", detail: "" };

@@ -42,6 +42,8 @@ test("steps are told in words", () => {
   const hits = [{ id: "1", title: "Travel" }, { id: "2", title: "Travel" }, { id: "3", title: "Leave" }];
   assert.deepEqual(stepLine({ name: "retrieved", data: { query: "limit", hits, added: ["1", "2"] } }), { text: "Searched", detail: "limit: found 2 passages in Travel" });
   assert.deepEqual(stepLine({ name: "retrieved", data: { query: null } }), { text: "Nothing more to search for", detail: "" });
+  assert.deepEqual(stepLine({ name: "rewritten", data: { after: "limit of trips" } }), { text: "Searching with other words", detail: "limit of trips" });
+  assert.deepEqual(stepLine({ name: "rewritten", data: { after: "SUFFICIENT" } }), { text: "Nothing more to search for", detail: "" });
   assert.equal(stepLine({ name: "pruned", data: { mutations: [{}] } })?.text, "Put 1 passage aside that did not help");
   assert.equal(stepLine({ name: "call_finished", data: {} }), null);
   assert.equal(waitingFor({ name: "call_started", data: { purpose: "answer" } }), "Writing the answer");
