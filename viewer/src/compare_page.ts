@@ -6,7 +6,7 @@ import { charts } from "./charts.ts";
 import { onKey } from "./chrome.ts";
 import { alikeCalls, alikeSteps, parting } from "./difference.ts";
 import { h, replace, type Child } from "./dom.ts";
-import { goldAnswers, question, scores, section } from "./episode.ts";
+import { goldAnswers, question, scores, section, supportKept } from "./episode.ts";
 import { promptsOf, rivalLinks } from "./episode_page.ts";
 import { evidence } from "./evidence.ts";
 import { count, percent, seconds, whole } from "./format.ts";
@@ -58,7 +58,7 @@ function endings(pair: Pair, others: readonly Row[]): Child {
         left.question_id !== right.question_id && entry("question", question, (episode) => episode.question_id),
         entry("answer", answer, (episode) => episode.answer ?? episode.best_guess),
         entry("outcome", (episode) => [outcome(episode.outcome), " ", correctness(correctnessOf(episode.metrics)), scores(episode)], (episode) => [episode.outcome, scores(episode)]),
-        entry("gold answer", (episode) => episode.gold && goldAnswers(episode), (episode) => episode.gold && [episode.gold, episode.sources]),
+        entry("gold answer", (episode) => episode.gold && goldAnswers(episode), (episode) => episode.gold && [episode.gold.answers, supportKept(episode)]),
         entry("confidence", (episode) => percent(episode.answerability), (episode) => episode.answerability),
         entry("reason", (episode) => words(episode.error?.message ?? episode.reason, 400), (episode) => episode.error?.message ?? episode.reason),
         number("tokens", (episode) => episode.usage.tokens),

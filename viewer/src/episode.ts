@@ -75,12 +75,17 @@ export function goldAnswers(episode: Episode): Child {
   const answers = episode.gold?.answers ?? [];
   const shown = answers.slice(0, 8).flatMap((answer, place) => [place > 0 && h("span", { class: "muted" }, " or "), words(answer, 300)]);
   const supporting = episode.gold?.supporting;
-  const kept = supporting?.filter((id) => episode.sources.includes(id)).length ?? 0;
+  const kept = supportKept(episode);
   return [
     shown,
     answers.length > 8 && h("span", { class: "muted" }, ` and ${answers.length - 8} more`),
     h("span", { class: "muted" }, supporting ? ` (${kept} of ${count(supporting.length, "supporting passage")} kept to the end)` : " (supporting passages are not annotated)"),
   ];
+}
+
+/** How many of the supporting passages were read for the ending. */
+export function supportKept({ gold, sources }: Episode): number {
+  return gold?.supporting?.filter((id) => sources.includes(id)).length ?? 0;
 }
 
 export function scores({ metrics }: Episode): string {
