@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 from collections import Counter
@@ -98,7 +99,7 @@ def no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _same_settings_for_the_next_file() -> Iterator[None]:
-    """Checks that a file of tests leaves the settings and the current folder as it found them."""
+    """Checks that a file of tests leaves the settings, the current folder and --debug as it found them."""
     before = _settings_in_force()
     yield
     assert _settings_in_force() == before
@@ -106,7 +107,8 @@ def _same_settings_for_the_next_file() -> Iterator[None]:
 
 def _settings_in_force() -> dict[str, str]:
     ours = {name: value for name, value in os.environ.items() if name.startswith(("BELIEFRAG_", "XDG_", "HOME"))}
-    return {**ours, "current folder": str(Path.cwd())}
+    is_debugged = logging.getLogger("beliefrag").level == logging.DEBUG
+    return {**ours, "current folder": str(Path.cwd()), "debug": str(is_debugged)}
 
 
 @pytest.fixture

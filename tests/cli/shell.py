@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import pty
 import re
@@ -45,7 +46,13 @@ class Ran:
 def in_process(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ran:
     """Runs a command through the entry point, in this process."""
     capsys.readouterr()
-    code = main([str(argument) for argument in arguments])
+    log = logging.getLogger("beliefrag")
+    level = log.level
+    try:
+        code = main([str(argument) for argument in arguments])
+    finally:
+        # A command ends its process; here --debug must not hold for the tests that follow.
+        log.setLevel(level)
     said = capsys.readouterr()
     return Ran(code, said.out, said.err)
 
