@@ -16,26 +16,27 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from beliefrag.bench.judge import read_verdict
+from beliefrag.bench.made_questions import QuestionSeed, find_fault, read_made_question
+from beliefrag.engine.model_calls import _SAYS_SUFFICIENT
 from beliefrag.engine.replies import Repairs, read_answer, read_json_object, read_line
 from beliefrag.errors import BeliefRAGError
-from beliefrag.methods import adaptive_rag, reasoning, rl_search, self_rag
-from beliefrag.methods.flare import Flare
-from beliefrag.methods.flare import _Controller as FlareController
+from beliefrag.methods import adaptive_rag, crag, flare, reasoning, rl_search, self_rag, uncertainty_gate
 from beliefrag.models.failures import one_line, read_retry_after
 from beliefrag.models.openai_reply import read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message, TokenProbability
 from beliefrag.models.reply_store import _from_json
 from beliefrag.prompts import escape
 from beliefrag.types import Passage
-from beliefrag.verifiers import probability, read_ids, read_score
-from beliefrag.verifiers.structured import SCORES
+from beliefrag.verifiers import VERIFIERS, build_verifier, probability, slots
+from beliefrag.verifiers.draft import ReasonedDraft
 
 VERDICT = '{"unhelpful_doc_ids": [1], "support": 0.5, "conflict": 0.0, "gap": 0.25, "uncertainty": 1}'
 COMPLETION = (
@@ -43,6 +44,8 @@ COMPLETION = (
     '[{"token": "Paris", "logprob": -0.1, "bytes": [80], "top_logprobs": [{"token": "yes", "logprob": -0.1}]}]}}], '
     '"usage": {"prompt_tokens": 3, "completion_tokens": 1}}'
 )
+FORM = '{"1": "yes", "2": "no", "proved": "yes", "complete": "no", "agree": "yes"}'
+MADE = '{"question": "Which city is the capital of France now?", "answer": "Paris"}'
 STORED = '{"text": "Paris", "tokens_in": 3, "tokens_out": 1, "seconds": 0.1, "tokens": [["Paris", -0.1, [["x", -3]]]]}'
 VALID = (
     VERDICT,
@@ -52,6 +55,12 @@ VALID = (
     f"<think>maybe</think>\n{VERDICT}",
     COMPLETION,
     STORED,
+    FORM,
+    MADE,
+    '{"grades": [0.9, 0.1]}',
+    '{"missing": "nothing", "answer": "Paris", "sure": 9}',
+    "France has one capital. Answer: Paris",
+    "SUFFICIENT",
     "<think>I need it.</think> <search>Ringo Starr band</search>",
     "<answer>Paris</answer>",
     "The final answer: Paris.",
@@ -162,23 +171,63 @@ def _damage(text: str, rng: random.Random) -> str:
     return text
 
 
+PASSAGES = (
+    Passage("a", "France", "France is a country. Paris is its capital."),
+    Passage("b", "Paris", "Paris lies on the Seine."),
+)
+
+
+@lru_cache(maxsize=8)
 def _reply(text: str) -> ChatReply:
     # Numbers of the text stand in for probabilities, so that odd ones occur.
     odd = (-0.5, 0.0, 1e9, -math.inf, math.inf, math.nan)[len(text) % 6]
-    pieces = [text[at : at + 3] for at in range(0, min(len(text), 90), 3)] or [""]
+    pieces = [text[at : at + 3] for at in range(0, len(text), 3)] or [""]
     tokens = tuple(TokenProbability(piece, odd, (("yes", odd), (piece, -1.0), ("no", -2.0))) for piece in pieces)
     return ChatReply(text, 1, 1, 0.0, tokens=tokens)
 
 
-def _read_verdict_scores(text: str) -> list[float]:
-    repairs = Repairs()
-    found = read_json_object(text, repairs)
-    read_ids(found.get("unhelpful_doc_ids"), [Passage("a", "", "b")], repairs)
-    return [read_score(found, name, repairs) for name in SCORES]
-
-
 def _of_reply(read: Callable[[ChatReply, Repairs], Any]) -> Callable[[str], Any]:
     return lambda text: read(_reply(text), Repairs())
+
+
+class _SameReply:
+    """Gives the same reply to whatever is asked."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    async def ask(
+        self, purpose: str, prompt: str, fields: Mapping[str, str], read: Callable[[ChatReply, Repairs], Any], **_: Any
+    ) -> Any:
+        return read(_reply(self._text), Repairs())
+
+
+def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Runs what never waits, without an event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits for something")
+
+
+def _of_form(name: str) -> Callable[[str], Any]:
+    fields = {"question": "What is the capital of France?", "evidence": "", "draft": ""}
+    form = ReasonedDraft() if name == ReasonedDraft.name else build_verifier(name)
+    return lambda text: astuple(_finish(form.observe(_SameReply(text), fields, PASSAGES)))
+
+
+def _read_grades(text: str) -> list[float]:
+    controller = crag._Controller(crag.Crag())
+    view: Any = SimpleNamespace(question=SimpleNamespace(text="What is the capital of France?"))
+    calls: Any = _SameReply(text)
+    _finish(controller._grade_together(view, PASSAGES, calls))
+    return list(controller._grades.values())
+
+
+def _read_made_question(text: str) -> tuple[str, ...]:
+    question, answer = read_made_question(_reply(text), Repairs())
+    return question, answer, str(find_fault(question, answer, QuestionSeed("two_hop", PASSAGES, "France")))
 
 
 def _read_body(text: str) -> ChatReply:
@@ -195,13 +244,18 @@ def _read_content(text: str) -> ChatReply:
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {
-    "verdict": _read_verdict_scores,
+    **{f"verifier form {name}": _of_form(name) for name in (*VERIFIERS, ReasonedDraft.name)},
+    "object": lambda text: read_json_object(text, Repairs()),
     "line": read_line,
+    "nothing is missing": lambda text: _SAYS_SUFFICIENT.match(read_line(text)),
     "answer": read_answer,
     "sentence": reasoning.first_sentence,
     "search dialogue": _of_reply(rl_search._read_step),
-    "draft with probabilities": _of_reply(partial(FlareController._read, FlareController(Flare()))),
-    "answer with probability": lambda text: reasoning.reply_probability(_reply(text), "any"),
+    "draft with probabilities": _of_reply(flare._Controller(flare.Flare())._read),
+    "answer with probability": _of_reply(uncertainty_gate._Controller(uncertainty_gate.UncertaintyGate())._read),
+    "slots": _of_reply(lambda reply, repairs: slots._read_slots(reply, ("1", "2", *slots._QUESTIONS), repairs)),
+    "grades": _read_grades,
+    "made question": _read_made_question,
     "yes or no": _of_reply(self_rag._read_yes),
     "route": _of_reply(adaptive_rag._read_route),
     "judgement": _of_reply(read_verdict),

@@ -86,6 +86,11 @@ async def test_one_call_gives_the_draft_and_all_scores(tmp_path: Path) -> None:
     assert seen.conflict == pytest.approx(2 * 0.2 / 0.9)
 
 
+async def test_letters_that_are_longer_in_lower_case_take_nothing_away_from_the_answer(tmp_path: Path) -> None:
+    line = says("reasoned_read", "İzmir, İznik and İstanbul are cities.\nAnswer:Ada Holm")
+    assert (await verify(tmp_path, line, ReasonedDraft(with_probabilities=False))).draft == "Ada Holm"
+
+
 async def test_of_a_reasoned_read_only_the_tokens_of_the_answer_count(tmp_path: Path) -> None:
     tokens = [
         {"token": "Ada Holm designed it.\n", "p": 0.1},

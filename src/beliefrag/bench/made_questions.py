@@ -43,6 +43,7 @@ __all__ = [
     "find_fault",
     "make_dataset",
     "make_questions",
+    "read_made_question",
 ]
 
 QuestionKind = Literal["single", "two_hop", "unanswerable"]
@@ -218,6 +219,20 @@ def find_fault(question: str, answer: str, seed: QuestionSeed) -> str | None:
     return next((told for is_wrong, told in faults if is_wrong), None)
 
 
+def read_made_question(reply: ChatReply, repairs: Repairs) -> tuple[str, str]:
+    """Reads the question and the answer that a model wrote.
+
+    Raises:
+        ReplyError: The reply has not both.
+    """
+    record = read_json_object(reply.text, repairs)
+    pair = [record.get(name) for name in ("question", "answer")]
+    if not all(isinstance(each, str) for each in pair):
+        raise ReplyError("The reply needs a question and an answer.")
+    question, answer = (" ".join(unescape(str(each)).split()) for each in pair)
+    return question, answer
+
+
 async def make_questions(
     model: ChatModel,
     prompts: Prompts,
@@ -266,11 +281,7 @@ async def _make_question(
     faults: list[str] = []
 
     def read(reply: ChatReply, repairs: Repairs) -> tuple[str, str]:
-        record = read_json_object(reply.text, repairs)
-        pair = [record.get(name) for name in ("question", "answer")]
-        if not all(isinstance(each, str) for each in pair):
-            raise ReplyError("The reply needs a question and an answer.")
-        question, answer = (" ".join(unescape(str(each)).split()) for each in pair)
+        question, answer = read_made_question(reply, repairs)
         if fault := find_fault(question, answer, seed):
             faults.append(fault)
             raise ReplyError(fault)

@@ -15,6 +15,7 @@ for how sure the model is and for what is missing, as JSON.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -30,7 +31,7 @@ from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
 
 __all__ = ["Draft", "ReasonedDraft", "Stated", "observe_draft", "reasoned_form"]
 
-_ANSWER_MARK = "answer:"
+_ANSWER_MARK = re.compile("answer:", re.IGNORECASE | re.ASCII)
 _LONGEST_REASONING = 140
 """In tokens: about 40 words of facts, and the answer."""
 _FULL_MARKS = 10.0
@@ -196,16 +197,16 @@ def _read_whole(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenPro
 
 def _read_after_mark(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenProbability, ...]]:
     """The answer behind the last mark, and its tokens."""
-    at = reply.text.lower().rfind(_ANSWER_MARK)
-    if at < 0:
+    end = max((mark.end() for mark in _ANSWER_MARK.finditer(reply.text)), default=-1)
+    if end < 0:
         raise ReplyError('The reply has no line that begins with "Answer:".')
-    answer = read_answer(reply.text[at + len(_ANSWER_MARK) :])
+    answer = read_answer(reply.text[end:])
     if reply.truncated:
         raise ReplyError("The reply was cut off.")
     tokens: list[TokenProbability] = []
     length = 0
     for token in reply.tokens or ():
-        if length >= at + len(_ANSWER_MARK) and (tokens or token.token.strip()):
+        if length >= end and (tokens or token.token.strip()):
             tokens.append(token)
         length += len(token.token)
     return answer, tuple(tokens)

@@ -7,8 +7,10 @@ What counts is not the word in a slot but the odds that the model gives to yes a
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar
 
 from beliefrag.engine.replies import Repairs
@@ -29,7 +31,7 @@ from beliefrag.verifiers.probability import (
 __all__ = ["Slots"]
 
 _QUESTIONS = ("proved", "complete", "agree")
-_SLOT = re.compile(r'"(\w+)"\s*:\s*"?\s*(yes|no)\b', re.IGNORECASE)
+_SLOT = re.compile(r'"(\w+)"\s*:\s*(?:"\s*)?(yes|no)\b', re.IGNORECASE)
 
 
 @VERIFIERS.register(
@@ -87,16 +89,12 @@ def _form_schema(names: Sequence[str]) -> dict[str, Any]:
 def _read_slots(reply: ChatReply, names: Sequence[str], repairs: Repairs) -> dict[str, float]:
     """Reads the probability of yes in each slot: the odds of the token in which the word of the slot begins."""
     tokens = require_tokens(reply, "slots")
-    starts: list[int] = []
-    text = ""
-    for token in tokens:
-        starts.append(len(text))
-        text += token.token
+    starts = list(accumulate((len(token.token) for token in tokens), initial=0))[:-1]
     found: dict[str, float] = {}
-    for slot in _SLOT.finditer(text):
-        place = sum(start <= slot.start(2) for start in starts) - 1
+    for slot in _SLOT.finditer("".join(token.token for token in tokens)):
         if slot.group(1) in names and slot.group(1) not in found:
-            found[slot.group(1)] = read_probability_of_yes(tokens[place:])
+            place = bisect_right(starts, slot.start(2)) - 1
+            found[slot.group(1)] = read_probability_of_yes(tokens[place : place + 1])
     if missing := [name for name in names if name not in found]:
         raise ReplyError(f"The form has no yes or no for {missing[0]!r}.")
     return found
