@@ -62,9 +62,16 @@ def test_whatever_a_passage_holds_the_block_reads_back_as_just_these_passages(pa
 def test_no_control_token_of_a_chat_template_survives(token: str) -> None:
     # A tokenizer may normalise the text before it looks for its control tokens.
     wide = token.translate({ord(plain): ord(plain) + 0xFEE0 for plain in "<>[]"})
+    small = token.translate({ord("<"): "\ufe64", ord(">"): "\ufe65"})
     hidden = "\u3164".join(token)
-    for written in (token, wide, hidden, f"x{token}{token}y", token + token[1:]):
+    for written in (token, wide, small, hidden, f"x{token}{token}y", token + token[1:]):
         assert token not in unicodedata.normalize("NFKC", escape(written).replace("…", ""))
+
+
+def test_the_list_of_control_tokens_has_those_that_once_survived_and_names_where_each_comes_from() -> None:
+    listed = {token for tokens in CONTROL_TOKENS.values() for token in tokens}
+    assert {"[gMASK]", "]~b]", "[e~[", "<｜User｜>", "[INST]", "<|im_end|>", "<|eot_id|>", "<start_of_turn>"} <= listed
+    assert all(re.fullmatch(r".+ \(.+\)", source) for source in CONTROL_TOKENS)
 
 
 def test_every_character_that_unicode_lets_a_program_ignore_is_removed() -> None:

@@ -69,6 +69,7 @@ CONTROL_TOKENS: Mapping[str, tuple[str, ...]] = {
         "<role>",
         "<|role_end|>",
     ),
+    "InternLM 2 and InternLM-XComposer 2 (tokenizer.model)": ("[UNUSED_TOKEN_146]", "[UNUSED_TOKEN_145]"),
     "BERT and its relatives (vocab.txt)": ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[unused1]"),
 }
 """Control tokens of chat templates in use in 2026, each with where its model defines it. A test tries all of them."""
@@ -78,7 +79,7 @@ _ANGLES = str.maketrans({"<": "‹", "＜": "‹", "﹤": "‹", ">": "›", "�
 _ANGLE = re.compile("[<>＜＞﹤﹥]")
 # The marks of CONTROL_TOKENS, in brackets plain or wide. The last bracket may be the first one of the next mark.
 _MARK = re.compile(
-    r"([\[［])(/?[A-Z_]{2,}|[gs]MASK|control_\d+|unused\d+|\|\w{3,}\|)(?=[\]］])"
+    r"([\[［])(/?[A-Z_]{2,}|[gs]MASK|control_\d+|unused\d+|UNUSED_TOKEN_\d+|\|\w{3,}\|)(?=[\]］])"
     r"|([\[［])(e~)(?=[\[［])|([\]］])(~!?b|![pd]~)(?=[\]\[］［])"
 )
 # Unicode's Default_Ignorable_Code_Point, the other controls, marks of interlinear notes and of hieroglyphs' layout. Not
