@@ -39,6 +39,16 @@ def test_thinking_before_the_object_is_passed_over() -> None:
     assert repairs == {}
 
 
+def test_a_broken_object_longer_than_any_verdict_is_refused_without_an_attempt_to_repair_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempts: list[str] = []
+    monkeypatch.setattr("json_repair.loads", attempts.append)
+    with pytest.raises(ReplyError, match="long JSON object that is broken"):
+        read_json_object("{" + "'a': 1, " * 2_000 + "}", Repairs())
+    assert attempts == []
+
+
 @pytest.mark.parametrize(
     "reply",
     [
