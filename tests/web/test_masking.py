@@ -75,6 +75,9 @@ def test_what_the_models_server_said_is_in_the_log_and_not_in_the_reply(tmp_path
             server.ask(),
             server.ask(headers={"Accept": "text/event-stream"}),
             client.post("/v1/chat/completions", json=body),
+            client.post("/v1/chat/completions", json={**body, "stream": True}),
+            client.post("/v1/responses", json={"model": "beliefrag", "input": QUESTION}),
+            client.post("/v1/responses", json={"model": "beliefrag", "input": QUESTION, "stream": True}),
         ]
     for reply in replies:
         assert "TransportError" in reply.text, "clients get the kind"
@@ -82,7 +85,7 @@ def test_what_the_models_server_said_is_in_the_log_and_not_in_the_reply(tmp_path
             assert part not in reply.text
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     errors = [line["error"] for line in lines if line["event"] == "request"]
-    assert len(errors) == 3
+    assert len(errors) == len(replies)
     assert all("upstream 10.1.2.3 says" in error and "abc***wxyz" not in error for error in errors)
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
+import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,9 +20,13 @@ from mcp.client.streamable_http import streamable_http_client
 
 from beliefrag.types import Passage
 from beliefrag.web.limits import ServerLimits
+from beliefrag.web.mcp import serve_mcp_http
+from beliefrag.web.request_log import json_log
+from beliefrag.web.server import AnswerServer, listen
 from tests.support.endless import Endless, all_cancelled, asked
 from tests.support.mcp_server import ANSWER, DECLINING, QUESTION, SURE, UNSURE, live, service, settings
 from tests.support.messages import mentions
+from tests.support.serving import wait_for
 from tests.test_hostile_passages import ATTACKS
 
 ERAS = ["auto", "legacy"]
@@ -323,3 +331,47 @@ async def test_an_idle_session_ends_and_makes_room(tmp_path: Path) -> None:
         assert (await open_session(address, "127.0.0.2")).status_code == 200
         gone = await http.post(f"{address}/mcp", json=legacy("tools/list", 2), headers=headers)
         assert gone.status_code == 404
+
+
+def test_the_command_s_server_closes_connections_that_send_half_a_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[AnswerServer] = []
+
+    class Kept(AnswerServer):
+        def __init__(self, *parts: Any, **more: Any) -> None:
+            super().__init__(*parts, **more)
+            started.append(self)
+
+    monkeypatch.setattr("beliefrag.web.mcp.mcp_app.AnswerServer", Kept)
+    of = service(settings(tmp_path), limits=ServerLimits(header_seconds=0.5, connections_per_client=3))
+    with listen("127.0.0.1", 0) as bound, contextlib.ExitStack() as stack:
+        access = {"token": TOKEN, "host": "127.0.0.1"}
+        thread = threading.Thread(target=serve_mcp_http, args=(of, bound), kwargs=access, daemon=True)
+        thread.start()
+        wait_for(lambda: bool(started) and started[0].started)
+        try:
+            for _ in range(6):
+                slow = stack.enter_context(socket.create_connection(bound.getsockname(), timeout=60))
+                slow.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+                assert len(started[0]._connections) <= 3
+            with contextlib.suppress(ConnectionResetError):
+                assert slow.recv(1) == b"", "it is closed, and without an answer"
+            wait_for(lambda: len(started[0]._connections) == 0)
+        finally:
+            started[0].should_exit = True
+            thread.join(60)
+
+
+async def test_what_the_models_server_said_is_in_the_log_and_not_in_the_result(tmp_path: Path) -> None:
+    said = "upstream 10.1.2.3 rejects the key sk-proj-abc***wxyz of tenant blue"
+    refusal = {"purpose": "verifier", "error": {"status": 401, "message": said}, "repeat": True}
+    log = io.StringIO()
+    with json_log(log):
+        async with live(service(settings(tmp_path, refusal))) as (address, _), connected(address) as client:
+            failed = await client.call_tool("ask", {"question": QUESTION})
+    sent = failed.model_dump_json()
+    assert failed.is_error and "TransportError" in text(failed)
+    assert not [part for part in ("10.1.2.3", "tenant", "sk-proj") if part in sent]
+    (line,) = [json.loads(line) for line in log.getvalue().splitlines() if '"call"' in line]
+    assert "upstream 10.1.2.3" in line["error"] and "abc***wxyz" not in line["error"]
