@@ -84,6 +84,30 @@ def test_a_python_that_is_not_installed_is_told_and_is_no_failure(tmp_path: Path
     assert (done.returncode, done.stdout) == (0, "Python 3.99: NOT TRIED, it is not installed\n")
 
 
+def test_python_3_12_and_3_13_are_those_that_are_tried(tmp_path: Path) -> None:
+    for version in ("3.12", "3.13"):
+        write_program(tmp_path / f"bin/python{version}", "exit 1")
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONS"}
+    done = run_script("try-other-pythons", tmp_path, **(environment | {"PATH": path, "PYENV_ROOT": str(tmp_path)}))
+    assert done.stdout.splitlines() == [
+        "Python 3.12: NOT TRIED, it is not installed",
+        "Python 3.13: NOT TRIED, it is not installed",
+    ]
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, "works"), (1, "FAILED")])
+def test_a_python_that_is_installed_is_tried_and_its_failure_is_one_of_ci(tmp_path: Path, code: int, said: str) -> None:
+    # Its venv has a Python that installs everything, and passes or fails the tests.
+    inner = f'case "$*" in *"-m pytest"*) echo ran "$@" >&2; exit {code};; esac'
+    write_program(tmp_path / "inner", inner)
+    outer = 'case "$*" in *"-m venv"*) mkdir -p "${@: -1}/bin" && cp inner "${@: -1}/bin/python";; esac'
+    write_program(tmp_path / "versions/3.99.1/bin/python", outer)
+    done = run_script("try-other-pythons", tmp_path, PYTHONS="3.99", PYENV_ROOT=str(tmp_path))
+    assert (done.returncode, done.stdout) == (code, f"Python 3.99: {said}\n")
+    assert "tests/test_weight.py" in done.stderr, "asking and serving without an extra are among what is tried"
+
+
 def test_both_are_part_of_what_ci_runs() -> None:
     commands = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
     assert {".ci/check-vulnerabilities", ".ci/try-other-pythons"} <= set(commands)
