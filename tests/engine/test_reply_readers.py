@@ -41,7 +41,7 @@ GROWING: dict[str, Callable[[int], str]] = {
     "stops": lambda n: ". " * n,
     "repeated words": lambda n: "a " * n + "b.",
     "one long word": lambda n: "a" * n,
-    "slots": lambda n: '"1": "yes", ' * n,
+    "slots": lambda n: '"1": "yes", ' * (n // 4),
     "slot with white space": lambda n: '"1":' + " " * n,
     "marks": lambda n: "[A" * n,
     "quotes": lambda n: '"' * n,
