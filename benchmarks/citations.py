@@ -30,7 +30,13 @@ __all__ = ["CitedShares", "measure_citations", "measure_run"]
 
 _RIGHT = 0.5
 _READ = 8
-_MEASURES = ("all supporting cited", "share of supporting cited", "share of cited that support", "all supporting read")
+_MEASURES = (
+    "all supporting cited",
+    "share of supporting cited",
+    "share of cited that support",
+    "all supporting read",
+    "share of read that support",
+)
 
 
 class CitedShares(NamedTuple):
@@ -41,6 +47,8 @@ class CitedShares(NamedTuple):
     precision: float
     all_read: float
     """Whether the passages that were read held all that is needed: no citation can do better."""
+    read_precision: float
+    """What the precision would be if every passage that was read were listed as a source, as it once was."""
 
 
 def main() -> None:
@@ -63,7 +71,8 @@ def measure_citations(cited: Sequence[str], read: Sequence[str], supporting: Seq
     wanted = set(supporting)
     found = wanted.intersection(cited)
     precision = len(found) / len(set(cited)) if cited else 0.0
-    return CitedShares(float(found == wanted), len(found) / len(wanted), precision, float(wanted <= set(read)))
+    listed = len(wanted.intersection(read)) / len(set(read)) if read else 0.0
+    return CitedShares(float(found == wanted), len(found) / len(wanted), precision, float(wanted <= set(read)), listed)
 
 
 def measure_run(run: Path, data: Path) -> dict[tuple[str, str], dict[str, CitedShares]]:

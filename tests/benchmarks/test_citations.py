@@ -13,9 +13,9 @@ RECORDED = Path(__file__).parent.parent / "recorded" / "run"
 
 
 def test_cited_passages_are_compared_with_those_that_support() -> None:
-    assert measure_citations(["a", "b"], ["a", "b", "c"], ["a", "b"]) == CitedShares(1.0, 1.0, 1.0, 1.0)
-    assert measure_citations(["a", "c"], ["a", "c"], ["a", "b"]) == CitedShares(0.0, 0.5, 0.5, 0.0)
-    assert measure_citations([], ["b", "a"], ["a", "b"]) == CitedShares(0.0, 0.0, 0.0, 1.0)
+    assert measure_citations(["a", "b"], ["a", "b", "c"], ["a", "b"]) == CitedShares(1.0, 1.0, 1.0, 1.0, 2 / 3)
+    assert measure_citations(["a", "c"], ["a", "c"], ["a", "b"]) == CitedShares(0.0, 0.5, 0.5, 0.0, 0.5)
+    assert measure_citations([], ["b", "a"], ["a", "b"]) == CitedShares(0.0, 0.0, 0.0, 1.0, 1.0)
 
 
 def test_answers_of_a_run_without_citations_are_cited_now(tmp_path: Path) -> None:
