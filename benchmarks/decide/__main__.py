@@ -18,7 +18,7 @@ from pathlib import Path
 from beliefrag.models.reply_store import ReplyStore, import_lines
 from beliefrag.paths import cache_dir
 from benchmarks.decide.runs import RUNS, make_run
-from benchmarks.decide.tables import collect_numbers, write_page
+from benchmarks.decide.tables import collect_numbers, write_episodes, write_page
 
 
 def main() -> None:
@@ -32,6 +32,7 @@ def main() -> None:
     reporting = commands.add_parser("report")
     reporting.add_argument("--page", type=Path, help="a page whose last part is written anew")
     reporting.add_argument("--json", type=Path)
+    reporting.add_argument("--episodes", type=Path, help="a table of all episodes, without texts")
     replaying = commands.add_parser("replay")
     replaying.add_argument("--replies", type=Path, required=True)
     replaying.add_argument("--names", nargs="*", default=["linked_packed"])
@@ -53,6 +54,8 @@ def main() -> None:
         numbers = collect_numbers(given.out)
         if given.json:
             given.json.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+        if given.episodes:
+            write_episodes(given.out, given.episodes)
         write_page(numbers, given.page)
 
 

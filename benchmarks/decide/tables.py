@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from beliefrag.settings import DECLINE_BELOW
 from benchmarks.decide.runs import RUNS
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
 
-__all__ = ["collect_numbers", "write_page"]
+__all__ = ["collect_numbers", "write_episodes", "write_page"]
 
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By dataset and measure, one value for each question."""
@@ -72,6 +73,26 @@ def collect_numbers(folder: Path) -> dict[str, Any]:
     ]
     probabilities = _judge_probabilities(folder / "linked_packed")
     return {"rows": rows, "differences": list(_differences(found)), "probability": probabilities, "failed": failed}
+
+
+def write_episodes(folder: Path, file: Path) -> None:
+    """Writes one line for each episode of the runs that are there: what it did, scored and cost, and no text."""
+    measures = ("exact_match", "f1", "cover", "evidence_recall")
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        table = csv.writer(lines, lineterminator="\n")
+        table.writerow(
+            ("run", "method", "dataset", "question", "outcome", "actions", "answerability", *measures, "tokens")
+        )
+        for name in RUNS:
+            if not (folder / name / "run.json").exists():
+                continue
+            for episode in sorted(bench.Run.open(folder / name).episodes(), key=lambda each: each.key):
+                key, sure = episode.key, episode.answerability
+                actions = " ".join(step.action for step in episode.steps)
+                scores = ["" if (score := episode.metrics.get(each)) is None else round(score, 4) for each in measures]
+                shown = "" if sure is None else round(sure, 4)
+                row = (name, key.method, key.dataset, key.question_id, episode.outcome, actions, shown, *scores)
+                table.writerow((*row, episode.usage.tokens))
 
 
 def _judge_probabilities(run: Path) -> dict[str, Any]:

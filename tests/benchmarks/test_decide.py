@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+from collections import defaultdict
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -65,3 +68,16 @@ def test_the_committed_numbers_say_how_many_questions_they_rest_on() -> None:
         for one in row["datasets"].values():
             assert one["n"] >= 10 and one["f1"]["low"] <= one["f1"]["value"] <= one["f1"]["high"]
             assert f"{one['f1']['value']:.3f}" in page
+
+
+def test_every_committed_mean_is_that_of_the_committed_episodes() -> None:
+    numbers = json.loads((RESULTS / "decide.json").read_text("utf-8"))
+    values = defaultdict(list)
+    with (RESULTS / "decide_episodes.csv").open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            values[row["run"], row["method"], row["dataset"]].append((float(row["f1"]), float(row["tokens"])))
+    for row in numbers["rows"]:
+        for dataset, one in row["datasets"].items():
+            scores, tokens = zip(*values[row["run"], row["method"], dataset], strict=True)
+            assert (one["n"], one["f1"]["value"]) == (len(scores), pytest.approx(fmean(scores), abs=1e-3))
+            assert one["tokens"]["value"] == pytest.approx(fmean(tokens))
