@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from beliefrag.runs.episode import EpisodeKey
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.run_files import read_episodes
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, write_docs, write_script
+from tests.cli.test_serve_command import Process
+from tests.support import bench_runs
 from tests.support.postgres import PostgresServer
 
 Command = Callable[..., Ran]
@@ -52,3 +59,49 @@ def test_an_engine_that_cannot_be_filled_is_named(beliefrag: Command, home: Path
     ran = beliefrag("index", write_docs(home), "--to", "bm25")
     assert ran.code == 2
     assert "postgres" in ran.err
+
+
+def outcomes(run: Path) -> dict[EpisodeKey, tuple[object, ...]]:
+    """How each episode ended, with what it scored, read and cost."""
+    return {
+        episode.key: (episode.answer, episode.outcome, episode.metrics, episode.sources, episode.usage.tokens)
+        for episode in read_episodes(run)
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "run"),
+    [
+        (("bench", "run", "--methods", "static,beliefrag", "--no-judge", "--yes", "--borrow", "published"), "."),
+        (("calibrate", "collect", "--no-judge", "--yes"), "."),
+        (("study", "frontier:methods=static+beliefrag", "--yes", "--borrow", "published"), "runs/comparison"),
+    ],
+    ids=["bench", "calibrate", "study"],
+)
+def test_many_questions_are_asked_on_an_engine_with_the_results_of_the_embedded_one(
+    postgres: PostgresServer, beliefrag: Command, home: Path, command: tuple[str, ...], run: str
+) -> None:
+    engine = f"postgres:url={postgres.database_with('pg_search')},table=many_{command[0]},fill=true"
+    given = ("--data", bench_runs.write_dataset(home, "north"), "--model", bench_runs.write_script(home))
+    given += ("--verifier", "structured")
+    here = beliefrag(*command, *given, "--out", home / "here")
+    there = beliefrag(*command, *given, "--retriever", engine, "--out", home / "there")
+    assert (here.code, there.code) == (0, 0), there.err
+    # Scores agree to some digits only, because engines add up the same terms in different orders.
+    assert outcomes(home / "there" / run) == outcomes(home / "here" / run)
+    searched = RunRecord.read(home / "there" / run).versions["engine of north"]
+    assert f"many_{command[0]}" in searched and "PostgreSQL 17" in searched
+
+
+def test_a_server_answers_from_an_engine(postgres: PostgresServer, beliefrag: Command, home: Path) -> None:
+    engine = f"postgres:url={postgres.database_with('pg_search')},table=served"
+    assert beliefrag("index", write_docs(home), "--to", engine).code == 0
+    server = Process("--retriever", engine, "--model", write_script(home, SURE, ANSWER), *BORROWED)
+    try:
+        server.wait_until_it_listens()
+        answer = server.ask().json()
+    finally:
+        server.process.kill()
+        server.end()
+    assert answer["answer"] == "Larvik"
+    assert {source["source"] for source in answer["sources"]} >= {"archer.md"}

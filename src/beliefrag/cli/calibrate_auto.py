@@ -32,6 +32,7 @@ def calibrate_auto(
     concurrency: Annotated[int | None, typer.Option(metavar="N", min=1, help="Most calls at a time.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.")] = False,
     yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before the model is asked.")] = False,
+    search: options.SearchOptions,
     model: options.ModelOptions,
     prompts: options.PromptOptions,
     config: options.Config = None,
@@ -51,7 +52,7 @@ def calibrate_auto(
     paths = options.join_docs(docs, further)
     if not paths:
         raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
-    settings = options.read_settings(model, prompts, config=config, method=method, concurrency=concurrency)
+    settings = options.read_settings(search, model, prompts, config=config, method=method, concurrency=concurrency)
 
     def confirm(plan: AutoPlan) -> bool:
         print_notice(f"ahead, an estimate: {plan}")

@@ -66,6 +66,7 @@ def collect(
     how: run_options.RunOptions,
     no_judge: run_options.NoJudge = False,
     judge: run_options.JudgeOptions,
+    search: options.SearchOptions,
     model: options.ModelOptions,
     prompts: options.PromptOptions,
     config: options.Config = None,
@@ -80,7 +81,7 @@ def collect(
     from beliefrag.calibrate import collection_spec
     from beliefrag.cli.bench_run import run
 
-    settings = options.read_settings(model, prompts, config=config, concurrency=how.concurrency)
+    settings = options.read_settings(search, model, prompts, config=config, concurrency=how.concurrency)
     run_options.check_judge_options(no_judge, judge)
     folders, own = asked.read(further)
     spec = replace(

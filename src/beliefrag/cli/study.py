@@ -98,7 +98,7 @@ def study(
         ),
     ] = None,
     judge_options: run_options.JudgeOptions,
-    pack: options.Pack = None,
+    search: options.SearchOptions,
     model: options.ModelOptions,
     calibration: options.CalibrationOptions,
     prompts: options.PromptOptions,
@@ -126,7 +126,7 @@ def study(
         )
     compared = {key: value for key, value in (("methods", methods), ("of", of)) if value}
     chosen = choose_studies(name, {**_read_options(option or ()), **compared})
-    settings = options.read_settings(model, calibration, prompts, config=config, pack=pack, concurrency=how.concurrency)
+    settings = options.read_settings(search, model, calibration, prompts, config=config, concurrency=how.concurrency)
     right_by = parse_label(label)
     judged = judge
     if judged is None:
@@ -136,7 +136,7 @@ def study(
     if not folders and not from_:
         raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
     for_new_runs = {**asdict(sample), "replay": how.replay, "judge": judge, "concurrency": how.concurrency}
-    for group in (model, calibration, replace(prompts, verifier=None)):
+    for group in (search, model, calibration, replace(prompts, verifier=None)):
         for_new_runs |= asdict(group)
     if not folders and (unused := [f"--{key.replace('_', '-')}" for key, value in for_new_runs.items() if value]):
         raise SettingsError(
