@@ -82,8 +82,8 @@ def test_many_questions_are_asked_on_an_engine_with_the_results_of_the_embedded_
     postgres: PostgresServer, beliefrag: Command, home: Path, command: tuple[str, ...], run: str
 ) -> None:
     engine = f"postgres:url={postgres.database_with('pg_search')},table=many_{command[0]},fill=true"
-    given = ("--data", bench_runs.write_dataset(home, "north"), "--model", bench_runs.write_script(home))
-    given += ("--verifier", "structured")
+    data, model = bench_runs.write_dataset(home, "north"), bench_runs.write_script(home)
+    given = ("--data", data, "--model", model, "--verifier", "structured")
     here = beliefrag(*command, *given, "--out", home / "here")
     there = beliefrag(*command, *given, "--retriever", engine, "--out", home / "there")
     assert (here.code, there.code) == (0, 0), there.err
