@@ -174,7 +174,7 @@ def test_wrong_usage_is_one_line(beliefrag: Command, given: tuple[str, ...], wor
 def test_the_help_names_the_values_that_are_really_tried(beliefrag: Command) -> None:
     words = re.sub(r"[\s│]+", " ", beliefrag("tune", "--help").out)
     for values in (RETRIEVAL_VALUE, NOVELTY):
-        assert f"Ours: {', '.join(f'{value:g}' for value in values)}." in words
+        assert f"By default {', '.join(f'{value:g}' for value in values)}." in words
     assert "Example: beliefrag tune " in words
 
 

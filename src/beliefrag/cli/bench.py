@@ -19,7 +19,7 @@ __all__ = ["app", "print_comparison"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Benchmarks: run methods on datasets, report and compare.", no_args_is_help=True)
+app = CommandGroup(help="Run methods on datasets, report their numbers and compare them.", no_args_is_help=True)
 
 _IMPERFECT = "Imperfect evidence"
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
@@ -36,7 +36,7 @@ def run(
         str,
         typer.Option(
             metavar="NAMES",
-            help="all, or names with commas between, each with options as NAME:key=value if wanted.",
+            help="The methods to run: all, or names with commas between them. Options follow a name: NAME:key=value.",
             rich_help_panel=run_options.WHAT,
         ),
     ] = "all",
@@ -129,7 +129,7 @@ def report(
 def compare(
     run: _Run,
     first: Annotated[str, typer.Argument(metavar="A", help="A method of the run.", show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another method of the run.", show_default=False)],
     allow_unequal: Annotated[
         bool,
         typer.Option(

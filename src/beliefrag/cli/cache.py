@@ -22,9 +22,9 @@ __all__ = ["app"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Recorded model replies: stats, audit, repair, export, import, prune.", no_args_is_help=True)
+app = CommandGroup(help="Count, audit, repair, export, import and prune recorded model replies.", no_args_is_help=True)
 
-_File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines.", show_default=False)]
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of replies in JSON Lines.", show_default=False)]
 
 
 def _place() -> StorePlace:
@@ -196,7 +196,7 @@ def prune(
             metavar="DAYS", min=0, help="Delete replies that are older than this many days.", show_default=False
         ),
     ],
-    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before deleting.")] = False,
     debug: options.Debug = False,
 ) -> None:
     """Delete old replies. Runs that used them can no longer be replayed.

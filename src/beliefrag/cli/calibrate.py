@@ -24,13 +24,14 @@ __all__ = ["app"]
 # ruff: noqa: PLC0415
 
 app = CommandGroup(
-    help="Calibration: probabilities that mean what they say, for a model and documents.", no_args_is_help=True
+    help="Fit and check calibrations: probabilities that mean what they say, for a model and documents.",
+    no_args_is_help=True,
 )
 app.command("auto")(calibrate_auto)
 app.command("collect")(collect_command)
 
 _Artifact = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A calibration.", show_default=False)]
-_Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
+_Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.")]
 
 
 @app.command()
@@ -66,7 +67,7 @@ def fit(
     ] = None,
     debug: options.Debug = False,
 ) -> None:
-    """Fit answerability and retrieval value to the states of runs: on xfit, chosen on xsel, its quality from xhold.
+    """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
@@ -93,7 +94,10 @@ def ranker(
             metavar="FILE", help="Your own questions with their answers, as CSV, TSV or JSON Lines.", show_default=False
         ),
     ],
-    docs: Annotated[list[Path], typer.Option("--docs", metavar="PATH", help="Files and folders.", show_default=False)],
+    docs: Annotated[
+        list[Path],
+        typer.Option("--docs", metavar="PATH", help="The files and folders with your documents.", show_default=False),
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the ranker.")] = Path("ranker.npz"),
     debug: options.Debug = False,
 ) -> None:
@@ -249,7 +253,7 @@ def risk(
     It is chosen on the held-out questions of the run, for the thresholds in force, and saved in the calibration; then
     'beliefrag ask --max-error' keeps to it. The risk-coverage curve is drawn next to it. No model is asked.
 
-    Example: beliefrag calibrate risk mine.json runs/survey --max-error 0.1 --max-error 0.2
+    Example: beliefrag calibrate risk mine.json runs/states --max-error 0.1 --max-error 0.2
     """
     from beliefrag import calibrate
     from beliefrag.cli.output import print_notice

@@ -29,7 +29,7 @@ def calibrate_auto(
     n: Annotated[int, typer.Option("-n", metavar="N", min=10, help="How many questions to make.")] = 120,
     method: options.Method = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed asks about other passages.")] = 0,
-    concurrency: Annotated[int | None, typer.Option(metavar="N", min=1, help="Most calls at a time.")] = None,
+    concurrency: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most calls at a time.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.")] = False,
     yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before the model is asked.")] = False,
     search: options.SearchOptions,

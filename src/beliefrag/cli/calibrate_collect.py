@@ -1,4 +1,4 @@
-"""`beliefrag calibrate collect`: visits states on labelled questions, and keeps the answer that each would give."""
+"""`beliefrag calibrate collect`: records states on labelled questions, and the answer that each would give."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def collect(
         str,
         typer.Option(
             metavar="NAME",
-            help="The method whose states are visited: beliefrag or lean.",
+            help="The method whose states are recorded: beliefrag or lean.",
             rich_help_panel=run_options.WHAT,
         ),
     ] = "beliefrag",
@@ -49,7 +49,7 @@ def collect(
         typer.Option(
             "--uncorrected",
             metavar="",
-            help="Visit each question a second time without corrections, so that 'beliefrag tune' can switch them off.",
+            help="Ask each question a second time without corrections, so that 'beliefrag tune' can switch them off.",
             rich_help_panel=run_options.WHAT,
         ),
     ] = False,
@@ -72,7 +72,7 @@ def collect(
     config: options.Config = None,
     debug: options.Debug = False,
 ) -> None:
-    """Visit states on labelled questions, with the answer that each would give. Stop it, and give the command again.
+    """Record the states of a method on labelled questions, and the answer at each. Give the command again to go on.
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """

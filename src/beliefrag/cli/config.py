@@ -16,7 +16,7 @@ __all__ = ["app", "hide_secrets"]
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Settings: which are in force, and what can be chosen by name.", no_args_is_help=True)
+app = CommandGroup(help="Show the settings in force, and list what can be chosen by name.", no_args_is_help=True)
 
 
 @app.command()

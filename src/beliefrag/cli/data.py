@@ -18,7 +18,7 @@ __all__ = ["app"]
 # Each command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Benchmark data: import, list, show, check, get.", no_args_is_help=True)
+app = CommandGroup(help="Import, list, show, check and download benchmark data.", no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="A format from 'beliefrag data list'.", show_default=False)]
 _Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.", show_default=False)]
@@ -89,7 +89,7 @@ def list_(
 
 @app.command()
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A dataset.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a dataset.", show_default=False)],
     as_json: _Json = False,
     debug: options.Debug = False,
 ) -> None:
@@ -105,7 +105,7 @@ def show(
 
 @app.command()
 def check(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Datasets.", show_default=False)],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="The folders of datasets.", show_default=False)],
     debug: options.Debug = False,
 ) -> None:
     """Read datasets whole: every line, ids, supporting passages and hashes. Exits with 1 if one is not in order."""

@@ -14,7 +14,7 @@ __all__ = ["app"]
 # ruff: noqa: PLC0415
 
 app = CommandGroup(
-    help="Model providers, and the weights of the embedded model: providers, list, pull, remove.", no_args_is_help=True
+    help="List model providers, and list, download and remove the weights of embedded models.", no_args_is_help=True
 )
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `beliefrag model list`.", show_default=False)]

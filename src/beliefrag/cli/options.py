@@ -109,7 +109,7 @@ Pack = Annotated[
         "--pack",
         metavar="WORDS",
         min=0,
-        help="Show the model the best sentences of the evidence, up to so many words (20 or more); 0 shows whole "
+        help="Show the model the best sentences of the evidence, up to this many words (20 or more); 0 shows whole "
         "passages. By default 160 for lean, whole passages for other methods.",
         rich_help_panel=_DOCUMENTS,
     ),
@@ -119,8 +119,8 @@ Verifier = Annotated[
     typer.Option(
         "--verifier",
         metavar="FORM",
-        help="How the model is asked about the evidence: structured, graded or probability; by default what suits "
-        "the model.",
+        help="The form in which the model is asked about the evidence, such as structured, graded or probability; "
+        "'beliefrag config extensions' lists all. By default the one that suits the model.",
         rich_help_panel=_MODEL,
     ),
 ]

@@ -15,7 +15,7 @@ __all__ = ["app"]
 # The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Prompts: the words that models are asked with.", no_args_is_help=True)
+app = CommandGroup(help="List and show the prompts: the words that models are asked with.", no_args_is_help=True)
 
 
 @app.command("list")

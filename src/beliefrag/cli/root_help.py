@@ -27,19 +27,19 @@ COMMANDS = {
     "app": "Ask questions on a page in the browser, with the quotes that an answer rests on opened in their documents.",
     "demo": "Answer a question about a small bundled corpus, with a model on this machine.",
     "index": "Make an index of documents, so that many questions can use it. Run it again to take in what has changed.",
-    "data": "Benchmark data: import, list, show, check, get.",
-    "bench": "Benchmarks: run methods on datasets, report and compare.",
-    "calibrate": "Calibration: probabilities that mean what they say, for a model and documents.",
+    "data": "Import, list, show, check and download benchmark data.",
+    "bench": "Run methods on datasets, report their numbers and compare them.",
+    "calibrate": "Fit and check calibrations: probabilities that mean what they say, for a model and documents.",
     "tune": "Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good "
     "ones.",
     "study": "Make one study, or all: run what it needs, and write its numbers, its figure and a page.",
     "serve": "Answer other programs over the network.",
     "view": "Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.",
-    "cache": "Recorded model replies: stats, audit, repair, export, import, prune.",
-    "model": "Model providers, and the weights of the embedded model: providers, list, pull, remove.",
+    "cache": "Count, audit, repair, export, import and prune recorded model replies.",
+    "model": "List model providers, and list, download and remove the weights of embedded models.",
     "doctor": "Check everything that an answer depends on, and say how to repair what does not work.",
-    "config": "Settings: which are in force, and what can be chosen by name.",
-    "prompt": "Prompts: the words that models are asked with.",
+    "config": "Show the settings in force, and list what can be chosen by name.",
+    "prompt": "List and show the prompts: the words that models are asked with.",
 }
 """What each command does, in the order of the help: from the first question to the details."""
 

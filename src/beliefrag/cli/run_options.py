@@ -68,14 +68,20 @@ On = Annotated[
 ]
 N = Annotated[
     int | None,
-    typer.Option("--n", metavar="N", min=1, help="Questions of each dataset; all by default.", rich_help_panel=WHAT),
+    typer.Option(
+        "--n",
+        metavar="N",
+        min=1,
+        help="How many questions of each dataset are asked; all by default.",
+        rich_help_panel=WHAT,
+    ),
 ]
 NoJudge = Annotated[
     bool,
     typer.Option(
         "--no-judge",
         metavar="",
-        help="Leave the judge out; the same command without it judges later.",
+        help="Leave the judge out. The same command without --no-judge judges later.",
         rich_help_panel=JUDGE,
     ),
 ]
@@ -87,7 +93,12 @@ class SampleOptions:
 
     n: N = None
     seed: Annotated[
-        int, typer.Option(metavar="S", help="Which questions are drawn; the same everywhere.", rich_help_panel=WHAT)
+        int,
+        typer.Option(
+            metavar="S",
+            help="The seed by which questions are drawn. The same seed draws the same questions everywhere.",
+            rich_help_panel=WHAT,
+        ),
     ] = 0
     split: Annotated[
         list[str] | None,
@@ -104,7 +115,8 @@ class RunOptions:
         typer.Option(
             metavar="N",
             min=1,
-            help="Most calls at a time; the server's own rate is found. 1 for an embedded model.",
+            help="The most calls at a time. By default 1 for an embedded model and 16 for a server, whose own rate is "
+            "found below that.",
             rich_help_panel=_HOW,
         ),
     ] = None
@@ -127,10 +139,14 @@ class JudgeOptions:
     """Which model judges the answers."""
 
     judge_model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The judge; by default the run's model.", rich_help_panel=JUDGE)
+        str | None,
+        typer.Option(metavar="NAME", help="The model that judges; by default the run's model.", rich_help_panel=JUDGE),
     ] = None
     judge_base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="The judge's server; by default the run's.", rich_help_panel=JUDGE)
+        str | None,
+        typer.Option(
+            metavar="URL", help="The server of the judge; by default the run's server.", rich_help_panel=JUDGE
+        ),
     ] = None
 
     @property

@@ -29,7 +29,7 @@ def tune(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="The folder of a run with answers on trial; see 'beliefrag calibrate collect'.",
+            help="The folder of a run with an answer recorded at each state; see 'beliefrag calibrate collect'.",
             show_default=False,
         ),
     ],
@@ -37,7 +37,10 @@ def tune(
     max_tokens: Annotated[
         float | None,
         typer.Option(
-            metavar="N", min=0, help="The greatest F1 at no more mean tokens per question.", rich_help_panel=_GOAL
+            metavar="N",
+            min=0,
+            help="Choose the greatest mean F1 (or --measure) at no more than this many mean tokens per question.",
+            rich_help_panel=_GOAL,
         ),
     ] = None,
     min_f1: Annotated[
@@ -47,21 +50,23 @@ def tune(
             metavar="X",
             min=0,
             max=1,
-            help="The fewest tokens at a mean F1 (or --measure) of no less.",
+            help="Choose the fewest mean tokens per question at a mean F1 (or --measure) of at least this.",
             rich_help_panel=_GOAL,
         ),
     ] = None,
     measure: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="How good answers are: f1, exact_match, cover or judge.", rich_help_panel=_GOAL
+            metavar="NAME",
+            help="The measure of how good answers are: f1, exact_match, cover or judge.",
+            rich_help_panel=_GOAL,
         ),
     ] = "f1",
     answer: Annotated[
         str | None,
         typer.Option(
             metavar="X,...",
-            help="Answer from this answerability on. Ours: 0.05 to 0.95 in steps of 0.05.",
+            help="Answer from this answerability on. By default 0.05 to 0.95 in steps of 0.05.",
             rich_help_panel=_GRID,
         ),
     ] = None,
@@ -69,7 +74,7 @@ def tune(
         str | None,
         typer.Option(
             metavar="X,...",
-            help="Search again from this retrieval value on. Ours: 0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5.",
+            help="Search again from this retrieval value on. By default 0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5.",
             rich_help_panel=_GRID,
         ),
     ] = None,
@@ -77,13 +82,15 @@ def tune(
         str | None,
         typer.Option(
             metavar="X,...",
-            help="Rewrite the query first below this novelty. Ours: 0, 0.1, 0.2, 0.4.",
+            help="Rewrite the query first below this novelty. By default 0, 0.1, 0.2, 0.4.",
             rich_help_panel=_GRID,
         ),
     ] = None,
     corrections: Annotated[
         str | None,
-        typer.Option(metavar="on,off", help="With and without corrections. Ours: both.", rich_help_panel=_GRID),
+        typer.Option(
+            metavar="on,off", help="Whether to correct the evidence. By default both are tried.", rich_help_panel=_GRID
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to write; by default tune in the run's folder.")
@@ -95,7 +102,7 @@ def tune(
     """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
 
     No model is asked. The point is chosen on one part of the questions (xsel) and reported on another (xhold). A point
-    that does what nobody recorded is refused.
+    that leads to a step which was not recorded gets no result.
 
     Example: beliefrag tune runs/states --max-tokens 4000
     """
