@@ -157,7 +157,7 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
 
 
 def _share_out(n: int) -> dict[QuestionKind, int]:
-    """Says how many questions of each kind make so many in all."""
+    """Divides a number of questions among the kinds."""
     counts: dict[QuestionKind, int] = {kind: round(n * share) for kind, share in _SHARES.items()}
     counts["unanswerable"] = n - counts["single"] - counts["two_hop"]
     return counts

@@ -151,7 +151,7 @@ class Pace:
     seconds_per_token_out: float = 0.0
 
     def seconds(self, figure: TypicalCost) -> float:
-        """Says how long so many tokens take, one call after another."""
+        """Says how long these calls and tokens take, one call after another."""
         tokens = figure.tokens_in * self.seconds_per_token_in + figure.tokens_out * self.seconds_per_token_out
         return figure.calls * self.seconds_per_call + tokens
 

@@ -34,7 +34,7 @@ __all__ = ["RayPlayer", "open_ray_player"]
 _log = logging.getLogger(__name__)
 
 _MOST_DEATHS_OF_EPISODE = 4
-"""An episode during which so many workers died is left out: it may be what kills them."""
+"""An episode during which this many workers died is left out: it may be what kills them."""
 _MOST_DEATHS_OF_LANE = 3
 """So many workers of each lane that died one after another without an episode in between end the run."""
 _LOCAL = "local:"

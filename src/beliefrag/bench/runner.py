@@ -21,7 +21,7 @@ GIVE_UP_AFTER = 24
 
 
 def episodes_for(calls: int) -> int:
-    """Says how many episodes must run at a time to keep so many calls under way.
+    """Says how many episodes must run at a time to keep the given number of calls under way.
 
     An episode that searches, waits for the cache or is written down makes no call. A quarter more of them fills its
     place; where calls are made one by one, episodes are too.

@@ -73,7 +73,7 @@ def print_preview(prepared: PreparedRun) -> None:
 
 
 def is_confirmed(calls: int, *, replay: bool) -> bool:
-    """Says whether so many calls may be made: a person at a terminal is asked before many of them."""
+    """Says whether this many calls may be made: a person at a terminal is asked before a large number."""
     if replay or calls < _MANY_CALLS or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     return typer.confirm("Run it?", default=True, err=True)

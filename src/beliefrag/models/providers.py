@@ -59,7 +59,7 @@ MODEL_PROVIDERS: Registry[ModelProvider, None] = Registry(
 @MODEL_PROVIDERS.register(
     _DEFAULT_PROVIDER,
     title="OpenAI-compatible server",
-    summary="Any server that speaks OpenAI's chat API: hosted, vLLM, Ollama, llama.cpp.",
+    summary="Asks any server that speaks OpenAI's chat API: hosted, vLLM, Ollama, llama.cpp.",
 )
 @dataclass(frozen=True, slots=True)
 class OpenAIProvider:

@@ -73,7 +73,7 @@ _PARTS = 5
 _PERMUTATIONS = 2_000
 _SEED = 0
 _ENOUGH_PARTNERS = 0.8
-"""The finer match is taken if so many of the questions still have a partner."""
+"""The finer match is taken if at least this share of the questions still has a partner."""
 
 Integers = NDArray[np.int64]
 

@@ -27,7 +27,7 @@ class GateCondition:
 
     @property
     def margin(self) -> float:
-        """How far the value is beyond its threshold; below 0 where the comparison fails by so much."""
+        """How far the value is beyond its threshold; below 0 where the comparison fails."""
         return self.threshold - self.value if self.relation == "below" else self.value - self.threshold
 
     @property

@@ -137,7 +137,7 @@ class RowCounts:
 
 
 def highest_recall(needed: Mapping[str, float], rows: int) -> Estimate:
-    """Gives the row recall that nobody can exceed who may read so many rows: the mean of min(1, rows / needed)."""
+    """Gives the largest row recall that reading this many rows allows: the mean of min(1, rows / needed)."""
     return mean_estimate({key: min(1.0, rows / value) for key, value in needed.items()}).without_flat_interval()
 
 

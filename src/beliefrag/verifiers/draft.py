@@ -86,7 +86,7 @@ class ReasonedDraft:
 @VERIFIERS.register(
     "stated",
     title="Stated",
-    summary="One call for the answer, how sure the model is and what is missing; for models without probabilities.",
+    summary="Asks once for an answer, how sure it is and what is missing; for models without token probabilities.",
     cost=TypicalCost(1, 460, 30),
 )
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class BoundedConnection(psycopg.Connection[Row]):
 
 
 def connect(url: str, *, seconds: float, autocommit: bool = True) -> BoundedConnection:
-    """Opens one connection, on which a request may take so many seconds."""
+    """Opens one connection, on which a request may take the given number of seconds."""
     connection = BoundedConnection.connect(
         url, autocommit=autocommit, connect_timeout=_CONNECT_SECONDS, application_name="beliefrag"
     )
@@ -110,7 +110,7 @@ class Connections:
         return rows[0] if rows else ()
 
     def pages(self, statement: Statement, size: int) -> Iterator[list[Row]]:
-        """Gives all rows of a request, so many at a time, without holding them all."""
+        """Gives all rows of a request, a block at a time, without holding them all."""
         with (
             self._pool.connection() as connection,
             connection.transaction(),
