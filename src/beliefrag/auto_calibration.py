@@ -173,16 +173,16 @@ def _plan(
     folder: Path,
 ) -> AutoPlan:
     # What asking costs depends on how many questions there are, not on their words.
-    stand_ins = tuple(
+    placeholders = tuple(
         LabelledQuestion(Question(each.passages[0].text[:80], f"stand_in_{number}"), Gold(("unknown",)))
         for number, each in enumerate(seeds[:n])
     )
-    dataset = Dataset(_NAME, stand_ins, tuple(passages), Card(name=_NAME))
+    dataset = Dataset(_NAME, placeholders, tuple(passages), Card(name=_NAME))
     spec = collection_spec(bench.RunSpec(datasets=(dataset,), judge=False, preview=True), method=method)
     ahead = bench.preview(spec, out=folder / "planned", settings=settings).plan.estimate
     calls = CALLS_PER_QUESTION * n
     making = Usage(calls=calls, tokens_in=calls * TOKENS_PER_CALL, tokens_out=calls * 20)
-    share = n / max(1, len(stand_ins))
+    share = n / max(1, len(placeholders))
     asking = Usage(
         calls=round(ahead.methods.calls * share),
         tokens_in=round(ahead.methods.tokens_in * share),

@@ -122,5 +122,5 @@ def test_a_query_that_would_run_for_ever_is_ended(monkeypatch: pytest.MonkeyPatc
 
 def test_a_keyword_in_a_string_is_no_keyword() -> None:
     database = RowDatabase({"wine": [{"Name": "GROUP BY Estate"}, {"Name": "x"}]})
-    assert database.ranged_over("SELECT Name FROM wine WHERE Name = 'GROUP BY Estate'") == {("wine", 0)}
+    assert database.list_rows_in_range("SELECT Name FROM wine WHERE Name = 'GROUP BY Estate'") == {("wine", 0)}
     database.close()

@@ -41,11 +41,11 @@ class OwnDocuments:
 
     def _remember(self, note: Path) -> None:
         paths = {"questions": os.path.realpath(self.questions), "docs": [os.path.realpath(each) for each in self.docs]}
-        aside = note.with_name(f"{note.name}.{os.getpid()}.new")
+        unfinished = note.with_name(f"{note.name}.{os.getpid()}.new")
         try:
             note.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_text(json.dumps(paths), encoding="utf-8")
-            aside.replace(note)
+            unfinished.write_text(json.dumps(paths), encoding="utf-8")
+            unfinished.replace(note)
         except OSError:
             return  # the viewer then asks for the paths
 

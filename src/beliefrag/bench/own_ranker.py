@@ -16,7 +16,7 @@ from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit
 from beliefrag.retrieval import Bm25Index, Retriever
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
-from beliefrag.runs.partitions import held_out
+from beliefrag.runs.partitions import select_held_out
 from beliefrag.runs.statistics import Estimate, mean_estimate
 from beliefrag.types import Passage
 
@@ -51,7 +51,7 @@ def fit_own_ranker(dataset: Dataset) -> OwnRanker:
     """
     needed = needed_passages(dataset.questions, dataset.passages)
     known = [each for each in dataset.questions if needed[each.id]]
-    reserved = set(held_out(each.id for each in known))
+    reserved = set(select_held_out(each.id for each in known))
     index = Bm25Index.in_memory(dataset.passages)
     retriever = LinkedRetriever(index, graph_in_memory(index), unfitted_ranker())
     examples: list[RankerExample] = []
@@ -84,10 +84,10 @@ def fit_own_ranker(dataset: Dataset) -> OwnRanker:
 def needed_passages(questions: Iterable[LabelledQuestion], passages: Iterable[Passage]) -> dict[str, frozenset[str]]:
     """Gives the ids of the passages that each question needs; none where that is not known."""
     texts = {passage.id: f" {normalise(f'{passage.title} {passage.text}')} " for passage in passages}
-    return {each.id: _needed(each, texts) for each in questions}
+    return {each.id: _find_needed(each, texts) for each in questions}
 
 
-def _needed(question: LabelledQuestion, texts: Mapping[str, str]) -> frozenset[str]:
+def _find_needed(question: LabelledQuestion, texts: Mapping[str, str]) -> frozenset[str]:
     named = question.gold.supporting or ()
     if named:
         return frozenset(one for one in named if one in texts)

@@ -93,7 +93,7 @@ class EpisodeWorker:
     async def open(self) -> WorkerOpened | WorkerProblem:
         """Opens everything, and says what it is."""
         try:
-            setup = await self._opened()
+            setup = await self._open_once()
         except BeliefRAGError as error:
             return WorkerProblem(socket.gethostname(), error.message, error.remedy)
         return WorkerOpened(socket.gethostname(), setup.record.model_dump_json())
@@ -106,14 +106,15 @@ class EpisodeWorker:
             recorded: The line of the episode as it was played before, where it is only to be judged.
         """
         try:
-            setup = await self._opened()
+            setup = await self._open_once()
             before = read_episode(decode_line(recorded)) if recorded else None
             episode = await InProcessPlayer(setup).play(EpisodeKey(*key), before)
         except BeliefRAGError as error:
             return WorkerProblem(socket.gethostname(), error.message, error.remedy)
         return PlayedEpisode(episode_line(episode), setup.missing_keys, self._warnings.take())
 
-    async def _opened(self) -> Setup:
+    async def _open_once(self) -> Setup:
+        """Opens everything at the first call, and gives the same setup at every later one."""
         async with self._turn:
             if self._setup is None:
                 self._setup = await self._open_patiently(await self._inputs[0])

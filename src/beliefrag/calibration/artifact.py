@@ -14,7 +14,7 @@ from beliefrag.calibration.artifact_parts import AnswerabilityFit, FitReport, Mo
 from beliefrag.calibration.guarantee import Guarantee
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Calibration, ScheduledValue, ScoreScale
-from beliefrag.runs.partitions import held_out
+from beliefrag.runs.partitions import select_held_out
 
 __all__ = ["Artifact", "write_artifact"]
 
@@ -63,7 +63,7 @@ class Artifact(Strict):
     @model_validator(mode="after")
     def _check_contamination(self) -> Artifact:
         if self.fit is not None and not self.contaminated:
-            seen = held_out({*self.fit.fit_questions, *self.fit.selection_questions})
+            seen = select_held_out({*self.fit.fit_questions, *self.fit.selection_questions})
             if seen:
                 raise PydanticCustomError(
                     "contaminated",
@@ -108,16 +108,16 @@ class Artifact(Strict):
 
 
 def write_artifact(artifact: Artifact, path: Path) -> None:
-    """Writes it aside first: a kill leaves the old file or the new one, never half of one.
+    """Writes it to another file first: a kill leaves the old file or the new one, never half of one.
 
     Raises:
         CalibrationError: The file cannot be written.
     """
-    aside = path.with_name(f"{path.name}.new")
+    unfinished = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(artifact.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        aside.replace(path)
+        unfinished.write_text(artifact.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(path)
     except OSError as error:
         raise CalibrationError(
             f"{path} cannot be written: {error.strerror}.", remedy="Name another file with --out."

@@ -36,7 +36,7 @@ from beliefrag.errors import CalibrationError
 from beliefrag.methods.lean import Move
 from beliefrag.policy import Answerability, ScoreScale, Thresholds
 from beliefrag.policy.calibration import log_odds
-from beliefrag.runs.partitions import SALT, Partition, held_out
+from beliefrag.runs.partitions import SALT, Partition, select_held_out
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label, Trajectory
 from beliefrag.runs.statistics import MIN_QUESTIONS
@@ -118,7 +118,7 @@ _FALLBACK: Kind = "logistic"
 
 def includes_held_out(question_ids: Iterable[str]) -> bool:
     """Says whether any of these questions is one that is held out."""
-    return bool(held_out(question_ids))
+    return bool(select_held_out(question_ids))
 
 
 def fit_artifact(

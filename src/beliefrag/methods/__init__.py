@@ -142,7 +142,7 @@ def choose_search(settings: Settings, names: Sequence[str]) -> Settings:
 
     Methods that are run beside each other get the same: what suits all of them, or the plain search and whole passages.
     """
-    suits = {_suiting(name.partition(":")[0]) for name in names}
+    suits = {_search_of(name.partition(":")[0]) for name in names}
     searches_with, packs = suits.pop() if len(suits) == 1 else (None, None)
     pack = packs if settings.pack is None else settings.pack
     return settings.model_copy(
@@ -150,7 +150,7 @@ def choose_search(settings: Settings, names: Sequence[str]) -> Settings:
     )
 
 
-def _suiting(name: str) -> tuple[str | None, int | None]:
+def _search_of(name: str) -> tuple[str | None, int | None]:
     if name in STATE_COLLECTORS:
         name = "lean" if reads_draft(name) else "beliefrag"
     return METHODS[name].searches_with, METHODS[name].packs

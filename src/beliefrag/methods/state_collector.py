@@ -64,8 +64,8 @@ def collect_states(name: str, score_scale: ScoreScale | None, inputs: MethodInpu
     corrections change. `lean_survey` makes every move of `lean`, one after the other, and `lean_reads` none.
     """
     if name in (LEAN_SURVEY, LEAN_READS):
-        survey = LeanCollector(Calibration(score_scale, _NEVER, _ALWAYS), inputs.verifier or Draft())
-        return survey if name == LEAN_SURVEY else replace(survey, moves=(), name=LEAN_READS)
+        collector = LeanCollector(Calibration(score_scale, _NEVER, _ALWAYS), inputs.verifier or Draft())
+        return collector if name == LEAN_SURVEY else replace(collector, moves=(), name=LEAN_READS)
     thresholds = inputs.thresholds
     if name == "survey_uncorrected":
         thresholds = replace(thresholds, correct_conflict=False, correct_unreliable=False, correct_flagged=False)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-__all__ = ["SALT", "Partition", "hash_position", "held_out", "partition", "sample"]
+__all__ = ["SALT", "Partition", "hash_position", "partition", "sample", "select_held_out"]
 
 SALT = "beliefrag-1"
 """Fixed for good: another salt would move questions between fitting and holdout."""
@@ -35,7 +35,7 @@ def partition(question_id: str, *, salt: str = SALT) -> Partition:
     return Partition.XSEL if found * 10 < whole * 7 else Partition.XHOLD
 
 
-def held_out(question_ids: Iterable[str]) -> tuple[str, ...]:
+def select_held_out(question_ids: Iterable[str]) -> tuple[str, ...]:
     """Gives the questions among these that nothing may be fitted or chosen on."""
     return tuple(each for each in question_ids if partition(each) is Partition.XHOLD)
 

@@ -180,15 +180,15 @@ class RunRecord(_Strict):
             raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.") from None
 
     def write(self, folder: Path) -> None:
-        """Writes the record, aside first: a kill leaves the old one or the new one, never half of one."""
-        path, aside = folder / RUN_FILE, folder / f"{RUN_FILE}.new"
+        """Writes the record to another file first: a kill leaves the old one or the new one, never half of one."""
+        path, unfinished = folder / RUN_FILE, folder / f"{RUN_FILE}.new"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with aside.open("w", encoding="utf-8") as file:
+            with unfinished.open("w", encoding="utf-8") as file:
                 file.write(json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
-            aside.replace(path)
+            unfinished.replace(path)
         except OSError as error:
             raise RunError(
                 f"{path} cannot be written: {error.strerror}.", remedy="Name another folder with --out."
@@ -293,7 +293,7 @@ def judge_price(identity: str, model: str, given: Prices) -> Price | None:
 
 
 def in_dollars(identity: str, price: Price | None, usage: Usage) -> str:
-    """Says what so much costs and on what price that rests, or that no price is known."""
+    """Says what this usage costs and which price that rests on, or that no price is known."""
     if price is None:
         return f"no price known for {model_name(identity)}; the settings under prices can give one"
     if price.is_free:

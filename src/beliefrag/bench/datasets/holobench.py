@@ -99,7 +99,7 @@ def _read_question(
 ) -> DatasetEntry:
     query = required_text(record, "query")
     answer = row_texts(engine.answer(query))
-    ranged = engine.ranged_over(query)
+    ranged = engine.list_rows_in_range(query)
     supporting = None if ranged is None else [passages[table][number].id for table, number in sorted(ranged)]
     labels = {"db": record.get("db_id"), "sql": query, "n_answer_rows": len(answer)}
     labels |= select_fields(record, "difficulty", "query_type")
@@ -184,7 +184,7 @@ class RowDatabase:
         """
         return self._run(query)
 
-    def ranged_over(self, query: str) -> set[tuple[str, int]] | None:
+    def list_rows_in_range(self, query: str) -> set[tuple[str, int]] | None:
         """Gives table and number of every row that the query reads before it groups, sorts or cuts.
 
         None where that cannot be told from the query's form: nested queries and set operations.

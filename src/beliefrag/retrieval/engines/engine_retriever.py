@@ -28,7 +28,7 @@ __all__ = ["CHANGES", "EngineRetriever", "check_passages", "link_engine"]
 CHANGES = ("refuse", "follow")
 """What to do when the index changes while it is searched: fail, or search on and compare nothing."""
 _DIGITS = 6
-"""Engines add up the same terms in different orders: scores that agree in so many digits are the same score."""
+"""Engines add up the same terms in different orders: scores that agree in this many digits are the same score."""
 _DEEPEST = 100_000
 
 
@@ -59,17 +59,17 @@ class EngineRetriever:
         return description
 
     @cached_property
-    def opened(self) -> IndexState:
+    def state_when_opened(self) -> IndexState:
         """The state of the index when it was opened."""
         return self.engine.read_state()
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the passages as they were when the index was opened."""
-        return self.opened.fingerprint
+        return self.state_when_opened.fingerprint
 
     def __len__(self) -> int:
-        return self.opened.passages
+        return self.state_when_opened.passages
 
     @cached_property
     def score_scale(self) -> ScoreScale:
@@ -83,7 +83,7 @@ class EngineRetriever:
             RetrievalError: k is negative, the engine failed, or the index has changed.
         """
         check_depth(k)
-        before = self.opened
+        before = self.state_when_opened
         if k == 0 or not query_terms(query):
             return []
         limit = k + 1
@@ -115,7 +115,7 @@ class EngineRetriever:
 
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
         """Returns the keys and scores of the k best passages without their texts."""
-        before = self.opened
+        before = self.state_when_opened
         if not query_terms(query):
             return [], []
         found, now = self.engine.find_ids(query, k)

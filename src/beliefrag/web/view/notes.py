@@ -1,6 +1,6 @@
 """Notes that somebody makes on episodes, kept in one file beside the run's own.
 
-The file is written aside and renamed, so a kill leaves the old notes or the new ones. It is read again before each
+A new file is written and renamed, so a kill leaves the old notes or the new ones. It is read again before each
 change, under a lock, so that two viewers of one run do not undo each other.
 """
 
@@ -121,12 +121,12 @@ class RunNotes:
         data = json.dumps(notes.model_dump(), indent=1, ensure_ascii=False).encode() + b"\n"
         if len(data) > _MOST_BYTES:
             raise ViewError(f"The notes of a run can have {_MOST_BYTES:,} bytes.", remedy="Shorten or remove some.")
-        aside = self._path.with_name(f"{NOTES_FILE}.new")
+        unfinished = self._path.with_name(f"{NOTES_FILE}.new")
         try:
-            with aside.open("wb") as file:
+            with unfinished.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            aside.replace(self._path)
+            unfinished.replace(self._path)
         except OSError as error:
             raise ViewError(f"{self._path} cannot be written: {error.strerror}.", remedy=_READ_ONLY) from error
