@@ -55,15 +55,16 @@ class AutoPlan:
     passages: int
     questions: int
     making: Usage
-    asking: Usage
+    asking: Usage | None
+    """None where nobody knows what a part of it costs."""
     seconds: float
     """Of the asking; the making comes before it."""
 
     def __str__(self) -> str:
+        asking = f"{format_usage(self.asking)}, {format_duration(self.seconds)}" if self.asking else "an unknown cost"
         return (
             f"{self.questions:,} questions are made from {self.passages:,} passages and asked, about "
-            f"{format_usage(self.making)} to make them, and {format_usage(self.asking)}, "
-            f"{format_duration(self.seconds)} to ask them; less where the cache has replies"
+            f"{format_usage(self.making)} to make them, and {asking} to ask them; less where the cache has replies"
         )
 
 
@@ -188,7 +189,7 @@ def _plan(
         tokens_in=round(ahead.methods.tokens_in * share),
         tokens_out=round(ahead.methods.tokens_out * share),
     )
-    return AutoPlan(len(passages), n, making, asking, ahead.seconds * share)
+    return AutoPlan(len(passages), n, making, None if ahead.unknown else asking, ahead.seconds * share)
 
 
 async def _make(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag import auto_calibration, calibrate
+from beliefrag.auto_calibration import AutoPlan
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
 from beliefrag.cli import main
@@ -17,7 +18,7 @@ from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.runs.run_errors import DataError
 from beliefrag.settings import Settings
-from beliefrag.types import Passage
+from beliefrag.types import Passage, Usage
 from tests.support.messages import mentions
 
 FILLER = "It has a market, a school, a bridge over the river, two inns and a wood that people walk in on Sundays."
@@ -123,6 +124,12 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
 def test_nothing_is_asked_where_the_cost_is_refused(docs: Path, tmp_path: Path) -> None:
     assert calibrate.auto(docs, out=tmp_path / "mine.json", settings=SETTINGS, confirm=lambda _: False) is None
     assert not (tmp_path / "mine.json").exists() and not (tmp_path / "mine.questions").exists()
+
+
+def test_a_cost_that_nobody_knows_is_told_as_unknown() -> None:
+    making = Usage(calls=150, tokens_in=50_000, tokens_out=3_000)
+    assert "an unknown cost to ask them" in str(AutoPlan(9, 30, making, None, 0.0))
+    assert "unknown" not in str(AutoPlan(9, 30, making, making, 60.0))
 
 
 def test_the_command_says_the_cost_and_where_the_calibration_is(docs: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,8 @@ def run(
     methods: Annotated[
         str,
         typer.Option(
+            "--methods",
+            "--method",
             metavar="NAMES",
             help="The methods to run: all, or names with commas between them. Options follow a name: NAME:key=value.",
             rich_help_panel=run_options.WHAT,

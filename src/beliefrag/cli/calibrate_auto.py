@@ -26,7 +26,7 @@ def calibrate_auto(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the calibration.")] = Path(
         "calibration.json"
     ),
-    n: Annotated[int, typer.Option("-n", metavar="N", min=10, help="How many questions to make.")] = 120,
+    n: Annotated[int, typer.Option("--n", "-n", metavar="N", min=10, help="How many questions to make.")] = 120,
     method: options.Method = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed asks about other passages.")] = 0,
     concurrency: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most calls at a time.")] = None,

@@ -143,6 +143,18 @@ def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_pa
         index.refresh()
 
 
+def test_a_number_that_is_none_is_damage(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
+    index.refresh()
+    line = (folder / "episodes.jsonl").read_bytes().splitlines(keepends=True)[0]
+    record = json.loads(line)
+    record["reason"] = float("nan")
+    with (folder / "episodes.jsonl").open("ab") as file:
+        file.write(json.dumps(record).encode() + b"\n")
+    with pytest.raises(RunError, match="NaN"):
+        index.refresh()
+
+
 def test_where_nothing_can_be_written_the_index_is_in_memory(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     index = RunIndex(folder, tmp_path / "file" / "index.sqlite")

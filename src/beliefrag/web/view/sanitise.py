@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from beliefrag.runs.episode_format import decode_line
 
 __all__ = ["read_json_line", "replace_lone_surrogates"]
 
@@ -12,9 +13,9 @@ def read_json_line(line: bytes) -> Any:
     """Gives what a line of JSON holds, with a replacement character for each half of a surrogate pair.
 
     Raises:
-        ValueError: It is not JSON.
+        ValueError, RecursionError: It is no JSON, or has a number that is none.
     """
-    value = json.loads(line)
+    value = decode_line(line)
     # Only an escape can bring a half in, and hardly any line has one.
     return replace_lone_surrogates(value) if b"\\ud" in line.lower() else value
 

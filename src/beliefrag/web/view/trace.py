@@ -46,7 +46,7 @@ def read_trace(path: Path) -> list[EventRecord]:
     for number, line in enumerate(lines[:-1], start=1):
         try:
             record = read_json_line(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or "event" not in record:
             raise _not_a_trace(path, f"line {number} is not an event")
