@@ -16,6 +16,7 @@ from pathlib import Path
 
 from beliefrag import bench
 from beliefrag.auto_calibration import AutoCalibration, AutoPlan, auto
+from beliefrag.bench.own_ranker import OwnRanker, fit_own_ranker
 from beliefrag.bench.setup import collection_spec
 from beliefrag.calibration import (
     Artifact,
@@ -59,6 +60,7 @@ __all__ = [
     "CollectResult",
     "CompareResult",
     "FitResult",
+    "OwnRanker",
     "RiskResult",
     "ShowResult",
     "ThresholdGrid",
@@ -70,6 +72,7 @@ __all__ = [
     "collection_spec",
     "compare",
     "fit",
+    "fit_own_ranker",
     "risk",
     "show",
     "tune",

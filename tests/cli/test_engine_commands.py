@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from beliefrag.runs.episode import EpisodeKey
@@ -61,6 +62,15 @@ def test_an_engine_that_cannot_be_filled_is_named(beliefrag: Command, home: Path
     assert "postgres" in ran.err
 
 
+def count_connections(postgres: PostgresServer) -> int:
+    """How many connections to the database are open, apart from the one that asks."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(postgres.database_with("pg_search")) as connection:
+        found = connection.execute(query).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
 def outcomes(run: Path) -> dict[EpisodeKey, tuple[object, ...]]:
     """How each episode ended, with what it scored, read and cost."""
     return {
@@ -84,11 +94,13 @@ def test_many_questions_are_asked_on_an_engine_with_the_results_of_the_embedded_
     engine = f"postgres:url={postgres.database_with('pg_search')},table=many_{command[0]},fill=true"
     data, model = bench_runs.write_dataset(home, "north"), bench_runs.write_script(home)
     given = ("--data", data, "--model", model, "--verifier", "structured")
+    before = count_connections(postgres)
     here = beliefrag(*command, *given, "--out", home / "here")
     there = beliefrag(*command, *given, "--retriever", engine, "--out", home / "there")
     assert (here.code, there.code) == (0, 0), there.err
     # Scores agree to some digits only, because engines add up the same terms in different orders.
     assert outcomes(home / "there" / run) == outcomes(home / "here" / run)
+    assert count_connections(postgres) == before, "a connection was left open"
     searched = RunRecord.read(home / "there" / run).versions["engine of north"]
     assert f"many_{command[0]}" in searched and "PostgreSQL 17" in searched
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         user_dataset,
     )
     from beliefrag.bench.cache_audit import Audit
-    from beliefrag.bench.datasets import import_dataset, load_dataset
+    from beliefrag.bench.datasets import fetch_published_files, import_dataset, load_dataset
     from beliefrag.bench.plan import Plan
     from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
     from beliefrag.bench.results import MethodComparison, Report, compare, report
@@ -64,6 +64,7 @@ __all__ = [
     "carry_out_async",
     "choose_methods",
     "compare",
+    "fetch_published_files",
     "import_dataset",
     "load_dataset",
     "partition",
@@ -77,7 +78,7 @@ __all__ = [
 
 _HOMES = {
     "bench.cache_audit": ["Audit"],
-    "bench.datasets": ["import_dataset", "load_dataset"],
+    "bench.datasets": ["fetch_published_files", "import_dataset", "load_dataset"],
     "bench.plan": ["Plan"],
     "bench.questions": ["Dataset", "Gold", "LabelledQuestion"],
     "bench.results": ["MethodComparison", "Report", "compare", "report"],

@@ -20,7 +20,15 @@ from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.methods.lean import LEAN_READS, LEAN_SURVEY
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
-from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, describe_engine, known_identity, open_retriever
+from beliefrag.retrieval import (
+    RETRIEVERS,
+    PassageSource,
+    Retriever,
+    close_retriever,
+    describe_engine,
+    known_identity,
+    open_retriever,
+)
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, judge_price, model_price, now, versions
 from beliefrag.runs.run_errors import DataError
@@ -127,9 +135,11 @@ class Setup:
         return frozenset().union(*(model.missing_keys for model in self.models if isinstance(model, CachedModel)))
 
     async def aclose(self) -> None:
-        """Closes the models."""
+        """Closes the models, and the connections of retrievers on engines elsewhere."""
         for model in self.models:
             await model.aclose()
+        for dataset in self.datasets.values():
+            close_retriever(dataset.harness.retriever)
 
 
 def choose_methods(names: str) -> tuple[str, ...]:

@@ -35,18 +35,16 @@ def doctor(
 
     Example: beliefrag doctor --index handbook.index
     """
-    from beliefrag.cli import checks
     from beliefrag.cli.exit_codes import FAILED
     from beliefrag.cli.output import print_table, show_status
+    from beliefrag.doctor import CheckState, check_everything
 
     typed = model.as_settings() | calibration.as_settings()
     typed |= {"verifier": verifier, "retriever": retriever, "prompts": prompts}
     with show_status("checking everything"):
-        settings, finding = checks.check_settings(typed, config)
-        findings = [*checks.check_installation(), *checks.check_cache(settings.cache)]
-        findings += [finding, *checks.check_model(settings)]
-        findings += checks.check_documents(options.join_docs(documents.docs, further) or [], documents.index)
+        docs = options.join_docs(documents.docs, further) or []
+        findings = check_everything(typed, config=config, docs=docs, index=documents.index)
     rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
     print_table(("", "what", "state, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
-    if any(finding.state is checks.CheckState.PROBLEM for finding in findings):
+    if any(finding.state is CheckState.PROBLEM for finding in findings):
         raise typer.Exit(FAILED)

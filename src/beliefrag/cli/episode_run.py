@@ -12,6 +12,7 @@ from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
+from beliefrag.retrieval import close_retriever
 from beliefrag.types import Question
 
 if TYPE_CHECKING:
@@ -75,4 +76,5 @@ async def run_episode(
             spans.on_end(how, time.perf_counter() - began)
         if not keep_open:
             await assembly.model.aclose()
+            close_retriever(assembly.harness.retriever)
     return Result.from_events(seen)

@@ -69,6 +69,7 @@ class BeliefRAG:
         self._assembly: Assembly = assemble(
             self._settings, docs=docs, passages=passages, index=index, retriever=retriever
         )
+        self._opened_retriever = retriever is None
         self._worker = _Worker()
         self._closed = False
 
@@ -144,6 +145,10 @@ class BeliefRAG:
             self._closed = True
             self._worker.submit(self._assembly.model.aclose()).result()
             self._worker.stop()
+            if self._opened_retriever:
+                from beliefrag.retrieval import close_retriever
+
+                close_retriever(self._assembly.harness.retriever)
 
     def __enter__(self) -> Self:
         return self

@@ -23,6 +23,7 @@ __all__ = [
     "Retriever",
     "check_depth",
     "check_retriever",
+    "close_retriever",
     "describe_engine",
     "known_identity",
     "open_retriever",
@@ -118,6 +119,16 @@ def check_retriever(retriever: object) -> Retriever:
             remedy="Give it an attribute identity: a short text that names the ranking and its settings, or None.",
         )
     return cast("Retriever", retriever)
+
+
+def close_retriever(retriever: Retriever) -> None:
+    """Lets go what a retriever holds open, such as connections to an engine; most hold nothing.
+
+    It is for whoever has opened the retriever: one that a user has given is the user's to close.
+    """
+    close = getattr(retriever, "close", None)
+    if callable(close):
+        close()
 
 
 def known_identity(choice: ExtensionChoice[Retriever, PassageSource]) -> str | None:

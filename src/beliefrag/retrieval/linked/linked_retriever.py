@@ -198,6 +198,12 @@ class LinkedRetriever:
         """The fingerprint of the passages."""
         return self.index.fingerprint
 
+    def close(self) -> None:
+        """Closes the passages below, where they are on an engine elsewhere."""
+        close = getattr(self.index, "close", None)
+        if callable(close):
+            close()
+
     def search(self, query: str, k: int) -> Sequence[Hit]:
         """Returns the k passages that are most likely needed, most likely first, each with how it was found.
 

@@ -1,4 +1,7 @@
-"""What `beliefrag doctor` looks at. Each check gives findings; none of them raises, and none changes anything."""
+"""Checks everything that an answer depends on, for `beliefrag doctor` and for programs.
+
+Each check gives findings; none of them raises, and none changes anything.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ __all__ = [
     "Finding",
     "check_cache",
     "check_documents",
+    "check_everything",
     "check_installation",
     "check_model",
     "check_settings",
@@ -88,6 +92,26 @@ def _warning(name: str, detail: str, remedy: str = "") -> Finding:
 def _problem(name: str, error: BeliefRAGError) -> Finding:
     """The thing does not work."""
     return Finding(CheckState.PROBLEM, name, error.message, error.remedy)
+
+
+def check_everything(
+    given: Mapping[str, Any] | None = None,
+    *,
+    config: Path | None = None,
+    docs: Sequence[Path] = (),
+    index: Path | None = None,
+) -> list[Finding]:
+    """Checks the installation, the cache, the settings, the model with what belongs to it, and documents.
+
+    Args:
+        given: Settings by name, over those of the files and the environment.
+        config: A settings file in place of the one in this folder.
+        docs: Documents to look for.
+        index: The folder of an index to read.
+    """
+    settings, finding = check_settings(given or {}, config)
+    found = [*check_installation(), *check_cache(settings.cache), finding, *check_model(settings)]
+    return [*found, *check_documents(docs, index)]
 
 
 def check_settings(typed: Mapping[str, Any], config: Path | None) -> tuple[Settings, Finding]:
