@@ -14,6 +14,7 @@ from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.events import Decided, Finished, Started
 from beliefrag.models.scripted import Scripted
 from beliefrag.policy import ScoreScale
+from beliefrag.retrieval import Bm25Index
 from tests.support.episodes import PlannedRetriever, hits, verdict
 from tests.support.messages import mentions
 
@@ -96,6 +97,18 @@ def test_any_object_with_a_search_method_is_a_retriever(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("mine"))
     with BeliefRAG(retriever=retriever, **given(tmp_path)) as rag:
         assert [passage.id for passage in rag.ask("Which ship?").sources] == ["mine"]
+
+
+def test_a_retriever_that_was_given_is_not_closed_and_one_that_was_opened_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+    monkeypatch.setattr(Bm25Index, "close", lambda self: closed.append(self), raising=False)
+    mine = Bm25Index.in_memory(PASSAGES)
+    BeliefRAG(retriever=mine, **given(tmp_path)).close()
+    assert closed == []
+    BeliefRAG(passages=PASSAGES, retriever="bm25", **given(tmp_path)).close()
+    assert len(closed) == 1
 
 
 def test_ask_works_inside_a_running_event_loop(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class AskPrompt:
                 while (line := _read_line()) is not None and line not in ("/quit", "/exit", "/q"):
                     self._take(line, runner)
             finally:
-                runner.run(self._assembly.model.aclose())
+                runner.run(self._assembly.aclose())
 
     def _take(self, line: str, runner: asyncio.Runner) -> None:
         if not line:

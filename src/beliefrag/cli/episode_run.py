@@ -12,7 +12,6 @@ from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event, Finished
 from beliefrag.result import Result
-from beliefrag.retrieval import close_retriever
 from beliefrag.types import Question
 
 if TYPE_CHECKING:
@@ -75,6 +74,5 @@ async def run_episode(
             how = last.outcome.name if isinstance(last, Finished) else "cancelled"
             spans.on_end(how, time.perf_counter() - began)
         if not keep_open:
-            await assembly.model.aclose()
-            close_retriever(assembly.harness.retriever)
+            await assembly.aclose()
     return Result.from_events(seen)

@@ -46,6 +46,7 @@ from beliefrag.retrieval import (
     PassageSource,
     Retriever,
     check_retriever,
+    close_retriever,
     describe_engine,
     known_identity,
     open_retriever,
@@ -265,6 +266,14 @@ class Assembly:
     """Where the retriever's scores lie; None where they have no say about relevance."""
     report: IndexReport | None = None
     """What reading the documents came to, where documents were read."""
+    closes_retriever: bool = True
+    """False for a retriever that the user has given, and closes."""
+
+    async def aclose(self) -> None:
+        """Closes the model, and the retriever that was opened here."""
+        await self.model.aclose()
+        if self.closes_retriever:
+            close_retriever(self.harness.retriever)
 
     @property
     def model(self) -> ChatModel:
@@ -325,6 +334,7 @@ def assemble(
         engine.build_method(settings.method, scale),
         scale,
         source.report,
+        closes_retriever=retriever is None,
     )
     return change_policy(assembly, settings)
 

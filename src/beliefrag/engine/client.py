@@ -69,7 +69,6 @@ class BeliefRAG:
         self._assembly: Assembly = assemble(
             self._settings, docs=docs, passages=passages, index=index, retriever=retriever
         )
-        self._opened_retriever = retriever is None
         self._worker = _Worker()
         self._closed = False
 
@@ -143,12 +142,8 @@ class BeliefRAG:
         """Closes the model and ends the worker thread. Calling it twice is harmless."""
         if not self._closed:
             self._closed = True
-            self._worker.submit(self._assembly.model.aclose()).result()
+            self._worker.submit(self._assembly.aclose()).result()
             self._worker.stop()
-            if self._opened_retriever:
-                from beliefrag.retrieval import close_retriever
-
-                close_retriever(self._assembly.harness.retriever)
 
     def __enter__(self) -> Self:
         return self

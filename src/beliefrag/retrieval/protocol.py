@@ -121,7 +121,7 @@ def check_retriever(retriever: object) -> Retriever:
     return cast("Retriever", retriever)
 
 
-def close_retriever(retriever: Retriever) -> None:
+def close_retriever(retriever: object) -> None:
     """Lets go what a retriever holds open, such as connections to an engine; most hold nothing.
 
     It is for whoever has opened the retriever: one that a user has given is the user's to close.

@@ -154,8 +154,8 @@ class AnswerService:
             task.cancel()
 
     async def aclose(self) -> None:
-        """Closes the model."""
-        await self.assembly.model.aclose()
+        """Closes the model, and the retriever that was opened for it."""
+        await self.assembly.aclose()
 
     async def _run_loop(
         self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent

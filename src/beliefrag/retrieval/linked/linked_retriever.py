@@ -34,7 +34,7 @@ from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
 from beliefrag.retrieval.linked.second_look import SecondLook
 from beliefrag.retrieval.linked.tokens import split_passages, split_text
 from beliefrag.retrieval.passage_store import PassageRow
-from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
+from beliefrag.retrieval.protocol import RETRIEVERS, check_depth, close_retriever
 from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Hit, Passage, Provenance
 
@@ -200,9 +200,7 @@ class LinkedRetriever:
 
     def close(self) -> None:
         """Closes the passages below, where they are on an engine elsewhere."""
-        close = getattr(self.index, "close", None)
-        if callable(close):
-            close()
+        close_retriever(self.index)
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
         """Returns the k passages that are most likely needed, most likely first, each with how it was found.
