@@ -102,8 +102,12 @@ def test_any_object_with_a_search_method_is_a_retriever(tmp_path: Path) -> None:
 def test_a_retriever_that_was_given_is_not_closed_and_one_that_was_opened_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = []
-    monkeypatch.setattr(Bm25Index, "close", lambda self: closed.append(self), raising=False)
+    closed: list[Bm25Index] = []
+
+    def close(self: Bm25Index) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(Bm25Index, "close", close, raising=False)
     mine = Bm25Index.in_memory(PASSAGES)
     BeliefRAG(retriever=mine, **given(tmp_path)).close()
     assert closed == []
