@@ -66,6 +66,7 @@ _BYTES_OF_A_PROCESS = 3 * 1024**3
 """What a process of the tests takes at its worst, with the servers and clusters that it starts."""
 
 
+@pytest.hookimpl(optionalhook=True)  # the other Pythons of .ci/try-other-pythons have no xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Gives two processes to a core, because half of a test's time is waiting, where there is memory for them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
