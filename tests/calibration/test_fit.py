@@ -366,3 +366,34 @@ def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:
     alone = one.kinds["logistic"]
     assert isinstance(alone, LogisticFit) and alone.weights.relevance > 1
     assert one.misleading == ()
+
+
+def test_many_fits_at_once_are_those_of_single_fits() -> None:
+    generator = np.random.default_rng(3)
+    columns = generator.random((80, 4))
+    columns[:, 1] = 0.3  # does not vary
+    columns[:40, 2] = 0.0  # separates, where the outcomes are those of its place
+    outcomes = (columns[:, 0] + generator.normal(0, 0.4, 80) > 0.5).astype(float)
+    weights = generator.integers(0, 3, (30, 80)) * generator.random(80)
+    weights[0] = outcomes  # all alike
+    weights[1] = np.where(outcomes == (columns[:, 2] > 0), 1.0, 0.0)
+    weights[2] = 0.0
+    for prior in (1.0, 100.0):
+        found = fitting.refit_logistic(columns, outcomes, weights, prior)
+        assert np.isnan(found[[0, 2]]).all()
+        for own, row in zip(weights[3:], found[3:], strict=True):
+            kept = own > 0
+            single = fitting.fit_logistic(columns[kept], outcomes[kept], own[kept], prior)
+            assert row == pytest.approx([single.intercept, *single.weights], abs=2e-5)
+        kept = weights[1] > 0
+        apart = fitting.fit_logistic(columns[kept], outcomes[kept], weights[1][kept], prior)
+        assert found[1] == pytest.approx([apart.intercept, *apart.weights], rel=1e-4)
+
+
+def test_fits_in_blocks_are_those_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(4)
+    columns, weights = generator.random((30, 2)), generator.integers(0, 3, (7, 30)).astype(float)
+    outcomes = (columns[:, 0] > 0.4).astype(float)
+    together = fitting.refit_logistic(columns, outcomes, weights)
+    monkeypatch.setattr(fitting, "_NUMBERS_TOGETHER", 60)
+    assert fitting.refit_logistic(columns, outcomes, weights) == pytest.approx(together, rel=1e-6)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beliefrag.calibration.artifact_parts import (
     AnswerabilityFit,
@@ -51,6 +52,7 @@ __all__ = [
     "fit_value",
     "has_enough_searches",
     "measure_each_diagnostic",
+    "refit_logistic",
     "report_value_fit",
 ]
 
@@ -70,6 +72,14 @@ LEAST_TO_CHOOSE = 100
 RESAMPLES = 500
 """Refits for the interval of a coefficient."""
 _DIGITS = 6
+_MOST_STEPS = 200
+_MOST_HALVINGS = 40
+_NEAR = 1e-7
+"""A step so short ends a fit: the next one would be about its square."""
+_ROUNDING = 1e-12
+_LEAST_CURVE = 1e-12
+_NUMBERS_TOGETHER = 2_000_000
+"""How many weights are held at once, so that memory does not grow with the number of fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,96 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_rid
     )
 
 
+def refit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float = _WEAK_PRIOR) -> Floats:
+    """Makes the fit of `fit_logistic` once for each row of weights, for intervals that take hundreds of them.
+
+    All rows go through Newton's method together, in less than a tenth of the time that single fits take.
+
+    Args:
+        columns: One row for each example.
+        outcomes: 1 or 0 for each.
+        weights: One row for each fit: what each example counts in it, and 0 where it is left out.
+        inverse_ridge: How little the weights are drawn towards 0, on columns of spread 1.
+
+    Returns:
+        One row for each fit: its intercept and its weights. It is not a number where all outcomes are alike.
+    """
+    together = max(1, _NUMBERS_TOGETHER // max(1, len(columns)))
+    blocks = [weights[low : low + together] for low in range(0, len(weights), together)]
+    return np.concatenate([_refit_block(columns, outcomes, block, inverse_ridge) for block in blocks])
+
+
+def _refit_block(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float) -> Floats:
+    middle = columns.mean(axis=0)
+    shifted = columns - middle
+    total = np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    variance = np.maximum(weights @ shifted**2 / total - (weights @ shifted / total) ** 2, 0.0)
+    intercept = np.zeros((len(weights), 1))
+    every = _Fits(
+        rows=np.column_stack([np.ones(len(columns)), shifted]),
+        outcomes=outcomes,
+        weights=weights,
+        ridge=np.column_stack([intercept, variance / inverse_ridge]),
+        held=np.column_stack([intercept, variance < LEAST_SPREAD**2]) > 0,
+    )
+    found = np.zeros(every.ridge.shape)
+    possible = (weights @ outcomes > 0) & (weights @ (1 - outcomes) > 0)
+    open_fits = np.flatnonzero(possible)
+    cost = every.select(open_fits).measure_loss(found[open_fits])
+    for _ in range(_MOST_STEPS):
+        if not len(open_fits):
+            break
+        fits, now = every.select(open_fits), found[open_fits]
+        step = fits.find_step(now)
+        after = fits.measure_loss(now - step)
+        for _ in range(_MOST_HALVINGS):
+            worse = after > cost * (1 + _ROUNDING)
+            if not worse.any():
+                break
+            step[worse] /= 2
+            after = fits.measure_loss(now - step)
+        found[open_fits] = now - step
+        still = np.abs(step).max(axis=1) > _NEAR
+        open_fits, cost = open_fits[still], after[still]
+    found[:, 0] -= found[:, 1:] @ middle
+    found[~possible] = np.nan
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Fits:
+    """Logistic regressions on the same examples, each with weights of its own."""
+
+    rows: Floats
+    outcomes: Floats
+    weights: Floats
+    ridge: Floats
+    """For each fit and column: how strongly its weight is drawn towards 0."""
+    held: NDArray[np.bool_]
+    """For each fit and column: whether it does not vary, and has the weight 0."""
+
+    def select(self, fits: NDArray[np.intp]) -> _Fits:
+        return replace(self, weights=self.weights[fits], ridge=self.ridge[fits], held=self.held[fits])
+
+    def measure_loss(self, now: Floats) -> Floats:
+        logits = now @ self.rows.T
+        loss = np.logaddexp(0.0, logits) - self.outcomes * logits
+        total: Floats = (self.weights * loss).sum(axis=1) + (self.ridge * now**2).sum(axis=1) / 2
+        return total
+
+    def find_step(self, now: Floats) -> Floats:
+        """Gives Newton's step from these coefficients."""
+        size = self.rows.shape[1]
+        chance = 0.5 * (1 + np.tanh(now @ self.rows.T / 2))
+        slope = (self.weights * (chance - self.outcomes)) @ self.rows + self.ridge * now
+        slope[self.held] = 0.0
+        products = (self.rows[:, :, None] * self.rows[:, None, :]).reshape(len(self.rows), -1)
+        curve = ((self.weights * chance * (1 - chance)) @ products).reshape(-1, size, size)
+        curve[self.held[:, :, None] | self.held[:, None, :]] = 0.0
+        curve[:, np.arange(size), np.arange(size)] += np.where(self.held, 1.0, self.ridge + _LEAST_CURVE)
+        return np.asarray(np.linalg.solve(curve, slope[:, :, None])[:, :, 0], dtype=float)
+
+
 def choose_columns(columns: Floats, examples: Examples) -> tuple[int, ...]:
     """Chooses the columns that also predict a set of questions that was left out of the fit.
 
@@ -133,15 +233,10 @@ def choose_columns(columns: Floats, examples: Examples) -> tuple[int, ...]:
         return everything
 
     def measure_losses(chosen: tuple[int, ...]) -> Floats:
-        losses = []
         own = columns[:, list(chosen)]
-        for name in names:
-            seen, unseen = sets != name, sets == name
-            fitted = fit_logistic(own[seen], y[seen], w[seen], _PRIORS[1])
-            logits = fitted.intercept + own[unseen] @ np.array(fitted.weights)
-            loss = np.logaddexp(0.0, np.where(y[unseen] > 0, -logits, logits))
-            losses.append(float(np.average(loss, weights=w[unseen])))
-        return np.array(losses)
+        unseen = np.array([sets == name for name in names])
+        loss = _unseen_losses(own, y, refit_logistic(own, y, w * ~unseen, _PRIORS[1]))
+        return np.average(loss, axis=1, weights=w * unseen)
 
     chosen: tuple[int, ...] = ()
     least = measure_losses(chosen)
@@ -167,33 +262,27 @@ def choose_prior(columns: Floats, examples: Examples) -> float:
     deal = {question: place % _FOLDS for place, question in enumerate(questions)}
     fold = np.array([deal[question] for question in examples.questions])
     y, w = examples.outcomes, examples.weights
-    losses = dict.fromkeys(_PRIORS, 0.0)
-    for number in range(_FOLDS):
-        seen, unseen = fold != number, fold == number
-        if y[seen].min() == y[seen].max():
-            continue
-        for prior in _PRIORS:
-            fitted = fit_logistic(columns[seen], y[seen], w[seen], prior)
-            logits = fitted.intercept + columns[unseen] @ np.array(fitted.weights)
-            losses[prior] += float(w[unseen] @ np.logaddexp(0.0, np.where(y[unseen] > 0, -logits, logits)))
-    return min(_PRIORS, key=lambda prior: losses[prior])
+    unseen = np.array([fold == number for number in range(_FOLDS)])
+
+    def measure_loss(prior: float) -> float:
+        loss = _unseen_losses(columns, y, refit_logistic(columns, y, w * ~unseen, prior))
+        return float(np.nansum(loss * w * unseen))  # a fold that leaves one outcome to fit on has no say
+
+    return min(_PRIORS, key=measure_loss)
+
+
+def _unseen_losses(columns: Floats, outcomes: Floats, fitted: Floats) -> Floats:
+    """Gives the loss of each example by each fit."""
+    logits = fitted[:, :1] + fitted[:, 1:] @ columns.T
+    return np.logaddexp(0.0, np.where(outcomes > 0, -logits, logits))
 
 
 def estimate_logistic(columns: Floats, examples: Examples, names: Sequence[str]) -> dict[str, Estimate]:
     """Gives the intercept and the weights by name, each with the interval of refits on resampled questions."""
     prior = choose_prior(columns, examples)
     fitted = fit_logistic(columns, examples.outcomes, examples.weights, prior)
-    drawn: list[list[float]] = []
-    for block in examples.resampled_weights(RESAMPLES):
-        for weights in block:
-            kept = weights > 0
-            outcomes = examples.outcomes[kept]
-            if outcomes.min() == outcomes.max():
-                drawn.append([np.nan] * (len(names) + 1))
-                continue
-            again = fit_logistic(columns[kept], outcomes, weights[kept], prior)
-            drawn.append([again.intercept, *again.weights])
-    table = np.array(drawn)
+    blocks = examples.resampled_weights(RESAMPLES)
+    table = np.concatenate([refit_logistic(columns, examples.outcomes, weights, prior) for weights in blocks])
     values = (fitted.intercept, *fitted.weights)
     return {
         name: estimate_from_resamples(value, table[:, place])

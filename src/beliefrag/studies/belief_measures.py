@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from beliefrag.calibration.artifact_parts import Bin
 from beliefrag.calibration.examples import Example, Examples
-from beliefrag.calibration.fitting import LEAST_SPREAD, fit_logistic
+from beliefrag.calibration.fitting import LEAST_SPREAD, fit_logistic, refit_logistic
 from beliefrag.calibration.quality import auc, estimate_auc, expected_calibration_error, reliability_curve
 from beliefrag.runs.states import State
 from beliefrag.runs.statistics import (
@@ -218,19 +218,17 @@ def measure_held_out_auc(
     """
     generator = random_generator(seed)
     questions, place = np.unique(np.array(examples.questions), return_inverse=True)
-    parts: list[_ScoredPart] = []
-    for _ in range(PARTITIONS):
-        scored = _score_parts(matrix, scores, examples, examples.weights, generator)
-        if scored is None:
-            return None
-        parts += scored
-    value = _mean_auc(parts, examples, examples.weights)
-    found = []
+    drawn = [examples.weights] * PARTITIONS
+    cuts = [_cut_into_parts(weights, place, generator) for weights in drawn]
     for _ in range(RESAMPLES if resamples is None else resamples):
-        weights = draw_counts(generator, len(questions), 1)[0, place] * examples.weights
-        scored = _score_parts(matrix, scores, examples, weights, generator)
-        found.append(np.full(3, np.nan) if scored is None else _mean_auc(scored, examples, weights))
-    spread = np.array(found)
+        drawn.append(draw_counts(generator, len(questions), 1)[0, place] * examples.weights)
+        cuts.append(_cut_into_parts(drawn[-1], place, generator))
+    scored = _score_parts(matrix, scores, examples, np.array(drawn), cuts)
+    parts = [part for division in scored[:PARTITIONS] for part in division or ()]
+    if len(parts) < PARTITIONS * _PARTS:
+        return None
+    value = _mean_auc(parts, examples, examples.weights)
+    spread = np.array([_mean_auc(own or (), examples, w) for own, w in zip(scored, drawn, strict=True)])[PARTITIONS:]
     spread += value - np.nanmean(spread, axis=0)
     estimates = (
         estimate_from_resamples(float(own), np.clip(each, low, 1), questions=len(questions))
@@ -239,24 +237,30 @@ def measure_held_out_auc(
     return HeldOutAuc(*estimates)
 
 
-def _score_parts(
-    matrix: Floats, scores: Floats, examples: Examples, weights: Floats, generator: np.random.Generator
-) -> list[_ScoredPart] | None:
-    """Cuts the questions that weigh anything into five parts, and scores each part by what the others give."""
+def _cut_into_parts(weights: Floats, question: Integers, generator: np.random.Generator) -> list[Integers]:
+    """Cuts the questions that weigh anything into five parts, and gives the places of the states of each."""
     there = np.flatnonzero(weights)
-    present, own = np.unique(np.array(examples.questions)[there], return_inverse=True)
+    present, own = np.unique(question[there], return_inverse=True)
     part = (generator.permutation(len(present)) % _PARTS)[own]
-    found = []
-    for each in range(min(_PARTS, len(present))):
-        inside, others = there[part == each], there[part != each]
-        y, w = examples.outcomes[others], weights[others]
-        if not len(y) or y.min() == y.max():
-            return None
-        fitted = fit_logistic(matrix[others], y, w)
-        strongest = int(np.argmax([float(auc(column, y, w)) for column in scores[others].T]))
-        joint = fitted.intercept + matrix[inside] @ np.array(fitted.weights)
-        found.append(_ScoredPart(inside, joint, scores[inside, strongest]))
-    return found
+    return [there[part == each] for each in range(_PARTS)]
+
+
+def _score_parts(
+    matrix: Floats, scores: Floats, examples: Examples, weights: Floats, divisions: Sequence[Sequence[Integers]]
+) -> list[list[_ScoredPart] | None]:
+    """Scores each part of each division by what the others of it give; None where they have one outcome only."""
+    inside = [part for division in divisions for part in division]
+    others = np.repeat(weights, _PARTS, axis=0)
+    for row, part in zip(others, inside, strict=True):
+        row[part] = 0.0
+    fitted = refit_logistic(matrix, examples.outcomes, others)
+    strongest = np.array([auc(column, examples.outcomes, others) for column in scores.T]).argmax(axis=0)
+    scored = [
+        _ScoredPart(part, fit[0] + matrix[part] @ fit[1:], scores[part, best])
+        for part, fit, best in zip(inside, fitted, strongest, strict=True)
+    ]
+    starts = range(0, len(scored), _PARTS)
+    return [None if np.isnan(fitted[at : at + _PARTS]).any() else scored[at : at + _PARTS] for at in starts]
 
 
 def _mean_auc(parts: Sequence[_ScoredPart], examples: Examples, weights: Floats) -> Floats:
