@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest
 
 from beliefrag.calibration.risk import (
     GRID,
@@ -70,6 +69,8 @@ def test_where_no_threshold_meets_the_target_there_is_none(nothing: RiskSample) 
 
 
 def test_p_values_are_binomial_tails() -> None:
+    from scipy.stats import binom
+
     for n, k in ((60, 1), (60, 2), (200, 9), (200, 11)):
         found = choose_threshold(points((n - k, 0.95, RIGHT), (k, 0.95, WRONG)), max_error=0.1, confidence=0.9)
         assert (found.threshold is not None) == (binom.cdf(k, n, 0.1) <= 0.1 / len(STARTS)), (n, k)
@@ -135,6 +136,8 @@ def violations(world: str, chosen: list[float | None], max_error: float) -> int:
 def test_in_1000_calibrations_the_target_is_missed_no_more_often_than_agreed(
     world: str, max_error: float, confidence: float, size: int
 ) -> None:
+    from scipy.stats import binom
+
     chosen = simulated(
         world, size, lambda p: choose_threshold(p, max_error=max_error, confidence=confidence).threshold, seed=7
     )
@@ -147,6 +150,8 @@ def test_in_1000_calibrations_the_target_is_missed_no_more_often_than_agreed(
     ("world", "max_error"), [("calibrated", 0.2), ("without a clue", 0.15), ("at the border", 0.19)]
 )
 def test_choosing_by_the_observed_error_alone_does_miss_the_target(world: str, max_error: float) -> None:
+    from scipy.stats import binom
+
     grid = np.array(GRID)
 
     def naive(drawn: RiskSample) -> float | None:
@@ -178,6 +183,8 @@ def test_the_curve_by_hand() -> None:
 
 
 def test_the_intervals_of_the_curve_are_exact() -> None:
+    from scipy.stats import binomtest
+
     curve = risk_coverage(points((3, 0.9, RIGHT), (7, 0.5, WRONG), (30, 0.2, RIGHT)), level=0.9)
     for place, (wrong, answered) in enumerate([(0, 3), (7, 10), (7, 40)]):
         exact = binomtest(wrong, answered).proportion_ci(0.9, method="exact")

@@ -32,3 +32,10 @@ def beliefrag(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr("beliefrag.cli.silence._SECONDS", 3600.0)
     monkeypatch.setattr("beliefrag.cli.index._SECONDS_BETWEEN_LINES", 3600.0)
     return lambda *arguments: in_process(capsys, *arguments)
+
+
+@pytest.fixture
+def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves pictures empty, for tests that look at none: half of the time of a small study goes into drawing them."""
+    figure = pytest.importorskip("matplotlib.figure")
+    monkeypatch.setattr(figure.Figure, "savefig", lambda _, path, **__: Path(path).write_bytes(b""))

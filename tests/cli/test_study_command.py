@@ -55,6 +55,7 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier:methods=static+beliefrag"))
     ran = beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag", "--replay", out="again"))
@@ -62,6 +63,7 @@ def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command,
     assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "thresholds"))
     assert {r["method"] for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
@@ -78,6 +80,7 @@ def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> N
     assert not (home / "studies").exists()
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier"))
     made = numbers_of(home / "studies" / "frontier")
@@ -88,6 +91,7 @@ def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Com
     assert not (home / "from" / "runs").exists()
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier", "--option", "of=static", "--option", "methods=static,no_rag"))
     ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
@@ -150,6 +154,7 @@ def test_a_dataset_of_another_kind_is_left_to_other_studies(beliefrag: Command, 
     assert mentions(ran.err, "short answers", "none of the 1 datasets")
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_too_little_is_said_in_a_sentence(beliefrag: Command, home: Path) -> None:
     ran = beliefrag(*line_of(home, "belief", "--n", "1"))
     assert ran.code == 0

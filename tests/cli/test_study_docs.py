@@ -17,6 +17,7 @@ from tests.support.study_data import write_rows, write_snippets
 PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_the_commands_of_the_page_work(
     beliefrag: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
     assert "VERIFY" in ways["north-q1"]
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_one_command_makes_all_six_studies_within_a_minute(beliefrag: Command, home: Path, data: list[str]) -> None:
     began = time.process_time()
     ran = beliefrag("study", "all", *data, "--out", "whole")
@@ -83,6 +84,7 @@ def test_one_command_makes_all_six_studies_within_a_minute(beliefrag: Command, h
         assert f"({name}/index.md)" in index
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_study_that_was_stopped_goes_on(beliefrag: Command, home: Path, data: list[str]) -> None:
     whole = beliefrag("study", "mechanism", *data, "--out", "whole")
     assert whole.code == 0

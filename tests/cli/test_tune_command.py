@@ -54,6 +54,7 @@ def mean(run: Path, name: str, of: Callable[[dict[str, Any]], float]) -> float:
     return sum(held_out) / len(held_out)
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promised(
     beliefrag: Command, home: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Pa
     assert set(files) == {"tune.json", "tune.csv", "tune.md", "tune.png", "tune.pdf"}
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home: Path) -> None:
     survey(home)
     out = beliefrag("tune", "run", "--borrow", "published").out
@@ -99,6 +101,7 @@ def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home:
     assert "[thresholds]" not in out.splitlines()
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_goal_out_of_reach_is_said_and_fails(beliefrag: Command, home: Path) -> None:
     survey(home)
     ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "1", "--retrieval-value", "0.05,0.1")
@@ -116,6 +119,7 @@ def test_corrections_off_must_have_been_recorded(beliefrag: Command, home: Path)
     assert "'beliefrag calibrate collect --uncorrected'" in ran.err
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_corrections_recorded_both_ways_can_be_switched_off(beliefrag: Command, home: Path) -> None:
     survey(home, {**WEAK, "unhelpful_doc_ids": [1]}, ("survey", "survey_uncorrected"))
     line = ("tune", "run", "--borrow", "published", "--corrections", "on,off", "--answer", "0.9")
@@ -144,6 +148,7 @@ def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path
     assert "--borrow published" in ran.err
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_the_measure_must_have_been_recorded(beliefrag: Command, home: Path) -> None:
     survey(home)
     ran = beliefrag("tune", "run", "--borrow", "published", "--measure", "judge")
@@ -178,6 +183,7 @@ def test_the_help_names_the_values_that_are_really_tried(beliefrag: Command) -> 
     assert "Example: beliefrag tune " in words
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_the_commands_of_the_page_work(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     survey(home)
     (home / "runs").mkdir()
