@@ -169,6 +169,11 @@ def test_no_switch_is_shown_with_a_type_and_no_argument_without_words(beliefrag:
                 assert getattr(parameter, "help", None) and not getattr(parameter, "hidden", False), name
 
 
+def test_every_command_can_be_asked_for_the_traceback_of_an_error() -> None:
+    without = [name for name, each in _all_commands().items() if not any("--debug" in p.opts for p in each.params)]
+    assert without == []
+
+
 def test_datasets_are_named_in_the_same_two_ways_in_every_command() -> None:
     with_data = {name: each for name, each in _all_commands().items() if any("--data" in p.opts for p in each.params)}
     assert {"bench run", "study", "view"} <= set(with_data)

