@@ -254,11 +254,59 @@ def test_two_lengths_are_refused_and_the_connection_is_closed(tmp_path: Path, fr
     second = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     request = f"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n0\r\n\r\n{second}"
     with served(*opened(tmp_path)) as server, flood(server, 1, request.encode()) as (one,):
-        received = b""
-        with contextlib.suppress(OSError):
-            while data := one.recv(1000):
-                received += data
+        received = read_to_end(one)
     assert received.startswith(b"HTTP/1.1 400") and received.count(b"HTTP/1.1") == 1
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    received = b""
+    with contextlib.suppress(OSError):
+        while data := connection.recv(65_536):
+            received += data
+    return received
+
+
+def chunked(*chunks: bytes, trailers: bytes = b"", headers: str = "") -> bytes:
+    head = "POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    return f"{head}{headers}Transfer-Encoding: chunked\r\n\r\n".encode() + framed + b"0\r\n" + trailers + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HALF + b"x" * 200_000,
+        b"GET /" + b"x" * 200_000,
+        b"GET /healthz HTTP/1.1\r\n" + b"X-Many: 1\r\n" * 20_000,
+        b"\r\n" * 100_000,
+    ],
+)
+def test_a_header_without_an_end_is_refused_and_not_kept(tmp_path: Path, head: bytes) -> None:
+    with served(*opened(tmp_path)) as server, flood(server, 1, head) as (one,):
+        received = read_to_end(one)
+        wait_for(lambda: len(registry(server)) == 0)
+    # A client that is still sending may see the connection closed before it reads why.
+    assert received == b"" or received.startswith(b"HTTP/1.1 400")
+
+
+def test_headers_after_a_body_are_left_out_and_must_end(tmp_path: Path) -> None:
+    body = json.dumps({"question": QUESTION}).encode()
+    with served(*opened(tmp_path)) as server:
+        whole = chunked(body, trailers=b"Accept: text/event-stream\r\nX-Request-Id: late\r\n")
+        endless = chunked(body, trailers=b"X-Late: " + b"x" * 3_000_000)
+        with flood(server, 1, whole) as (one,), flood(server, 1, endless) as (other,):
+            received = read_to_end(one).lower()
+            assert b"content-type: application/json" in received
+            assert b"x-request-id: late" not in received
+            assert not read_to_end(other).startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_offers_another_protocol_is_answered_in_this_one(tmp_path: Path) -> None:
+    body = json.dumps({"question": QUESTION}).encode()
+    offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"
+    request = chunked(body[:9], body[9:], headers=offer)
+    with served(*opened(tmp_path)) as server, flood(server, 1, request) as (one,):
+        assert read_to_end(one).startswith(b"HTTP/1.1 200")
 
 
 def test_the_registry_forgets_closed_connections() -> None:

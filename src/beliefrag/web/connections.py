@@ -14,7 +14,8 @@ import time
 from collections import Counter
 from typing import Any, ClassVar, cast
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from beliefrag.web.limits import ServerLimits
 
@@ -25,6 +26,12 @@ _REPORT_SECONDS = 60.0
 """An attack makes thousands of events; the log gets one line a minute with their numbers."""
 _MOST_PENDING = 65_536
 """Bytes that are sent without waiting for the end of the turn."""
+_MOST_HEAD_BYTES = 65_536
+"""Bytes that a request's first line and headers may have; the parser itself has no limit."""
+_MOST_FRAMING_BYTES = 1_048_576
+"""Bytes beside the body that may come with it: the sizes of chunks, and what follows the last one."""
+_OFFERS = frozenset({b"upgrade", b"connection", b"http2-settings"})
+"""Headers by which a client offers another protocol."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -137,7 +144,7 @@ class JoinedWrites:
             self._transport.write(data)
 
 
-class LimitedProtocol(H11Protocol):
+class LimitedProtocol(HttpToolsProtocol):
     """A connection that is closed if its next request does not arrive in time, or if its client stops reading."""
 
     registry: ClassVar[ConnectionRegistry]
@@ -146,6 +153,8 @@ class LimitedProtocol(H11Protocol):
         super().__init__(*args, **kwargs)
         self._request_timer: asyncio.TimerHandle | None = None
         self._reading_timer: asyncio.TimerHandle | None = None
+        self._reads_head = True
+        self._bytes_beside_body = 0
 
     @property
     def address(self) -> str:
@@ -180,8 +189,61 @@ class LimitedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Reads a part of a request. A part does not extend the time that the whole header has."""
-        super().data_received(data)
+        self._bytes_beside_body += len(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline_upgrade(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self.registry.count("not_http")
+            self.send_400_response("Invalid HTTP request received.")
+        most = _MOST_HEAD_BYTES if self._reads_head else _MOST_FRAMING_BYTES
+        if self._bytes_beside_body > most and not self.transport.is_closing():
+            self.registry.count("too_long")
+            self.send_400_response(f"More than {most} bytes came with the request beside its body.")
         self._update_request_timer()
+
+    def _decline_upgrade(self, rest: bytes) -> None:
+        """Reads a request that offers another protocol again without the offer: the parser leaves its body out."""
+        self.registry.count("upgrade_refused")
+        method = self.parser.get_method()
+        kept = [(name, value) for name, value in self.headers if name not in _OFFERS]
+        self.parser = httptools.HttpRequestParser(self)
+        if method == b"CONNECT":
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        head = b"".join(b"%b: %b\r\n" % header for header in kept)
+        self.data_received(b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method, self.url, head, rest))
+
+    def on_message_begin(self) -> None:
+        """Begins to read a request."""
+        super().on_message_begin()
+        self._reads_head = True
+        self._bytes_beside_body = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keeps a header. One that comes after the body is left out: the headers were looked at before."""
+        if self._reads_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Starts to serve the request, unless it offers another protocol: then it is read again."""
+        if not self.parser.should_upgrade():
+            self._reads_head = False
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Passes on a part of the body."""
+        self._bytes_beside_body -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Ends a request: what comes next belongs to the next one."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+            self._reads_head = True
+            self._bytes_beside_body = 0
 
     def on_response_complete(self) -> None:
         """Begins to wait for the next request."""
@@ -199,14 +261,6 @@ class LimitedProtocol(H11Protocol):
         if self._reading_timer is not None:
             self._reading_timer.cancel()
             self._reading_timer = None
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuses what is not HTTP, and counts it for the log."""
-        self.registry.count("not_http")
-        super().send_400_response(msg)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        self.registry.count("upgrade_refused")
 
     def _update_request_timer(self) -> None:
         if not self.is_waiting:
@@ -226,13 +280,7 @@ class LimitedProtocol(H11Protocol):
 
 def limited_protocol(registry: ConnectionRegistry) -> type[LimitedProtocol]:
     """Gives the protocol class for uvicorn, which registers its connections there."""
-    logging.getLogger("uvicorn.error").addFilter(_is_not_counted)
     return type("RegisteredProtocol", (LimitedProtocol,), {"registry": registry})
-
-
-def _is_not_counted(record: logging.LogRecord) -> bool:
-    """Says whether a line of uvicorn's log is wanted: it writes one for each request that is not HTTP."""
-    return record.msg != "Invalid HTTP request received."
 
 
 def log_exhausted_files(registry: ConnectionRegistry) -> None:
