@@ -115,13 +115,21 @@ class RayCluster:
             ClusterError: Workers keep dying, or the cluster is gone.
         """
         with self.start_pool(function) as pool:
-            ahead: deque[Any] = deque()
-            for item in items:
-                ahead.append(pool.submit(item))
-                if len(ahead) >= pool.most_ahead:
-                    yield self.get(ahead.popleft())
-            while ahead:
+            yield from self.map_on(pool, items)
+
+    def map_on(self, pool: WorkerPool, items: Iterable[Any]) -> Iterator[Any]:
+        """Does the same on workers that were started before, each of which keeps what it has loaded.
+
+        Raises:
+            ClusterError: Workers keep dying, or the cluster is gone.
+        """
+        ahead: deque[Any] = deque()
+        for item in items:
+            ahead.append(pool.submit(item))
+            if len(ahead) >= pool.most_ahead:
                 yield self.get(ahead.popleft())
+        while ahead:
+            yield self.get(ahead.popleft())
 
     def get(self, reference: Any) -> Any:
         """Waits for what a worker makes.
@@ -169,7 +177,9 @@ class WorkerPool:
             for node in places
         ]
         self._turns = cycle(self._workers)
-        self.most_ahead = 2 * len(self._workers)
+        self.size = len(self._workers)
+        """How many workers there are."""
+        self.most_ahead = 2 * self.size
         """How many items are worth being under way at once."""
 
     def submit(self, item: Any) -> Any:

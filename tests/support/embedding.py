@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +26,21 @@ class WordVectors:
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.texts += len(texts)
         rows = np.stack(
-            [sum((self._word(word) for word in text.lower().split()), np.full(self.dimensions, 1e-6)) for text in texts]
+            [
+                sum(
+                    (_direction(word, self.dimensions) for word in text.lower().split()), np.full(self.dimensions, 1e-6)
+                )
+                for text in texts
+            ]
         )
         result: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
         return result
 
-    def _word(self, word: str) -> NDArray[np.float64]:
-        seed = int.from_bytes(hashlib.sha256(word.strip(".,?").encode("utf-8", "replace")).digest()[:4])
-        return np.random.default_rng(seed).normal(size=self.dimensions)
+
+@lru_cache(maxsize=10_000)
+def _direction(word: str, dimensions: int) -> NDArray[np.float64]:
+    seed = int.from_bytes(hashlib.sha256(word.strip(".,?").encode("utf-8", "replace")).digest()[:4])
+    return np.random.default_rng(seed).normal(size=dimensions)
 
 
 def word_model(dimensions: int = 64, name: str = "words") -> EmbeddingModel:

@@ -80,14 +80,14 @@ class RayReaders:
     """Workers that read files ahead, in the order in which they will be asked for."""
 
     def __init__(self, cluster: RayCluster, pool: WorkerPool) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._pool = pool
         self._batches: Iterator[list[tuple[CorpusFile, _Stamp]]] = iter(())
         self._ahead: deque[_RemoteBatch] = deque()
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Applies a function to each item on the workers, and gives the results in their order."""
-        return self._cluster.map(function, items)
+        return self.cluster.map(function, items)
 
     def begin(self, files: Iterable[CorpusFile]) -> None:
         """Lets the workers begin to read files, which will be asked for in this order; some may be passed over."""
@@ -105,7 +105,7 @@ class RayReaders:
 
     def _read_ahead(self) -> None:
         while len(self._ahead) < self._pool.most_ahead and (batch := next(self._batches, None)):
-            self._ahead.append(_RemoteBatch(self._cluster, batch, self._pool.submit(batch)))
+            self._ahead.append(_RemoteBatch(self.cluster, batch, self._pool.submit(batch)))
 
 
 def _is_for_here(file: CorpusFile) -> bool:
