@@ -134,7 +134,7 @@ def index_paths(
         with ExitStack() as closing:
             writer = closing.enter_context(IndexWriter(target))
             workers = closing.enter_context(_open_workers(on))
-            model = None if vectors is None else closing.enter_context(_open_model(vectors, workers))
+            model = None if vectors is None else _open_model(vectors, workers)
 
             def finish(work: _IndexRefresh) -> None:
                 writer.compact()
@@ -186,7 +186,7 @@ def index_paths_to(
     target = choose_target(to, options)
     with ExitStack() as closing:
         workers = closing.enter_context(_open_workers(on))
-        model = closing.enter_context(_open_model(target.vectors, workers)) if target.vectors else None
+        model = _open_model(target.vectors, workers) if target.vectors else None
         session = target.open_session(model)
         writer = closing.enter_context(PassageWriter(session))
         return _refresh_index(writer, found, given, progress, lambda _: session.finish(), workers=workers)
@@ -233,18 +233,15 @@ def _open_workers(on: str | None) -> Iterator[RayReaders | None]:
         yield workers
 
 
-@contextmanager
-def _open_model(options: DenseOptions, workers: RayReaders | None) -> Iterator[EmbeddingModel]:
+def _open_model(options: DenseOptions, workers: RayReaders | None) -> EmbeddingModel:
     # Vectors need arrays and a runtime, which other indexes do not wait for.
     if workers is None:
         from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
 
-        yield load_model(options)
-        return
-    from beliefrag.retrieval.ray_embedding import open_ray_embedders  # noqa: PLC0415
+        return load_model(options)
+    from beliefrag.retrieval.ray_embedding import open_ray_model  # noqa: PLC0415
 
-    with open_ray_embedders(workers.cluster, options) as model:
-        yield model
+    return open_ray_model(workers.cluster, workers.pool, options)
 
 
 def upgrade_index(path: str | Path) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +24,7 @@ from beliefrag.retrieval.dense.embedding_model import (
     name_model,
 )
 
-__all__ = ["open_ray_embedders"]
+__all__ = ["open_ray_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +51,34 @@ def _load_embedder(path: Path) -> GgufEmbedder:
     return GgufEmbedder(path, threads=1)
 
 
-@contextmanager
-def open_ray_embedders(cluster: RayCluster, options: DenseOptions) -> Iterator[EmbeddingModel]:
-    """Gives the model with one worker for each processor of a cluster; each loads the weights once.
+def open_ray_model(cluster: RayCluster, pool: WorkerPool, options: DenseOptions) -> EmbeddingModel:
+    """Gives the model on workers of a cluster, each of which loads the weights once.
+
+    Args:
+        cluster: The cluster.
+        pool: Its workers.
+        options: The weights.
 
     Raises:
         RetrievalError: The weights are not on this machine, or a worker has none or others.
         ClusterError: Workers keep dying, or the cluster is gone.
     """
     path = options.path
-    weights = str(path) if options.weights else ""
-    with cluster.start_pool(_EmbedOnWorker(weights, hash_weights(path))) as pool:
+    embed = _EmbedOnWorker(str(path) if options.weights else "", hash_weights(path))
 
-        def embed_blocks(blocks: Iterable[list[str]]) -> Iterator[Floats]:
-            return _embed_blocks(cluster, pool, blocks)
+    def embed_blocks(blocks: Iterable[list[str]]) -> Iterator[Floats]:
+        for reply in cluster.map_on(pool, embed, blocks):
+            if isinstance(reply, str):
+                raise RetrievalError(
+                    reply,
+                    remedy=f"Put the same file there, with `beliefrag model pull {DEFAULT_WEIGHTS}` where it is the "
+                    "usual one, or leave --on out.",
+                )
+            yield reply
 
-        for _ in embed_blocks([[]] * pool.size):
-            pass
-        yield EmbeddingModel(
-            name_model(path), lambda texts: load_model(options).embed(texts), embed_blocks, workers=pool.size
-        )
-
-
-def _embed_blocks(cluster: RayCluster, pool: WorkerPool, blocks: Iterable[list[str]]) -> Iterator[Floats]:
-    for reply in cluster.map_on(pool, blocks):
-        if isinstance(reply, str):
-            raise RetrievalError(
-                reply,
-                remedy=f"Put the same file there, with `beliefrag model pull {DEFAULT_WEIGHTS}` where it is the usual "
-                "one, or leave --on out.",
-            )
-        yield reply
+    # One block without texts for each worker, in turn: all of them load the weights, or say why they cannot.
+    for _ in embed_blocks([[]] * pool.size):
+        pass
+    return EmbeddingModel(
+        name_model(path), lambda texts: load_model(options).embed(texts), embed_blocks, workers=pool.size
+    )
