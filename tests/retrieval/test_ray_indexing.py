@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pymilvus import MilvusClient
 
 from beliefrag.errors import RetrievalError
 from beliefrag.ray_cluster import join_cluster
@@ -193,6 +192,8 @@ def read_vector_files(index: Path) -> dict[str, bytes]:
 
 
 def read_milvus_vectors(file: Path) -> list[tuple[str, bytes]]:
+    from pymilvus import MilvusClient
+
     client = MilvusClient(str(file))
     rows = client.query("passages", filter='key != ""', output_fields=["key", "embedding"], limit=100)
     client.close()
