@@ -129,6 +129,14 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def embedding_weights() -> Path:
+    """The file with the weights of dense retrieval, fetched before a test moves the cache."""
+    from tests.support.embedding import pull_weights
+
+    return pull_weights()
+
+
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[RayNodes]:
     """A Ray cluster of two nodes on this machine, which the tests of a module share."""

@@ -98,9 +98,9 @@ class RayCluster:
         return self.ray.remote(kind).options(scheduling_strategy=place, **options).remote(*arguments)
 
     @contextlib.contextmanager
-    def start_pool(self, function: Callable[[Any], Any]) -> Iterator[WorkerPool]:
-        """Starts one worker for each processor, each of which applies a function to what it is given."""
-        pool = WorkerPool(self, function)
+    def start_pool(self) -> Iterator[WorkerPool]:
+        """Starts one worker for each processor, each of which applies functions to what it is given."""
+        pool = WorkerPool(self)
         try:
             yield pool
         finally:
@@ -114,14 +114,22 @@ class RayCluster:
         Raises:
             ClusterError: Workers keep dying, or the cluster is gone.
         """
-        with self.start_pool(function) as pool:
-            ahead: deque[Any] = deque()
-            for item in items:
-                ahead.append(pool.submit(item))
-                if len(ahead) >= pool.most_ahead:
-                    yield self.get(ahead.popleft())
-            while ahead:
+        with self.start_pool() as pool:
+            yield from self.map_on(pool, function, items)
+
+    def map_on(self, pool: WorkerPool, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Does the same on workers that were started before, each of which keeps what it has loaded.
+
+        Raises:
+            ClusterError: Workers keep dying, or the cluster is gone.
+        """
+        ahead: deque[Any] = deque()
+        for item in items:
+            ahead.append(pool.submit(function, item))
+            if len(ahead) >= pool.most_ahead:
                 yield self.get(ahead.popleft())
+        while ahead:
+            yield self.get(ahead.popleft())
 
     def get(self, reference: Any) -> Any:
         """Waits for what a worker makes.
@@ -144,37 +152,35 @@ class RayCluster:
 
 
 class TaskWorker:
-    """Applies one function to whatever it is given, in a process of a cluster."""
+    """Applies functions to whatever it is given, in a process of a cluster."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function = function
-
-    def apply(self, item: Any) -> Any:
+    def apply(self, function: Callable[[Any], Any], item: Any) -> Any:
         """The function's result."""
-        return self._function(item)
+        return function(item)
 
 
 class WorkerPool:
-    """Workers that apply one function, an item to each in turn.
+    """Workers that apply functions, an item to each in turn.
 
     They are actors, not tasks: Ray 2.60 was seen to keep the processor of a finished task for itself, which left all
     that came later waiting for ever.
     """
 
-    def __init__(self, cluster: RayCluster, function: Callable[[Any], Any]) -> None:
+    def __init__(self, cluster: RayCluster) -> None:
         self._ray = cluster.ray
         places = [node for node in cluster.nodes() for _ in range(node.processors)] or list(cluster.nodes())
         self._workers = [
-            cluster.start_worker(TaskWorker, (function,), node=node, calls_at_once=1, retries=_RETRIES)
-            for node in places
+            cluster.start_worker(TaskWorker, (), node=node, calls_at_once=1, retries=_RETRIES) for node in places
         ]
         self._turns = cycle(self._workers)
-        self.most_ahead = 2 * len(self._workers)
+        self.size = len(self._workers)
+        """How many workers there are."""
+        self.most_ahead = 2 * self.size
         """How many items are worth being under way at once."""
 
-    def submit(self, item: Any) -> Any:
-        """Gives an item to the next worker; what is returned stands for the result."""
-        return next(self._turns).apply.remote(item)
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
+        """Lets the next worker apply a function to an item; what is returned stands for the result."""
+        return next(self._turns).apply.remote(function, item)
 
     def close(self) -> None:
         """Ends the workers, and whatever they are at."""

@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from beliefrag.retrieval import Bm25Index
-from tests.cli.shell import Ran, on_terminal, write_docs
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, on_terminal, write_docs, write_script
 
 Command = Callable[..., Ran]
 
@@ -74,3 +76,42 @@ def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:
     last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen[screen.rindex("\x1b[?25h") :])
     assert "indexing" not in last
     assert "3 read, 0 unchanged, 0 removed" in last
+
+
+@pytest.mark.weights
+def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
+    embedding_weights: Path, beliefrag: Command, home: Path
+) -> None:
+    docs, weights = write_docs(home), embedding_weights
+    ran = beliefrag("index", docs, "--out", home / "ships", "--vectors", "--weights", weights)
+    assert (ran.code, ran.err) == (0, "")
+    assert re.fullmatch(r"all-minilm-l6-v2 [0-9a-f]{8}", rows(ran)["vectors"])
+    assert len(list((home / "ships").glob("vectors/*/*/keys"))) == 1
+    model = write_script(home, SURE, ANSWER)
+    given = ["--index", home / "ships", "--retriever", f"hybrid:weights={weights}"]
+    asked = beliefrag("ask", QUESTION, *given, "--model", model, *BORROWED, "--json")
+    assert asked.code == 0, asked.err
+    assert f"dense {rows(ran)['vectors']}" in asked.record["made_with"]["retriever"]
+    assert not (home.parent / "cache" / "vectors").exists(), "none had to be made again"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--out", "ships", "--vectors", "--weights", "nowhere.gguf"], "There are no weights nowhere.gguf"),
+        (["--out", "ships", "--weights", "nowhere.gguf"], "Give --vectors too"),
+        (["--to", "milvus:url=ships.db", "--vectors"], "Give hybrid=true"),
+        (["--to", "milvus:url=ships.db,hybrid=true,weights=nowhere.gguf"], "There are no weights nowhere.gguf"),
+        (["--out", "ships", "--upgrade", "--vectors"], "makes no vectors"),
+    ],
+)
+def test_vectors_that_cannot_be_made_are_a_failure_and_leave_no_index(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], words: str
+) -> None:
+    monkeypatch.chdir(home)
+    ran = beliefrag("index", write_docs(home), *given)
+    assert ran.code in (1, 2)
+    assert ran.out == ""
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+    assert not (home / "ships").exists()

@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from beliefrag.errors import RetrievalError
-from beliefrag.hub import DownloadError
-from beliefrag.models.weights.download import pull
-from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
+from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.dense import DenseRetriever, GgufEmbedder, HybridRetriever, PassageVectors, open_vectors
+from beliefrag.retrieval.dense import (
+    DenseRetriever,
+    EmbeddingModel,
+    GgufEmbedder,
+    HybridRetriever,
+    PassageVectors,
+    open_vectors,
+)
+from beliefrag.retrieval.integrity import find_damage
 from beliefrag.types import Passage
-
-
-class WordVectors:
-    """A real, if simple, embedding: the sum of one fixed random direction for each word. Counts its texts."""
-
-    def __init__(self) -> None:
-        self.texts = 0
-
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.texts += len(texts)
-        rows = np.stack([sum((self._word(word) for word in text.lower().split()), np.zeros(64)) for text in texts])
-        result: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-        return result
-
-    @staticmethod
-    def _word(word: str) -> NDArray[np.float64]:
-        seed = int.from_bytes(hashlib.sha256(word.strip(".,?").encode()).digest()[:4])
-        return np.random.default_rng(seed).normal(size=64)
+from tests.support.embedding import WordVectors, pull_weights
 
 
 def open_dense(passages: list[Passage], cache: Path, embed: WordVectors) -> DenseRetriever:
     index = Bm25Index.in_memory(passages)
-    vectors, ids = open_vectors(index, embed, "words", cache)
-    return DenseRetriever(index, embed, vectors, ids, "words")
+    model = EmbeddingModel("words", embed)
+    vectors, ids = open_vectors(index, model, cache)
+    return DenseRetriever(index, model, vectors, ids)
 
 
 def test_the_nearest_passages_come_first(tmp_path: Path, shelf: list[Passage]) -> None:
@@ -79,6 +69,75 @@ def test_damaged_vectors_are_made_again(tmp_path: Path, shelf: list[Passage]) ->
         if file.is_file():
             file.write_bytes(file.read_bytes()[:-2])
     assert open_dense(shelf, tmp_path, embed).search("engineer", 3) == expected
+
+
+def test_vectors_of_a_killed_process_are_used_again(tmp_path: Path) -> None:
+    passages = [Passage(f"p{number:03}", "", f"harbour number {number}") for number in range(100)]
+    index = Bm25Index.in_memory(passages)
+    script = """
+        import os, signal, sys
+        from pathlib import Path
+        from beliefrag.retrieval.bm25 import Bm25Index
+        from beliefrag.retrieval.dense import EmbeddingModel, open_vectors
+        from beliefrag.types import Passage
+        from tests.support.embedding import WordVectors
+
+        class Killed(WordVectors):
+            def __call__(self, texts):
+                if self.texts > 40:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return super().__call__(texts)
+
+        passages = [Passage(f"p{number:03}", "", f"harbour number {number}") for number in range(100)]
+        open_vectors(Bm25Index.in_memory(passages), EmbeddingModel("words", Killed()), Path(sys.argv[1]))
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], check=False)
+    assert ran.returncode == -9
+    (written,) = tmp_path.rglob("made")
+    with written.open("ab") as file:
+        # What a kill in the middle of a write leaves.
+        file.write(b"half of a record")
+    embed = WordVectors()
+    resumed, _ = open_vectors(index, EmbeddingModel("words", embed), tmp_path)
+    assert embed.texts == 100 - 48
+    whole, _ = open_vectors(index, EmbeddingModel("words", embed), tmp_path / "other")
+    assert resumed.vectors.tobytes() == whole.vectors.tobytes()
+    assert not [each for each in tmp_path.rglob("*") if each.name == "made" or each.name.startswith("new-")]
+
+
+def test_the_same_passages_give_the_same_bytes_in_whatever_order(tmp_path: Path, shelf: list[Passage]) -> None:
+    made = []
+    for number, passages in enumerate((shelf, shelf[::-1])):
+        open_dense(passages, tmp_path / str(number), WordVectors())
+        files = (each for each in (tmp_path / str(number)).rglob("*") if each.is_file())
+        made.append({each.name: each.read_bytes() for each in files})
+    assert made[0] == made[1]
+    assert {"arrays.json", "keys", "vectors"} <= set(made[0])
+
+
+def test_an_index_has_its_vectors_in_its_folder_and_keeps_them_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf: list[Passage]
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    folder, embed = tmp_path / "index", WordVectors()
+    model = EmbeddingModel("words", embed)
+    with IndexWriter(folder) as writer:
+        writer.add(shelf)
+        assert writer.write_vectors(model)
+        assert not writer.write_vectors(model)
+    assert embed.texts == len(shelf)
+    vectors, ids = open_vectors(Bm25Index.open(folder), model, tmp_path / "cache", beside=folder)
+    assert embed.texts == len(shelf) == len(vectors.keys) == len(ids)
+    assert not list((tmp_path / "cache").rglob("vectors/*/*/keys"))
+    with IndexWriter(folder) as writer:
+        writer.add([Passage("new", "", "A ferry came.")])
+        assert writer.write_vectors(model)
+    assert embed.texts == len(shelf) + 1
+    assert len(list(folder.glob("vectors/*/*/keys"))) == 1
+    assert find_damage(folder) is None
+    (damaged,) = folder.glob("vectors/*/*/vectors")
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    assert find_damage(folder) == str(damaged.relative_to(folder))
 
 
 def test_equal_cosines_do_not_depend_on_the_order_of_indexing() -> None:
@@ -120,13 +179,15 @@ def test_missing_weights_say_how_to_get_them(
 def test_the_real_model_finds_by_meaning_and_reads_any_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf: list[Passage]
 ) -> None:
-    try:
-        weights = pull("all-minilm-l6-v2")
-    except DownloadError as error:
-        pytest.skip(f"the weights all-minilm-l6-v2 cannot be had: {error.message}")
+    weights = pull_weights()
     embed = GgufEmbedder(weights)
-    lamp, meal, question = embed(["A beacon for ships.", "Bread with butter.", "Which light guides sailors at night?"])
+    texts = ["A beacon for ships.", "Bread with butter.", "Which light guides sailors at night?"]
+    lamp, meal, question = embed(texts)
     assert float(question @ lamp) > float(question @ meal) + 0.2
+    # A vector follows from its text alone: neither its neighbours nor the number of threads change a bit of it.
+    alone = GgufEmbedder(weights, threads=1)
+    assert [alone([text])[0].tobytes() for text in texts] == [lamp.tobytes(), meal.tobytes(), question.tobytes()]
+    assert len(embed([])) == 0
     odd = embed(["word " * 5000, "漢字" * 4000, "\ud800 broken", ""])
     assert np.linalg.norm(odd, axis=1) == pytest.approx([1, 1, 1, 1], abs=1e-4)
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path))

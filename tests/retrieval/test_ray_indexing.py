@@ -13,14 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from beliefrag.errors import RetrievalError
 from beliefrag.ray_cluster import join_cluster
-from beliefrag.retrieval import Bm25Index, ray_reading
+from beliefrag.retrieval import Bm25Index, ray_embedding, ray_reading
+from beliefrag.retrieval.dense import DenseOptions, GgufEmbedder
 from beliefrag.retrieval.document import CorpusFile
 from beliefrag.retrieval.file_reading import FileReading
-from beliefrag.retrieval.indexing import IndexReport, index_paths
+from beliefrag.retrieval.indexing import IndexReport, index_paths, index_paths_to
 from beliefrag.retrieval.linked.arrays import MemoryArrays
 from beliefrag.retrieval.linked.build import build_graph
 from beliefrag.retrieval.ray_reading import _read_batch
+from tests.support.embedding import pull_weights
 from tests.support.faults import at_random_moments
 from tests.support.ray_cluster import RayNodes, find_workers, kill_process
 
@@ -44,6 +47,13 @@ def write_corpus(folder: Path, rows: int = 1300) -> Path:
 
 def without_time(report: IndexReport) -> IndexReport:
     return replace(report, seconds=0.0)
+
+
+def kill_worker() -> bool:
+    workers = find_workers("TaskWorker")
+    if workers:
+        kill_process(random.choice(workers))
+    return bool(workers)
 
 
 def has_graph(index: Path) -> bool:
@@ -84,14 +94,7 @@ def test_an_index_made_on_ray_is_the_one_that_a_single_process_makes(nodes: RayN
 
 def test_workers_that_are_killed_while_they_read_change_nothing(nodes: RayNodes, tmp_path: Path) -> None:
     docs = write_corpus(tmp_path / "docs", rows=6_000)
-
-    def kill_reader() -> bool:
-        readers = find_workers("TaskWorker")
-        if readers:
-            kill_process(random.choice(readers))
-        return bool(readers)
-
-    with at_random_moments(kill_reader, 3, within=1.0) as kills:
+    with at_random_moments(kill_worker, 3, within=1.0) as kills:
         spread = index_paths(docs, tmp_path / "spread", on="ray")
     assert kills
     alone = index_paths(docs, tmp_path / "alone")
@@ -140,3 +143,65 @@ def test_a_very_large_file_is_read_by_the_process_that_writes(
     spread = index_paths(docs, tmp_path / "spread", on="ray")
     assert asked == ["0.txt", "2.txt"]
     assert without_time(spread) == without_time(index_paths(docs, tmp_path / "alone"))
+
+
+@pytest.mark.weights
+def test_vectors_made_on_ray_are_those_that_a_single_process_makes(
+    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = DenseOptions(str(pull_weights()))
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    with (docs / "rows.jsonl").open("w") as file:
+        for number in range(40):
+            file.write(json.dumps({"id": f"r{number}", "title": f"Row {number}", "text": f"Port {number}."}) + "\n")
+
+    def index(name: str, on: str | None = None) -> IndexReport:
+        # Each has a cache of its own: no vector is taken from the other one.
+        monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / f"{name}-cache"))
+        index_paths_to(docs, f"milvus:url={tmp_path}/{name}.db,hybrid=true,weights={model.weights}", on=on)
+        return index_paths(docs, tmp_path / name, vectors=model, names=False, on=on)
+
+    def refuse_to_embed(*_: object) -> None:
+        raise AssertionError("the process that writes embeds nothing")
+
+    with monkeypatch.context() as patched, at_random_moments(kill_worker, 1, within=3.0) as kills:
+        patched.setattr(GgufEmbedder, "__call__", refuse_to_embed)
+        spread = index("spread", "ray")
+    assert kills
+    alone = index("alone")
+    assert without_time(spread) == without_time(alone)
+    assert spread.vectors.startswith("all-minilm-l6-v2 ")
+    assert read_vector_files(tmp_path / "spread") == read_vector_files(tmp_path / "alone")
+    assert read_milvus_vectors(tmp_path / "spread.db") == read_milvus_vectors(tmp_path / "alone.db")
+    assert find_workers("TaskWorker") == []
+
+    monkeypatch.setattr(ray_embedding, "hash_weights", lambda path: "another hash")
+    with (
+        ray_reading.open_ray_readers("ray") as workers,
+        pytest.raises(RetrievalError, match=r"are others than those of this machine") as caught,
+    ):
+        ray_embedding.open_ray_model(workers.cluster, workers.pool, model)
+    assert "beliefrag model pull" in caught.value.remedy
+
+
+def read_vector_files(index: Path) -> dict[str, bytes]:
+    files = {each.name: each.read_bytes() for each in index.glob("vectors/*/*/*")}
+    assert set(files) == {"arrays.json", "keys", "vectors"}
+    return files
+
+
+def read_milvus_vectors(file: Path) -> list[tuple[str, bytes]]:
+    from pymilvus import MilvusClient
+
+    client = MilvusClient(str(file))
+    rows = client.query("passages", filter='key != ""', output_fields=["key", "embedding"], limit=100)
+    client.close()
+    assert len(rows) == 40
+    return sorted((row["key"], np.array(row["embedding"], np.float32).tobytes()) for row in rows)
+
+
+def test_a_worker_without_the_weights_says_so(tmp_path: Path) -> None:
+    reply = ray_embedding._EmbedOnWorker(str(tmp_path / "nowhere.gguf"), "")(["text"])
+    assert isinstance(reply, str)
+    assert "nowhere.gguf" in reply

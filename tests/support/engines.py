@@ -10,15 +10,19 @@ from pathlib import Path
 from typing import Protocol
 
 from beliefrag.retrieval import Bm25Index, IndexWriter
+from beliefrag.retrieval.dense import EmbeddingModel
 from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
+from beliefrag.retrieval.engines.hybrid_retriever import EngineHybridRetriever
 from beliefrag.retrieval.engines.milvus import MilvusCollection, MilvusOptions
 from beliefrag.retrieval.engines.milvus_filling import MilvusSession
+from beliefrag.retrieval.engines.milvus_vectors import MilvusVectors
 from beliefrag.retrieval.engines.opensearch import OpenSearchIndex, OpenSearchOptions
 from beliefrag.retrieval.engines.opensearch_filling import OpenSearchSession
 from beliefrag.retrieval.engines.postgres import PostgresOptions, PostgresTable
 from beliefrag.retrieval.engines.postgres_filling import PostgresSession
 from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
+from tests.support.embedding import word_model
 from tests.support.postgres import PostgresServer
 
 
@@ -29,6 +33,21 @@ class EngineUnderTest(Protocol):
     """Whether its statistics are those of a fresh index once passages were deleted."""
 
     def open(self) -> Bm25Index | EngineRetriever:
+        """Opens it for searches."""
+        ...
+
+    def write(self) -> AbstractContextManager[PassageWriter]:
+        """Opens it for one writer; all is ready for searches when the block ends."""
+        ...
+
+
+class AnyEngine(Protocol):
+    """An index that is empty at first, and that may also search by vectors and so find passages without a word of the
+    query."""
+
+    forgets_deleted: bool
+
+    def open(self) -> Bm25Index | EngineRetriever | EngineHybridRetriever:
         """Opens it for searches."""
         ...
 
@@ -99,6 +118,28 @@ class MilvusEngine:
             session.finish()
 
 
+class MilvusHybridEngine:
+    """The same with vectors of a small embedding."""
+
+    forgets_deleted = False
+
+    def __init__(self, options: MilvusOptions, model: EmbeddingModel | None = None) -> None:
+        self.options = options
+        self.model = model or word_model()
+
+    def open(self) -> EngineHybridRetriever:
+        words = EngineRetriever(collection := MilvusCollection(self.options))
+        return EngineHybridRetriever(words, MilvusVectors(collection, self.model), self.model)
+
+    @contextmanager
+    def write(self) -> Iterator[PassageWriter]:
+        session = MilvusSession(self.options, self.model)
+        with PassageWriter(session) as writer:
+            yield writer
+            writer.commit()
+            session.finish()
+
+
 class OpenSearchEngine:
     """An index on the stand-in for OpenSearch, or on a real server."""
 
@@ -119,7 +160,7 @@ class OpenSearchEngine:
             session.finish()
 
 
-def fill(engine: EngineUnderTest, passages: list[Passage]) -> None:
+def fill(engine: AnyEngine, passages: list[Passage]) -> None:
     """Puts passages into an index."""
     with engine.write() as writer:
         writer.add(passages)

@@ -18,6 +18,7 @@ from beliefrag.cli.output import is_screen, open_console, print_notice, safe_lin
 
 if TYPE_CHECKING:
     from beliefrag.retrieval import IndexProgress, IndexReport, OnProgress
+    from beliefrag.retrieval.dense import DenseOptions
 
 __all__ = ["index", "show_index_progress"]
 
@@ -51,12 +52,31 @@ def index(
             help="Also make the graph of names, which --retriever linked needs. It takes twice as long as the rest.",
         ),
     ] = True,
+    vectors: Annotated[
+        bool,
+        typer.Option(
+            "--vectors",
+            metavar="",
+            help="Also make the vectors, which --retriever dense and hybrid need. It takes about 0.1 s a passage. "
+            "An engine elsewhere gets them by its option hybrid=true.",
+        ),
+    ] = False,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            metavar="FILE",
+            help="The embedding model of --vectors, in GGUF format, in place of all-minilm-l6-v2.",
+            show_default=False,
+        ),
+    ] = None,
     on: Annotated[
         str | None,
         typer.Option(
             "--on",
             metavar="PLACE",
-            help="ray or ray:ADDRESS: read, cut and name on the workers of a Ray cluster, which 'ray' starts here.",
+            help="ray or ray:ADDRESS: read, cut, name and embed on the workers of a Ray cluster, which 'ray' starts "
+            "here.",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +101,14 @@ def index(
 
     if (out is None) == (to is None):
         raise SettingsError("An index needs one place.", remedy="Give either --out DIR or --to ENGINE:key=value,...")
+    if weights and not vectors:
+        raise SettingsError("--weights makes no vectors by itself.", remedy="Give --vectors too.")
     if to is not None:
+        if vectors:
+            raise SettingsError(
+                "--vectors is for an index in a folder.",
+                remedy="Give hybrid=true with --to milvus:..., in place of it.",
+            )
         if upgrade or not paths:
             raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
         engines = load_settings({}).settings.retrievers
@@ -91,9 +118,10 @@ def index(
         return
     assert out is not None
     if upgrade:
-        if paths or on:
+        if paths or on or vectors:
             raise SettingsError(
-                "--upgrade reads no documents.", remedy="Leave the paths and --on out, or leave --upgrade out."
+                "--upgrade reads no documents, and makes no vectors.",
+                remedy="Leave the paths, --on and --vectors out, or leave --upgrade out.",
             )
         changed = upgrade_index(out)
         if as_json:
@@ -104,8 +132,23 @@ def index(
     if not paths:
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
     with show_index_progress() as progress:
-        report = make_index(paths, out, progress=progress, names=names, on=on)
+        report = make_index(
+            paths, out, progress=progress, names=names, vectors=_dense_options(weights) if vectors else None, on=on
+        )
     _print_report(report, str(out), as_json=as_json)
+
+
+def _dense_options(weights: Path | None) -> DenseOptions:
+    """Gives the embedding model that `--retriever dense` would use, or the one that is named."""
+    from beliefrag.retrieval import RETRIEVERS
+    from beliefrag.retrieval.dense import DenseOptions
+    from beliefrag.settings import load_settings
+
+    if weights is not None:
+        return DenseOptions(str(weights))
+    chosen = RETRIEVERS.choose("dense", load_settings({}).settings.retrievers).options
+    assert isinstance(chosen, DenseOptions)
+    return chosen
 
 
 def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
@@ -115,6 +158,8 @@ def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
     changed = f"{report.files_read:,} read, {report.files_unchanged:,} unchanged, {report.files_removed:,} removed"
     passages = f"{report.passages_total:,} ({report.passages_added:,} added, {report.passages_removed:,} removed)"
     rows = [("index", out), ("files", changed), ("passages", passages), ("fingerprint", report.fingerprint)]
+    if report.vectors:
+        rows.append(("vectors", report.vectors))
     rows += [("seconds", f"{report.seconds:.1f}"), ("skipped", f"{len(report.skipped):,}")]
     for heading, value in rows:
         typer.echo(f"{heading:<12} {safe_line(value)}")
@@ -137,12 +182,18 @@ def show_index_progress() -> Iterator[OnProgress]:
         TextColumn("indexing", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("files, {task.fields[passages]:,} passages", markup=False),
+        TextColumn("files, {task.fields[passages]:,} passages{task.fields[vectors]}", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=open_console(sys.stderr), transient=True) as progress:
-        task = progress.add_task("indexing", total=None, passages=0)
-        yield lambda at: progress.update(task, total=at.files_total, completed=at.files_done, passages=at.passages)
+        task = progress.add_task("indexing", total=None, passages=0, vectors="")
+        yield lambda at: progress.update(
+            task, total=at.files_total, completed=at.files_done, passages=at.passages, vectors=_say_vectors(at)
+        )
+
+
+def _say_vectors(at: IndexProgress) -> str:
+    return f", {at.vectors:,} vectors" if at.vectors else ""
 
 
 class _ProgressLines:
@@ -152,4 +203,6 @@ class _ProgressLines:
     def __call__(self, at: IndexProgress) -> None:
         if time.monotonic() - self._last_line_at >= _SECONDS_BETWEEN_LINES:
             self._last_line_at = time.monotonic()
-            print_notice(f"indexing: {at.files_done:,} of {at.files_total:,} files, {at.passages:,} passages")
+            print_notice(
+                f"indexing: {at.files_done:,} of {at.files_total:,} files, {at.passages:,} passages{_say_vectors(at)}"
+            )

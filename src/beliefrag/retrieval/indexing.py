@@ -6,8 +6,8 @@ import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from beliefrag.retrieval.writer import IndexWriter, PassageChange, PassageWriter
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.dense.embedding_model import DenseOptions, EmbeddingModel
     from beliefrag.retrieval.ray_reading import RayReaders
 
 __all__ = [
@@ -52,6 +53,8 @@ class IndexProgress:
     """Passages added so far in this run."""
     path: str
     """The file in hand, printable."""
+    vectors: int = 0
+    """Passages whose vectors there are; 0 until all files are read."""
 
 
 OnProgress = Callable[[IndexProgress], None]
@@ -72,6 +75,8 @@ class IndexReport:
     passages_total: int
     seconds: float
     fingerprint: str
+    vectors: str = ""
+    """The embedding model whose vectors the folder of the index holds; empty where none were asked for."""
 
 
 Paths = str | Path | Iterable[str | Path]
@@ -93,6 +98,7 @@ def index_paths(
     *,
     progress: OnProgress | None = None,
     names: bool = True,
+    vectors: DenseOptions | None = None,
     on: str | None = None,
 ) -> IndexReport:
     """Indexes all documents below some paths, and can be run again at any time to take in what changed.
@@ -107,27 +113,38 @@ def index_paths(
         progress: Called as the work goes on.
         names: Whether to make the graph of names too, which linked retrieval needs. It takes about as long as the
             index itself.
-        on: `ray` or `ray:ADDRESS`, to read, cut and name on the workers of a Ray cluster. This process alone writes the
-            index, which is the same as without them.
+        vectors: Make the vectors too, with this embedding model, which dense and hybrid retrieval need. It takes a
+            twentieth of a second for each passage and processor.
+        on: `ray` or `ray:ADDRESS`, to read, cut, name and embed on the workers of a Ray cluster. This process alone
+            writes the index, which is the same as without them.
 
     Raises:
         EmptyCorpus: Nothing can be read; an index that was there before stays as it was.
         CorpusError: A path does not exist, or the index cannot be written.
+        RetrievalError: The weights of the embedding model are not on this machine, or not on a worker.
     """
     target = Path(out)
     given = list_paths(paths)
     found = find_files(given, leave_out=target)
     made_here = not target.exists()
+    if vectors is not None:
+        vectors.check()
 
     try:
-        with IndexWriter(target) as writer, _open_workers(on) as workers:
+        with ExitStack() as closing:
+            writer = closing.enter_context(IndexWriter(target))
+            workers = closing.enter_context(_open_workers(on))
+            model = None if vectors is None else _open_model(vectors, workers)
 
-            def finish(_: PassageWriter) -> None:
+            def finish(work: _IndexRefresh) -> None:
                 writer.compact()
                 if names:
                     writer.upgrade(workers.map if workers else map)
+                if model:
+                    writer.write_vectors(model, work.report_vectors)
 
-            return _refresh_index(writer, found, given, progress, finish, workers=workers)
+            report = _refresh_index(writer, found, given, progress, finish, workers=workers)
+            return replace(report, vectors=model.name if model else "")
     except EmptyCorpus:
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
@@ -152,7 +169,8 @@ def index_paths_to(
         to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
         progress: Called as the work goes on.
         options: Further options of retrievers by name, as in the settings file.
-        on: `ray` or `ray:ADDRESS`, to read and cut on the workers of a Ray cluster.
+        on: `ray` or `ray:ADDRESS`, to read, cut and, where the engine holds vectors, embed on the workers of a Ray
+            cluster.
 
     Raises:
         SettingsError: That engine cannot be filled.
@@ -161,12 +179,16 @@ def index_paths_to(
         RetrievalError: The engine cannot be reached.
     """
     # The engines need extras, which only those need who use them.
-    from beliefrag.retrieval.engines.targets import open_session  # noqa: PLC0415
+    from beliefrag.retrieval.engines.targets import choose_target  # noqa: PLC0415
 
     given = list_paths(paths)
     found = find_files(given)
-    session = open_session(to, options)
-    with PassageWriter(session) as writer, _open_workers(on) as workers:
+    target = choose_target(to, options)
+    with ExitStack() as closing:
+        workers = closing.enter_context(_open_workers(on))
+        model = _open_model(target.vectors, workers) if target.vectors else None
+        session = target.open_session(model)
+        writer = closing.enter_context(PassageWriter(session))
         return _refresh_index(writer, found, given, progress, lambda _: session.finish(), workers=workers)
 
 
@@ -175,7 +197,7 @@ def _refresh_index(
     found: FoundFiles,
     given: list[Path],
     progress: OnProgress | None,
-    finish: Callable[[PassageWriter], None],
+    finish: Callable[[_IndexRefresh], None],
     *,
     workers: RayReaders | None,
 ) -> IndexReport:
@@ -185,7 +207,7 @@ def _refresh_index(
     if not len(writer):
         raise _empty_corpus_error(given, work.skipped)
     writer.commit()
-    finish(writer)
+    finish(work)
     return IndexReport(
         files_read=work.read,
         files_unchanged=work.unchanged,
@@ -209,6 +231,17 @@ def _open_workers(on: str | None) -> Iterator[RayReaders | None]:
 
     with open_ray_readers(on) as workers:
         yield workers
+
+
+def _open_model(options: DenseOptions, workers: RayReaders | None) -> EmbeddingModel:
+    # Vectors need arrays and a runtime, which other indexes do not wait for.
+    if workers is None:
+        from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
+
+        return load_model(options)
+    from beliefrag.retrieval.ray_embedding import open_ray_model  # noqa: PLC0415
+
+    return open_ray_model(workers.cluster, workers.pool, options)
 
 
 def upgrade_index(path: str | Path) -> bool:
@@ -346,6 +379,10 @@ class _IndexRefresh:
 
     def _report(self, file: CorpusFile, within: int) -> None:
         self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added + within, file.source))
+
+    def report_vectors(self, made: int) -> None:
+        """Reports for how many passages there are vectors."""
+        self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added, "", made))
 
 
 def _settled_stamp(stamp: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -29,13 +29,14 @@ def find_damage(index: Path) -> str | None:
         with contextlib.suppress(FileNotFoundError):
             if file.suffix not in ("", ".json", ".lock") and not _has_right_checksum(file):
                 return f"{snapshot.store.name}/{file.name}"
-    for folder in sorted(index.glob("names-*")):
+    vectors = (each for each in index.glob("vectors/*/*") if each.is_dir() and not each.name.startswith("new-"))
+    for folder in [*sorted(index.glob("names-*")), *sorted(vectors)]:
         try:
             damaged = ArrayFolder(folder).find_damaged_file()
         except (OSError, ValueError, KeyError):
             damaged = "its header"
         if damaged:
-            return f"{folder.name}/{damaged}"
+            return f"{folder.relative_to(index)}/{damaged}"
     return None
 
 

@@ -66,13 +66,13 @@ def _has_stamp(file: CorpusFile, stamp: _Stamp) -> bool:
 
 @contextmanager
 def open_ray_readers(on: str) -> Iterator[RayReaders]:
-    """Joins a cluster for reading.
+    """Joins a cluster, and starts one worker for each processor.
 
     Raises:
         SettingsError: The name is not known, or Ray is not installed.
         ClusterError: The cluster cannot be joined.
     """
-    with join_cluster(on) as cluster, cluster.start_pool(_read_batch) as pool:
+    with join_cluster(on) as cluster, cluster.start_pool() as pool:
         yield RayReaders(cluster, pool)
 
 
@@ -80,14 +80,14 @@ class RayReaders:
     """Workers that read files ahead, in the order in which they will be asked for."""
 
     def __init__(self, cluster: RayCluster, pool: WorkerPool) -> None:
-        self._cluster = cluster
-        self._pool = pool
+        self.cluster = cluster
+        self.pool = pool
         self._batches: Iterator[list[tuple[CorpusFile, _Stamp]]] = iter(())
         self._ahead: deque[_RemoteBatch] = deque()
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Applies a function to each item on the workers, and gives the results in their order."""
-        return self._cluster.map(function, items)
+        return self.cluster.map_on(self.pool, function, items)
 
     def begin(self, files: Iterable[CorpusFile]) -> None:
         """Lets the workers begin to read files, which will be asked for in this order; some may be passed over."""
@@ -104,8 +104,8 @@ class RayReaders:
         return _RemoteReading(file, self._ahead[0]) if self._ahead else FileReading(file)
 
     def _read_ahead(self) -> None:
-        while len(self._ahead) < self._pool.most_ahead and (batch := next(self._batches, None)):
-            self._ahead.append(_RemoteBatch(self._cluster, batch, self._pool.submit(batch)))
+        while len(self._ahead) < self.pool.most_ahead and (batch := next(self._batches, None)):
+            self._ahead.append(_RemoteBatch(self.cluster, batch, self.pool.submit(_read_batch, batch)))
 
 
 def _is_for_here(file: CorpusFile) -> bool:

@@ -55,7 +55,8 @@ THREADS = min(4, os.cpu_count() or 1)
 _PAGE = 10_000
 _STORE = "bm25-{}"
 _LEFTOVER = re.compile(r"bm25-\d+|new-.+")
-_GRAPH = re.compile(r"names-[0-9a-f]{32}")
+_MADE_LATER = re.compile(r"names-[0-9a-f]{32}|vectors")
+"""The graph of names and the vectors, which can be there before a store is."""
 
 
 class IndexBusy(CorpusError):
@@ -300,7 +301,7 @@ class WriteSession:
             (
                 item
                 for item in self.path.iterdir()
-                if not (_LEFTOVER.fullmatch(item.name) or _GRAPH.fullmatch(item.name))
+                if not (_LEFTOVER.fullmatch(item.name) or _MADE_LATER.fullmatch(item.name))
             ),
             None,
         )

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from beliefrag.errors import CorpusError
+from beliefrag.paths import cache_dir
 from beliefrag.retrieval.document import links_of
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import IndexedFile
@@ -19,6 +20,8 @@ from beliefrag.retrieval.session import StoredPassage, WriteSession
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
+    from beliefrag.retrieval.dense.vectors import OnVectors
     from beliefrag.retrieval.linked.build import MapBlocks
 
 __all__ = ["QUICKLY_REWRITTEN", "IndexWriter", "PassageChange", "PassageWriter", "WritingSession"]
@@ -320,6 +323,21 @@ class IndexWriter(PassageWriter):
         with self._session.explain_write_errors():
             self._session.commit()
             return write_graph(self._session.path, self._session.view(), map_blocks)
+
+    def write_vectors(self, model: EmbeddingModel, on_progress: OnVectors | None = None) -> bool:
+        """Makes the vectors of all committed passages, unless they are there; says whether they were made.
+
+        Dense and hybrid retrieval need them. They lie in the folder of the index, so whoever copies it has them too.
+
+        Args:
+            model: Makes vectors, in this process or on workers.
+            on_progress: Called with the number of passages whose vectors there are so far.
+        """
+        from beliefrag.retrieval.dense.vectors import write_vectors  # noqa: PLC0415
+
+        with self._session.explain_write_errors():
+            self._session.commit()
+            return write_vectors(self._session.view(), model, self._session.path, cache_dir(), on_progress)
 
 
 def _cut_blocks(items: Iterable[_T]) -> Iterator[list[_T]]:

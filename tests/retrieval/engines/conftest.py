@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.engines import EmbeddedEngine, EngineUnderTest, MilvusEngine, OpenSearchEngine, PostgresEngine
+from beliefrag.retrieval.engines.milvus import MilvusOptions
+from tests.support.engines import (
+    AnyEngine,
+    EmbeddedEngine,
+    EngineUnderTest,
+    MilvusEngine,
+    MilvusHybridEngine,
+    OpenSearchEngine,
+    PostgresEngine,
+)
 from tests.support.opensearch_server import OpenSearchServer
 
 ENGINES = ("embedded", "pg_search", "pg_textsearch", "milvus", "opensearch", "real_opensearch")
@@ -22,8 +31,20 @@ def opensearch_server() -> Iterator[OpenSearchServer]:
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> EngineUnderTest:
-    """An empty index on each engine in turn."""
-    name = str(request.param)
+    """An empty index on each engine in turn, all of which rank by BM25."""
+    return make_engine(str(request.param), request, tmp_path)
+
+
+@pytest.fixture(params=(*ENGINES, "milvus_hybrid"))
+def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> AnyEngine:
+    """An empty index on each engine in turn, the one included that also ranks by vectors."""
+    if request.param == "milvus_hybrid":
+        return MilvusHybridEngine(MilvusOptions(url=str(tmp_path / "passages.db"), hybrid=True))
+    return make_engine(str(request.param), request, tmp_path)
+
+
+def make_engine(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> EngineUnderTest:
+    """An empty index on an engine."""
     if name == "embedded":
         return EmbeddedEngine(tmp_path / "index")
     if name == "milvus":

@@ -1,4 +1,4 @@
-"""What holds for every engine, the embedded one included."""
+"""What holds for every engine, the embedded one included; tests of `any_engine` hold with vectors too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.retrieval import IndexBusy
 from beliefrag.retrieval.bm25 import passage_terms, query_terms
 from beliefrag.types import Passage
-from tests.support.engines import EngineUnderTest, fill
+from tests.support.engines import AnyEngine, EngineUnderTest, fill
 
 TEXT = """river bridge tower harbour storm whale lamp tram hill engineer painter novel song war treaty king running runs
 cities city painted paintings born electric railways railway discovered island"""
@@ -58,12 +58,12 @@ def test_the_ranking_is_that_of_exact_bm25(engine: EngineUnderTest) -> None:
         assert [float(exact[number[hit.passage.id]]) for hit in hits] == pytest.approx(best.tolist(), rel=1e-4)
 
 
-def test_a_hit_carries_the_whole_passage(engine: EngineUnderTest) -> None:
+def test_a_hit_carries_the_whole_passage(any_engine: AnyEngine) -> None:
     passage = Passage(
         "d1", "Cape Bruna", "A headland.\nTwo currents meet:\ttabs, \"quotes\", 'and' \\backslashes\\.", "a"
     )
-    fill(engine, [passage])
-    assert [hit.passage for hit in engine.open().search("headland", 3)] == [passage]
+    fill(any_engine, [passage])
+    assert [hit.passage for hit in any_engine.open().search("headland", 3)] == [passage]
 
 
 def test_a_query_without_words_finds_nothing(engine: EngineUnderTest) -> None:
@@ -121,11 +121,11 @@ def test_scripts_of_the_world_are_searched_and_kept(engine: EngineUnderTest) -> 
     assert retriever.get(["joined"])[0].text == texts["joined"]
 
 
-def test_equal_scores_are_ordered_by_id_also_across_the_cut(engine: EngineUnderTest) -> None:
+def test_equal_scores_are_ordered_by_id_also_across_the_cut(any_engine: AnyEngine) -> None:
     ids = [f"t{number:03}" for number in range(120)]
     random.Random(1).shuffle(ids)
-    fill(engine, [Passage(name, "", "the same lamp") for name in ids] + [Passage("best", "", "lamp lamp")])
-    retriever = engine.open()
+    fill(any_engine, [Passage(name, "", "the same lamp") for name in ids] + [Passage("best", "", "lamp lamp")])
+    retriever = any_engine.open()
     for k in (1, 2, 7, 100, 121):
         assert [hit.passage.id for hit in retriever.search("lamp", k)] == ["best", *sorted(ids)][:k]
 
@@ -138,27 +138,27 @@ def test_a_deep_search_returns_all_that_match_and_no_more(engine: EngineUnderTes
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_k_is_kept_to_and_a_negative_one_is_refused(engine: EngineUnderTest) -> None:
-    fill(engine, make_passages(20))
-    retriever = engine.open()
+def test_k_is_kept_to_and_a_negative_one_is_refused(any_engine: AnyEngine) -> None:
+    fill(any_engine, make_passages(20))
+    retriever = any_engine.open()
     assert retriever.search("river", 0) == []
     assert len(retriever.search("river", 3)) == 3
     with pytest.raises(RetrievalError, match="-1"):
         retriever.search("river", -1)
 
 
-def test_what_is_deleted_is_not_found_and_does_not_count(engine: EngineUnderTest) -> None:
+def test_what_is_deleted_is_not_found_and_does_not_count(any_engine: AnyEngine) -> None:
     passages = make_passages(100)
-    fill(engine, passages)
-    with engine.write() as writer:
+    fill(any_engine, passages)
+    with any_engine.write() as writer:
         assert writer.delete([f"p{number:04}" for number in range(50)] + ["unknown"]) == 50
     rest = passages[50:]
-    retriever = engine.open()
+    retriever = any_engine.open()
     hits = retriever.search("bridge tower", 30)
     assert len(retriever) == 50
     assert len(hits) == 30
     assert {hit.passage.id for hit in hits} <= {passage.id for passage in rest}
-    if engine.forgets_deleted:
+    if any_engine.forgets_deleted:
         best = np.sort(exact_scores(rest, "bridge tower"))[::-1][:30]
         assert [hit.score for hit in hits] == pytest.approx(best.tolist(), rel=1e-4)
     with pytest.raises(RetrievalError, match="p0001"):
@@ -179,26 +179,26 @@ def test_what_is_changed_is_found_by_its_new_words_only(engine: EngineUnderTest)
     assert engine.open().fingerprint == before
 
 
-def test_a_source_is_replaced_as_a_whole(engine: EngineUnderTest) -> None:
-    with engine.write() as writer:
+def test_a_source_is_replaced_as_a_whole(any_engine: AnyEngine) -> None:
+    with any_engine.write() as writer:
         writer.put_source("one", [Passage("a", "", "river", "one"), Passage("b", "", "hill", "one")])
         writer.put_source("two", [Passage("b", "", "hill", "two"), Passage("a", "", "other river", "two")])
-    with engine.write() as writer:
+    with any_engine.write() as writer:
         assert writer.put_source("one", [Passage("a", "", "river", "one")]) == (0, 0)
         assert writer.put_source("two", []) == (0, 2)
-    retriever = engine.open()
+    retriever = any_engine.open()
     assert [hit.passage.id for hit in retriever.search("river hill", 5)] == ["a"]
 
 
-def test_the_fingerprint_is_that_of_the_passages_on_whichever_engine(engine: EngineUnderTest) -> None:
+def test_the_fingerprint_is_that_of_the_passages_on_whichever_engine(any_engine: AnyEngine) -> None:
     from beliefrag.retrieval import Bm25Index
 
     passages = make_passages(30)
-    fill(engine, passages[:20])
-    with engine.write() as writer:
+    fill(any_engine, passages[:20])
+    with any_engine.write() as writer:
         writer.add(passages[10:])
         writer.delete(["p0000"])
-    assert engine.open().fingerprint == Bm25Index.in_memory(passages[1:]).fingerprint
+    assert any_engine.open().fingerprint == Bm25Index.in_memory(passages[1:]).fingerprint
 
 
 def test_the_scale_of_scores_is_that_of_the_embedded_engine(engine: EngineUnderTest) -> None:
@@ -210,14 +210,14 @@ def test_the_scale_of_scores_is_that_of_the_embedded_engine(engine: EngineUnderT
     assert (scale.location, scale.scale) == pytest.approx((embedded.location, embedded.scale), rel=1e-3)
 
 
-def test_a_second_writer_is_told_to_wait(engine: EngineUnderTest) -> None:
-    with engine.write() as first:
+def test_a_second_writer_is_told_to_wait(any_engine: AnyEngine) -> None:
+    with any_engine.write() as first:
         first.add([Passage("a", "", "river")])
-        with pytest.raises(IndexBusy, match="another"), engine.write():
+        with pytest.raises(IndexBusy, match="another"), any_engine.write():
             pass
-    with engine.write() as second:
+    with any_engine.write() as second:
         second.add([Passage("b", "", "river")])
-    assert len(engine.open().search("river", 5)) == 2
+    assert len(any_engine.open().search("river", 5)) == 2
 
 
 def test_two_writers_at_once_lose_and_double_nothing(engine: EngineUnderTest) -> None:

@@ -1,18 +1,23 @@
 """Search by meaning: vectors of a small model in the runtime that answers too, alone or joined with BM25.
 
-`embedder` turns texts into vectors, `vectors` keeps those of a corpus, and `retriever` searches them.
+`embedder` turns texts into vectors, `embedding_model` says which model does, `vectors` keeps those of a corpus, and
+`dense_retriever` searches them.
 """
 
-from beliefrag.retrieval.dense.dense_retriever import DenseOptions, DenseRetriever, HybridRetriever
+from beliefrag.retrieval.dense.dense_retriever import DenseRetriever, HybridRetriever
 from beliefrag.retrieval.dense.embedder import Embed, GgufEmbedder
-from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
+from beliefrag.retrieval.dense.embedding_model import DenseOptions, EmbeddingModel, load_model
+from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors, write_vectors
 
 __all__ = [
     "DenseOptions",
     "DenseRetriever",
     "Embed",
+    "EmbeddingModel",
     "GgufEmbedder",
     "HybridRetriever",
     "PassageVectors",
+    "load_model",
     "open_vectors",
+    "write_vectors",
 ]

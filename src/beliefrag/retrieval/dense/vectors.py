@@ -1,9 +1,14 @@
-"""The vectors of a corpus, kept in the cache under the fingerprint of its passages."""
+"""The vectors of a corpus, kept in the cache or in the folder of its index, under the fingerprint of its passages.
+
+In both places they lie in `vectors`, then in a folder for the model, then in one for the fingerprint. They are sorted
+by the keys of the passages, so the same passages give the same bytes in whatever order an index holds them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +18,21 @@ from numpy.typing import NDArray
 
 from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.dense.embedder import Embed
+from beliefrag.retrieval.dense.embedding_model import EmbeddingModel, searched_text
+from beliefrag.retrieval.dense.vector_journal import VectorJournal
 from beliefrag.retrieval.linked.arrays import ArrayFolder, Arrays, ArrayWriter, MemoryArrays, write_folder
 from beliefrag.retrieval.passage_store import PassageRow
 
-__all__ = ["PassageVectors", "open_vectors"]
+__all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
+
+OnVectors = Callable[[int], None]
+"""Called with the number of passages whose vectors there are so far."""
 
 _FORMAT = 1
-_BLOCK = 64
+_UNFINISHED = "new-"
+"""What a folder is called that `write_folder` has not finished."""
+_BLOCK = 16
+"""Passages that are embedded before they are written down; a worker of a cluster takes as many at a time."""
 _SEARCHED_TOGETHER = 65_536
 """Vectors that are turned into 32-bit numbers at once, so that memory does not grow with the corpus."""
 
@@ -55,37 +67,88 @@ class PassageVectors:
         return near.tolist(), cosines[near].tolist()
 
 
-def open_vectors(index: Bm25Index, embed: Embed, model: str, cache: Path) -> tuple[PassageVectors, list[str]]:
+def open_vectors(
+    index: Bm25Index, model: EmbeddingModel, cache: Path, *, beside: Path | None = None
+) -> tuple[PassageVectors, list[str]]:
     """Gives the vectors of all passages of an index, with their ids; made once, and then read from the cache.
 
-    Vectors that an earlier state of the corpus has are used again, so a change costs what changed.
+    Vectors that an earlier state of the corpus has are used again, so a change costs what changed, and so are those of
+    a process that was killed on the way.
 
     Args:
         index: The passages.
-        embed: Makes vectors.
-        model: Names the model: vectors of another one are not used.
+        model: Makes vectors; those of another model are not used.
         cache: The folder of the cache.
+        beside: The folder of the index, where `beliefrag index --vectors` has put them.
     """
     ids = {key: passage_id for block in index.read_rows() for key, passage_id, *_ in block}
-    base = cache / "vectors" / hashlib.sha256(model.encode()).hexdigest()[:16]
-    folder = base / index.fingerprint
-    vectors = _read(folder)
+    bases = [_models_folder(root, model) for root in (cache, beside) if root is not None]
+    vectors = next((held for base in bases if (held := _read(base / index.fingerprint)) is not None), None)
     if vectors is None:
-        base.mkdir(parents=True, exist_ok=True)
-        with hold_lock(base / "lock"):
-            vectors = _read(folder)
-            if vectors is None:
-                known = _known_vectors(base)
-                write_folder(folder, lambda arrays: _write(arrays, index, embed, known))
-                vectors = _read(folder)
+        _make(index, model, bases[0], bases[1:])
+        vectors = _read(bases[0] / index.fingerprint)
     if vectors is None:
-        vectors = _in_memory(index, embed)
+        vectors = _in_memory(index, model)
     return vectors, [ids[key] for key in vectors.keys.tolist()]
 
 
-def _in_memory(index: Bm25Index, embed: Embed) -> PassageVectors:
+def write_vectors(
+    index: Bm25Index, model: EmbeddingModel, folder: Path, cache: Path, on_progress: OnVectors | None = None
+) -> bool:
+    """Makes the vectors of an index in its own folder unless they are there, and says whether they were made.
+
+    Those of earlier states of the index are removed.
+
+    Args:
+        index: The passages.
+        model: Makes vectors, in this process or on workers.
+        folder: The folder of the index.
+        cache: The folder of the cache, whose vectors are used again.
+        on_progress: Called with the number of passages whose vectors there are so far.
+    """
+    base = _models_folder(folder, model)
+    made = _make(index, model, base, [_models_folder(cache, model)], on_progress)
+    for old in base.iterdir():
+        if old.is_dir() and old.name != index.fingerprint:
+            # A reader that has mapped the old files keeps them until it closes.
+            shutil.rmtree(old, ignore_errors=True)
+    return made
+
+
+def _models_folder(root: Path, model: EmbeddingModel) -> Path:
+    return root / "vectors" / hashlib.sha256(model.name.encode()).hexdigest()[:16]
+
+
+def _make(
+    index: Bm25Index,
+    model: EmbeddingModel,
+    base: Path,
+    others: Sequence[Path],
+    on_progress: OnVectors | None = None,
+) -> bool:
+    """Makes the vectors below a folder unless they are there, and says whether they were made."""
+    base.mkdir(parents=True, exist_ok=True)
+    folder = base / index.fingerprint
+    with hold_lock(base / "lock"):
+        if _read(folder) is not None:
+            return False
+        for leftover in base.glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        journal = VectorJournal(base / "made")
+        known: dict[int, NDArray[np.float16]] = {}
+        for each in (*others, base):
+            known |= _known_vectors(each, index.fingerprint)
+        known |= journal.read()
+        write_folder(
+            folder, lambda arrays: _write(arrays, index, model, known, journal=journal, on_progress=on_progress)
+        )
+        journal.remove()
+    return True
+
+
+def _in_memory(index: Bm25Index, model: EmbeddingModel) -> PassageVectors:
     arrays = MemoryArrays()
-    _write(arrays, index, embed, {})
+    _write(arrays, index, model, {})
     return PassageVectors.read(arrays)
 
 
@@ -99,9 +162,12 @@ def _read(folder: Path) -> PassageVectors | None:
     return None
 
 
-def _known_vectors(base: Path) -> dict[int, NDArray[np.float16]]:
-    """Gives the vectors of the newest earlier state of a corpus that is there, by key."""
-    folders = sorted((each for each in base.iterdir() if each.is_dir()), key=lambda each: -each.stat().st_mtime)
+def _known_vectors(base: Path, fingerprint: str) -> dict[int, NDArray[np.float16]]:
+    """Gives the vectors of the corpus, or else of the newest earlier state that is there, by key."""
+    if not base.is_dir():
+        return {}
+    folders = [each for each in base.iterdir() if each.is_dir() and not each.name.startswith(_UNFINISHED)]
+    folders.sort(key=lambda each: (each.name != fingerprint, -each.stat().st_mtime))
     for folder in folders[:1]:
         held = _read(folder)
         if held is not None:
@@ -110,20 +176,44 @@ def _known_vectors(base: Path) -> dict[int, NDArray[np.float16]]:
 
 
 def _write(
-    arrays: ArrayWriter, index: Bm25Index, embed: Embed, known: dict[int, NDArray[np.float16]]
+    arrays: ArrayWriter,
+    index: Bm25Index,
+    model: EmbeddingModel,
+    known: Mapping[int, NDArray[np.float16]],
+    *,
+    journal: VectorJournal | None = None,
+    on_progress: OnVectors | None = None,
 ) -> dict[str, Any]:
     count = 0
-    for rows in _short_blocks(index):
-        new = [f"{title}. {text}" if title else text for key, _, title, text, *_ in rows if key not in known]
-        fresh = iter(embed(new).astype(np.float16)) if new else iter(())
-        arrays.append("keys", np.array([key for key, *_ in rows], np.int64))
-        block = [known[key] if key in known else next(fresh) for key, *_ in rows]
-        arrays.append("vectors", np.stack(block).ravel())
+    for rows in index.read_rows():
+        page = {row.key: known[row.key] for row in rows if row.key in known}
+        for keys, vectors in _embed_rows([row for row in rows if row.key not in known], model):
+            page |= zip(keys, vectors, strict=True)
+            if journal:
+                journal.append(keys, vectors)
+            if on_progress:
+                on_progress(count + len(page))
+        arrays.append("read_keys", np.array([row.key for row in rows], np.int64))
+        arrays.append("read_vectors", np.stack([page[row.key] for row in rows]).ravel())
         count += len(rows)
+    _sort_by_key(arrays)
     return {"format": _FORMAT, "passages": count}
 
 
-def _short_blocks(index: Bm25Index) -> Iterator[list[PassageRow]]:
-    for block in index.read_rows():
-        for low in range(0, len(block), _BLOCK):
-            yield block[low : low + _BLOCK]
+def _embed_rows(rows: Sequence[PassageRow], model: EmbeddingModel) -> Iterator[tuple[list[int], NDArray[np.float16]]]:
+    blocks = [rows[low : low + _BLOCK] for low in range(0, len(rows), _BLOCK)]
+    texts = ([searched_text(row.title, row.text) for row in block] for block in blocks)
+    for block, vectors in zip(blocks, model.embed_blocks(texts), strict=True):
+        yield [row.key for row in block], vectors.astype(np.float16)
+
+
+def _sort_by_key(arrays: ArrayWriter) -> None:
+    keys = arrays.read("read_keys", np.int64)
+    vectors = arrays.read("read_vectors", np.float16).reshape(len(keys), -1) if len(keys) else None
+    order = np.argsort(keys)
+    arrays.append("keys", keys[order])
+    for low in range(0, len(order), _SEARCHED_TOGETHER):
+        assert vectors is not None
+        arrays.append("vectors", vectors[order[low : low + _SEARCHED_TOGETHER]].ravel())
+    arrays.remove("read_keys")
+    arrays.remove("read_vectors")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.file_lock import hold_lock
@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["CHANGES", "EngineRetriever", "check_passages", "link_engine"]
+__all__ = ["CHANGES", "EngineRetriever", "FindIds", "check_passages", "link_engine"]
 
 CHANGES = ("refuse", "follow")
 """What to do when the index changes while it is searched: fail, or search on and compare nothing."""
 _DIGITS = 6
 """Engines add up the same terms in different orders: scores that agree in this many digits are the same score."""
 _DEEPEST = 100_000
+
+_T = TypeVar("_T")
+FindIds = Callable[[int], tuple[list[tuple[str, float]], IndexState]]
+"""Gives ids and scores of so many best passages, best first, and the state of the index."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +90,40 @@ class EngineRetriever:
         before = self.state_when_opened
         if k == 0 or not query_terms(query):
             return []
-        limit = k + 1
-        while True:
-            found, now = self.engine.find(query, limit)
-            self._check_state(before, now)
-            cut_in_tie = len(found) == limit > k and _round(found[k - 1][1]) == _round(found[-1][1])
-            if not cut_in_tie or limit >= min(_DEEPEST, now.passages):
-                break
-            limit = min(16 * limit, _DEEPEST)
+        found = self._find_whole_ties(lambda limit: self.engine.find(query, limit), k, before)
         hits = [Hit(passage, _round(score)) for passage, score in found]
         hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
         return hits[:k]
+
+    def search_ids(self, query: str, k: int) -> list[str]:
+        """Returns the ids of what `search` returns, without fetching the passages.
+
+        Raises:
+            RetrievalError: The engine failed, or the index has changed.
+        """
+        return self.rank(lambda limit: self.engine.find_ids(query, limit), k) if query_terms(query) else []
+
+    def rank(self, find: FindIds, k: int) -> list[str]:
+        """Returns the ids of the k best passages of any search on the index, best first; equal scores by id.
+
+        Raises:
+            RetrievalError: The engine failed, or the index has changed.
+        """
+        found = self._find_whole_ties(find, k, self.state_when_opened)
+        return [each for each, _ in sorted(found, key=lambda pair: (-_round(pair[1]), pair[0]))][:k]
+
+    def _find_whole_ties(
+        self, find: Callable[[int], tuple[list[tuple[_T, float]], IndexState]], k: int, before: IndexState
+    ) -> list[tuple[_T, float]]:
+        """Gives the k best and all that score like the last of them: among those the id decides, not the engine."""
+        limit = k + 1
+        while True:
+            found, now = find(limit)
+            self._check_state(before, now)
+            cut_in_tie = len(found) == limit > k and _round(found[k - 1][1]) == _round(found[-1][1])
+            if not cut_in_tie or limit >= min(_DEEPEST, now.passages):
+                return found
+            limit = min(16 * limit, _DEEPEST)
 
     def get(self, ids: Iterable[str]) -> list[Passage]:
         """Returns the passages with these ids, in the order given, by one lookup.

@@ -67,6 +67,9 @@ class LeasedSession(BatchSession):
         IndexBusy: Another writer is at work.
     """
 
+    _about: Mapping[str, str] = {}
+    """What the note says besides, such as which model made the vectors."""
+
     def _start(self) -> None:
         """Takes the lease, reads what is there, and counts it where the last writer was cut off."""
         self._token = uuid.uuid4().hex
@@ -100,6 +103,7 @@ class LeasedSession(BatchSession):
             "dead": self._dead,
             "writer": self._token if writing else "",
             "until": time.time() + LEASE_SECONDS,
+            **self._about,
         }
         if not self._write_note(json.dumps(value)):
             raise self._busy()

@@ -1,4 +1,4 @@
-"""Milvus as a search engine: its BM25 function, from the in-process Milvus Lite to a cluster by another address.
+"""Milvus as a search engine, from the in-process Milvus Lite to a cluster: its BM25 function, also with vectors.
 
 Milvus Lite has only the tokenizer `standard` and passes over a stemmer without a word. So the terms are made here, as
 the embedded engine makes them, and Milvus only splits them at spaces. pymilvus writes ids into a filter expression
@@ -24,17 +24,18 @@ from beliefrag.retrieval.engines.engine import (
     environment,
     ranking_name,
 )
-from beliefrag.retrieval.engines.engine_retriever import CHANGES
+from beliefrag.retrieval.engines.engine_retriever import CHANGES, EngineRetriever
 from beliefrag.retrieval.engines.leased_filling import STATE, read_note
 from beliefrag.retrieval.engines.open_engine import open_on_engine
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on Milvus", "milvus"):
-    from pymilvus import MilvusClient
+    from pymilvus import DataType, MilvusClient
     from pymilvus.exceptions import MilvusException
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.dense.embedding_model import DenseOptions
     from beliefrag.retrieval.engines.filling import BatchSession
     from beliefrag.retrieval.passage_source import PassageSource
 
@@ -69,6 +70,15 @@ class MilvusOptions:
     source: str = ""
     vector: str = ""
     """In a collection of your own: the sparse vector field that its BM25 function fills."""
+    hybrid: bool = False
+    """Join BM25 and search by vectors by ranks, as the retriever `hybrid` does; a new collection gets vectors."""
+    dense: str = ""
+    """In a collection of your own, with hybrid: the dense vector field. Give the weights that its vectors are of."""
+    weights: str = ""
+    """With hybrid: a file with an embedding model in GGUF format, in place of all-minilm-l6-v2."""
+    approximate: bool = False
+    """With hybrid, for a new collection: let Milvus search vectors by an index of its choice, which a large collection
+    needs. Without it the vector of every passage is compared."""
     k1: float = 1.2
     b: float = 0.75
     """k1 and b of BM25, for a new collection."""
@@ -88,11 +98,26 @@ class MilvusOptions:
             raise ValueError("collection must be a name of letters, digits and underscores")
         if bool(self.text) != bool(self.vector):
             raise ValueError("a collection of your own needs both text and vector")
+        if not self.hybrid and (self.dense or self.weights or self.approximate):
+            raise ValueError("dense, weights and approximate need hybrid=true")
+        if self.hybrid and self.linked:
+            raise ValueError("linked and hybrid do not go together, so leave one of them out")
+        if self.hybrid and bool(self.text) != bool(self.dense):
+            raise ValueError("dense names the vector field of a collection of your own, which also needs text")
+        if self.is_own_collection and self.approximate:
+            raise ValueError("approximate is for a new collection, not for one of your own")
 
     @property
     def is_own_collection(self) -> bool:
         """Whether the collection is the user's own, made by somebody else."""
         return bool(self.text)
+
+    @property
+    def embedding(self) -> DenseOptions | None:
+        """The embedding model; None where vectors are not searched."""
+        from beliefrag.retrieval.dense.embedding_model import DenseOptions  # noqa: PLC0415
+
+        return DenseOptions(self.weights) if self.hybrid else None
 
     @property
     def identity(self) -> str | None:
@@ -161,7 +186,7 @@ class MilvusCollection:
     """
 
     def __init__(self, options: MilvusOptions) -> None:
-        self._options = options
+        self.options = options
         self.seconds = options.timeout
         self._client = open_client(options)
         self._name = options.collection
@@ -200,15 +225,16 @@ class MilvusCollection:
     def _own_identity(self, version: str) -> str:
         with explain_milvus_errors(self._name):
             described = self._client.describe_collection(self._name)
-        fields = {each["name"]: each for each in described["fields"]}
+        fields = self.describe_fields()
         if missing := [each for each in self._pick if each not in fields]:
             raise CorpusError(f"The collection {self._name} has no field {missing[0]}.", remedy="Check the names.")
+        self._has_numbers_as_ids = fields[self.options.id]["type"] == DataType.INT64
         inputs = [
             each["input_field_names"]
             for each in described.get("functions", [])
             if self._vector in each["output_field_names"]
         ]
-        analysed = inputs[0][0] if inputs else self._options.text
+        analysed = inputs[0][0] if inputs else self.options.text
         analyser = str(fields.get(analysed, {}).get("params", {}).get("analyzer_params", "standard"))
         if "lite" in version and "stem" in analyser:
             raise CorpusError(
@@ -217,15 +243,51 @@ class MilvusCollection:
             )
         return f"bm25 milvus {analysed}:{analyser}"
 
+    def describe_fields(self) -> dict[str, Any]:
+        """Gives what Milvus says about each field, by its name."""
+        with explain_milvus_errors(self._name):
+            return {each["name"]: each for each in self._client.describe_collection(self._name)["fields"]}
+
+    def describe_vector_index(self, field: str) -> tuple[str, str]:
+        """Gives the kind and the metric of the index on a vector field.
+
+        Raises:
+            CorpusError: There is no index on it.
+        """
+        with explain_milvus_errors(self._name):
+            for name in self._client.list_indexes(self._name, field_name=field):
+                described = self._client.describe_index(self._name, name)
+                return str(described["index_type"]), str(described["metric_type"])
+        raise CorpusError(
+            f"The field {field} of the collection {self._name} has no index.", remedy="Make one on it in Milvus first."
+        )
+
     def _passage(self, row: Any) -> Passage:
-        if not self._options.is_own_collection:
+        if not self.options.is_own_collection:
             return passage_of(row)
-        options = self._options
+        options = self.options
         title, source = (str(row[each] or "") if each else "" for each in (options.title, options.source))
         return Passage(str(row[options.id]), title, str(row[options.text] or ""), source)
 
     def _search(self, query: str, limit: int, fields: list[str]) -> list[Any]:
-        words = query_words(query) if self._options.is_own_collection else query_terms(query)
+        words = query_words(query) if self.options.is_own_collection else query_terms(query)
+        return self.search_field(" ".join(words), field=self._vector, metric="BM25", limit=limit, fields=fields)
+
+    def search_field(
+        self, data: str | list[float], *, field: str, metric: str, limit: int, fields: list[str]
+    ) -> list[Any]:
+        """Gives the best rows of a search by one vector field.
+
+        Args:
+            data: The words, or the vector, to search for.
+            field: The vector field.
+            metric: The metric of its index.
+            limit: How many rows are wanted.
+            fields: The fields that are wanted of each.
+
+        Raises:
+            RetrievalError: The search failed, or it is too deep for Milvus.
+        """
         if limit > _DEEPEST + 1:
             raise RetrievalError(
                 f"Milvus returns at most {_DEEPEST:,} passages, and {limit - 1:,} were asked for.",
@@ -234,11 +296,11 @@ class MilvusCollection:
         with explain_milvus_errors(self._name):
             found = self._client.search(
                 self._name,
-                data=[" ".join(words)],
-                anns_field=self._vector,
+                data=[data],
+                anns_field=field,
                 limit=min(limit, _DEEPEST),
                 output_fields=fields,
-                search_params={"metric_type": "BM25"},
+                search_params={"metric_type": metric},
                 timeout=self.seconds,
                 consistency_level="Strong",
             )
@@ -255,15 +317,18 @@ class MilvusCollection:
 
     def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
         """Gives ids and scores of the best passages, and the state of the collection after the search."""
-        name = self._options.id
+        name = self.options.id
         rows = self._search(query, limit, [name])
         return [(str(row["entity"][name]), abs(float(row["distance"]))) for row in rows], self.read_state()
 
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
         """Gives the passages with these ids that are there, in one lookup."""
         found: dict[str, Passage] = {}
-        own = self._options.is_own_collection
-        field, keys = (self._options.id, list(ids)) if own else ("key", [primary_key(each) for each in ids])
+        own = self.options.is_own_collection
+        field: str = self.options.id if own else "key"
+        keys: list[str] | list[int] = list(ids) if own else [primary_key(each) for each in ids]
+        if own and self._has_numbers_as_ids:
+            keys = [int(each) for each in ids]
         with explain_milvus_errors(self._name):
             for start in range(0, len(keys), _PAGE):
                 # JSON quotes a text as an expression of Milvus does.
@@ -294,15 +359,23 @@ class MilvusCollection:
     def read_state(self) -> IndexState:
         """Gives the state of the collection as it is now."""
         with explain_milvus_errors(self._name):
-            if self._options.is_own_collection:
+            if self.options.is_own_collection:
                 rows = self._client.query(
                     self._name, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=self.seconds
                 )
                 count = int(rows[0]["count(*)"])
                 return IndexState(count, f"{count} passages")
-            notes = notes_of(self._name)
+        return read_note(f"The collection {self._name}", self._read_note())
+
+    def read_note_value(self, name: str) -> str:
+        """Gives what the note beside the collection says under a name; empty where it says nothing."""
+        return str(json.loads(self._read_note() or "{}").get(name, ""))
+
+    def _read_note(self) -> str | None:
+        notes = notes_of(self._name)
+        with explain_milvus_errors(self._name):
             if not self._client.has_collection(notes):
-                return read_note(f"The collection {self._name}", None)
+                return None
             rows = self._client.query(
                 notes,
                 filter=f'name == "{STATE}"',
@@ -310,7 +383,7 @@ class MilvusCollection:
                 consistency_level="Strong",
                 timeout=self.seconds,
             )
-        return read_note(f"The collection {self._name}", rows[0]["value"] if rows else None)
+        return str(rows[0]["value"]) if rows else None
 
     def close(self) -> None:
         """Lets the connection go."""
@@ -320,7 +393,7 @@ class MilvusCollection:
 @RETRIEVERS.register(
     "milvus",
     title="Milvus",
-    summary="Searches a collection of Milvus or Milvus Lite by BM25.",
+    summary="Searches a collection of Milvus or Milvus Lite by BM25, or by BM25 and vectors.",
     options=MilvusOptions,
 )
 def _open_milvus(options: MilvusOptions, source: PassageSource) -> Retriever:
@@ -329,9 +402,34 @@ def _open_milvus(options: MilvusOptions, source: PassageSource) -> Retriever:
         source,
         engine=MilvusCollection,
         session=_open_session,
-        rename=lambda given, suffix: replace(given, collection=f"{given.collection}_{suffix}", text="", vector=""),
+        rename=_rename,
         command=lambda given: f"`beliefrag index ... --to milvus:...,collection={given.collection}`",
+        finish=lambda retriever: _join_vectors(retriever, options) if options.hybrid else retriever,
     )
+
+
+def _rename(options: MilvusOptions, suffix: str) -> MilvusOptions:
+    if options.embedding:
+        from beliefrag.retrieval.dense.embedding_model import hash_weights  # noqa: PLC0415
+
+        suffix += f"_{hash_weights(options.embedding.path)[:8]}"
+    return replace(options, collection=f"{options.collection}_{suffix}", text="", vector="", dense="")
+
+
+def _join_vectors(retriever: EngineRetriever, options: MilvusOptions) -> Retriever:
+    # Arrays and the runtime of the embedding model are loaded for those who need them only.
+    from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
+    from beliefrag.retrieval.engines.hybrid_retriever import EngineHybridRetriever  # noqa: PLC0415
+    from beliefrag.retrieval.engines.milvus_vectors import MilvusVectors  # noqa: PLC0415
+
+    assert options.embedding is not None
+    assert isinstance(retriever.engine, MilvusCollection)
+    try:
+        model = load_model(options.embedding)
+        return EngineHybridRetriever(retriever, MilvusVectors(retriever.engine, model), model)
+    except BeliefRAGError:
+        retriever.close()
+        raise
 
 
 def _open_session(options: MilvusOptions) -> BatchSession:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from pymilvus import DataType, Function, FunctionType, MilvusClient
 from pymilvus.exceptions import MilvusException
@@ -14,6 +15,7 @@ from pymilvus.exceptions import MilvusException
 from beliefrag.errors import CorpusError, ModelError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import passage_terms
+from beliefrag.retrieval.dense.embedding_model import EmbeddingModel, load_model, searched_text
 from beliefrag.retrieval.engines.engine import content_of
 from beliefrag.retrieval.engines.filling import Batch, try_again
 from beliefrag.retrieval.engines.leased_filling import STATE, LeasedSession, file_note, read_file_note, source_key
@@ -26,6 +28,7 @@ from beliefrag.retrieval.engines.milvus import (
     passage_of,
     primary_key,
 )
+from beliefrag.retrieval.engines.milvus_vectors import EMBEDDING, check_embedding, round_vectors
 from beliefrag.retrieval.ledger import IndexedFile
 from beliefrag.retrieval.session import StoredPassage
 from beliefrag.types import Passage
@@ -36,6 +39,10 @@ _MOST_BYTES = 65_535
 _CHUNK = 500
 _ALL = 16_384
 _SECONDS_TO_SETTLE = 1.0
+_EMBEDDED_TOGETHER = 128
+"""Passages of a batch with vectors, for each processor: some ten seconds of work."""
+_BLOCK = 16
+"""Passages that a worker embeds at a time."""
 
 
 class MilvusSession(LeasedSession):
@@ -45,18 +52,29 @@ class MilvusSession(LeasedSession):
     is a note that is written, and read again a second later, so two writers that start within that second are told
     apart, but a writer that was suspended for longer than its lease is not.
 
+    Args:
+        options: The collection.
+        model: Makes the vectors, with hybrid=true; without it, the model is loaded that the options name.
+
     Raises:
         IndexBusy: Another writer is at work.
-        RetrievalError: The server cannot be reached.
+        CorpusError: The collection has no vectors and shall get some, or has vectors of another model.
+        RetrievalError: The server cannot be reached, or the weights are not on this machine.
     """
 
-    def __init__(self, options: MilvusOptions) -> None:
+    def __init__(self, options: MilvusOptions, model: EmbeddingModel | None = None) -> None:
         if options.is_own_collection:
             raise SettingsError(
                 f"{options.collection} is a collection of your own, which BeliefRAG only reads.",
                 remedy="Leave text= and vector= out to make a collection.",
             )
         self._options = options
+        self._model: EmbeddingModel | None = None
+        if options.embedding:
+            self._model = model or load_model(options.embedding)
+            self._about = {EMBEDDING: self._model.name}
+            # Embedding takes long, and the lease must not end meanwhile.
+            self.batch = _EMBEDDED_TOGETHER * self._model.workers
         self.name = f"The collection {options.collection}"
         self._notes = notes_of(options.collection)
         self._is_file = options.url.endswith(".db")
@@ -70,12 +88,28 @@ class MilvusSession(LeasedSession):
                 raise self._busy() from problem
         try:
             self._client = open_client(options)
+            self._closing.callback(self._client.close)
             with explain_milvus_errors(options.collection):
-                _make_collections(self._client, options)
+                _make_collections(self._client, options, self._model.dimensions if self._model else 0)
+                self._check_vectors()
                 self._start()
         except BaseException:
             self._closing.close()
             raise
+
+    def _check_vectors(self) -> None:
+        """Checks that the collection holds the vectors that this session will write, or none if it will write none."""
+        fields = [each["name"] for each in self._client.describe_collection(self._options.collection)["fields"]]
+        note = self._read_note()
+        # A collection that was made, and not written to yet, has no note.
+        made_by = json.loads(note).get(EMBEDDING, "") if note else self._about.get(EMBEDDING, "")
+        if self._model:
+            check_embedding(self._options.collection, made_by if EMBEDDING in fields else "", self._model.name)
+        elif EMBEDDING in fields:
+            raise CorpusError(
+                f"{self.name} holds vectors of {made_by or 'a model'}, and passages without vectors cannot be added.",
+                remedy="Give hybrid=true, or name another collection.",
+            )
 
     def _read_note(self) -> str | None:
         rows = self._client.query(
@@ -121,6 +155,9 @@ class MilvusSession(LeasedSession):
 
     def _write_passages(self, batch: Batch) -> None:
         rows = [_to_row(passage, stored) for passage, stored in batch.puts.values()]
+        if self._model:
+            for row, vector in zip(rows, self._make_vectors(batch, self._model), strict=True):
+                row[EMBEDDING] = vector
         gone = [primary_key(each) for each in batch.removed if each not in batch.puts]
 
         def write() -> None:
@@ -133,7 +170,22 @@ class MilvusSession(LeasedSession):
 
         try_again(write, on=(MilvusException,))
 
-    def _query(self, filter_: str, fields: list[str]) -> list[dict[str, str]]:
+    def _make_vectors(self, batch: Batch, model: EmbeddingModel) -> list[list[float]]:
+        """Gives the vectors of the passages of a batch; what has only got another source keeps its vector."""
+        held = [primary_key(each) for each in batch.removed if each in batch.puts]
+        kept = {
+            row["id"]: row[EMBEDDING]
+            for row in (self._query(f"key in {json.dumps(held)}", ["id", "digest", EMBEDDING]) if held else [])
+            if row["digest"] == f"{batch.puts[row['id']][1].digest:x}"
+        }
+        new = {name: searched_text(each.title, each.text) for name, (each, _) in batch.puts.items() if name not in kept}
+        texts = list(new.values())
+        blocks = [texts[low : low + _BLOCK] for low in range(0, len(texts), _BLOCK)]
+        made = [vector for vectors in model.embed_blocks(blocks) for vector in round_vectors(vectors)]
+        kept |= zip(new, made, strict=True)
+        return [kept[name] for name in batch.puts]
+
+    def _query(self, filter_: str, fields: list[str]) -> list[dict[str, Any]]:
         return list(
             self._client.query(
                 self._options.collection, filter=filter_, output_fields=fields, consistency_level="Strong", limit=_ALL
@@ -172,7 +224,6 @@ class MilvusSession(LeasedSession):
             self._client.compact(self._options.collection)
 
     def _disconnect(self) -> None:
-        self._client.close()
         self._closing.close()
 
     def _is_engine_error(self, problem: Exception) -> bool:
@@ -198,7 +249,7 @@ def _to_row(passage: Passage, stored: StoredPassage) -> dict[str, object]:
     return row
 
 
-def _make_collections(client: MilvusClient, options: MilvusOptions) -> None:
+def _make_collections(client: MilvusClient, options: MilvusOptions, dimensions: int) -> None:
     if not client.has_collection(notes_of(options.collection)):
         schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
         schema.add_field("name", DataType.VARCHAR, is_primary=True, max_length=64)
@@ -234,6 +285,11 @@ def _make_collections(client: MilvusClient, options: MilvusOptions) -> None:
         # The client sends options one by one; Milvus Lite reads them only in one piece, and passes over them otherwise.
         params = {"params": numbers} if options.url.endswith(".db") else numbers
         indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25", params=params)
+        if dimensions:
+            schema.add_field(EMBEDDING, DataType.FLOAT_VECTOR, dim=dimensions)
+            # The vectors have the length 1, so the inner product is the cosine.
+            kind = "AUTOINDEX" if options.approximate else "FLAT"
+            indexes.add_index(EMBEDDING, index_type=kind, metric_type="IP")
         client.create_collection(options.collection, schema=schema, index_params=indexes)
     for name in (options.collection, notes_of(options.collection)):
         client.load_collection(name)

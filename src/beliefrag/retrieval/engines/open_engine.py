@@ -53,6 +53,7 @@ def open_on_engine(
     session: Callable[[_Options], BatchSession],
     rename: Callable[[_Options, str], _Options],
     command: Callable[[_Options], str],
+    finish: Callable[[EngineRetriever], Retriever] = lambda retriever: retriever,
 ) -> Retriever:
     """Opens a retriever on an engine.
 
@@ -63,6 +64,7 @@ def open_on_engine(
         session: Opens an index to fill it.
         rename: Gives the options for an index that `beliefrag index` makes, with a suffix to its name.
         command: Gives the command that fills the index.
+        finish: Makes another retriever of the opened one, where the options ask for it.
 
     Raises:
         CorpusError: The index holds other passages than those that were named.
@@ -74,12 +76,14 @@ def open_on_engine(
         if not _holds(options, engine, given.fingerprint):
             writing = session(options)
             with PassageWriter(writing) as writer:
-                writer.add(Passage(row.id, row.title, row.text) for rows in given.read_rows() for row in rows)
+                writer.add(
+                    Passage(row.id, row.title, row.text, row.source) for rows in given.read_rows() for row in rows
+                )
                 writer.commit()
                 writing.finish()
     retriever = EngineRetriever(engine(options), follow_changes=options.changes == "follow")
     check_passages(retriever, source, how=command(options))
-    return link_engine(retriever) if options.linked else retriever
+    return link_engine(retriever) if options.linked else finish(retriever)
 
 
 def _holds(options: _Options, engine: Callable[[_Options], SearchEngine], fingerprint: str) -> bool:
