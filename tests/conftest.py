@@ -28,9 +28,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 SLOWEST = (
-    "bench/test_ray_runs.py",
+    "test_on_ray.py",
     "test_demo_with_weights.py",
-    "retrieval/test_ray_indexing.py",
     "test_docs.py",
     "retrieval/engines/test_every_engine.py",
     "retrieval/engines/test_postgres_faults.py",

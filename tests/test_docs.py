@@ -172,7 +172,7 @@ def test_a_command_in_the_documents_works(
         assert main(["index", "handbook/", "--out", "handbook.index"]) == 0
         capsys.readouterr()
     if "--on" in words:
-        # Runs on a real cluster are tried in tests/bench/test_ray_runs.py; starting one takes long.
+        # Runs on a real cluster are tried in tests/test_on_ray.py; starting one takes long.
         words.append("--dry-run")
     if words[0] == "beliefrag" and words[1] != "serve":
         # In this process: what a process adds is tried by the tests of the command line.

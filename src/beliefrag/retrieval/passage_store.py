@@ -218,7 +218,7 @@ def open_searcher(store: Path) -> tuple[tantivy.Searcher, tantivy.Schema]:
     except ValueError as problem:
         if not is_permission_denied(problem):
             raise
-        with tempfile.TemporaryDirectory(prefix="beliefrag-") as links:
+        with tempfile.TemporaryDirectory(prefix="beliefrag-", ignore_cleanup_errors=True) as links:
             for file in store.iterdir():
                 if not file.name.endswith(".lock"):
                     (Path(links) / file.name).symlink_to(file.resolve())
