@@ -36,7 +36,7 @@ METHODS = ("static", "iterative", "crag")
 
 
 def go_through_kills(
-    command: Sequence[str], faults: dict[str, Callable[[], None]], kills: int, chance: random.Random
+    command: Sequence[str], faults: dict[str, Callable[[], bool]], kills: int, chance: random.Random
 ) -> Counter[str]:
     """Runs a command to its end, again after each kill of it; gives how often each thing was killed.
 
@@ -55,8 +55,8 @@ def go_through_kills(
                     pass
                 if kind == "driver":
                     kill_process(driver.pid)
-                else:
-                    faults[kind]()
+                elif not faults[kind]():
+                    continue
                 done[kind] += 1
                 print(f"{done.total()} kills: {kind}", flush=True)
             _, said = driver.communicate()
@@ -66,17 +66,20 @@ def go_through_kills(
             print(said.decode(errors="replace").splitlines()[-1:], flush=True)
 
 
-def kill_worker(kind: str) -> None:
-    """Kills one worker of a kind, if there is one."""
-    if workers := find_workers(kind):
+def kill_worker(kind: str) -> bool:
+    """Kills one worker of a kind, and says whether there is one."""
+    workers = find_workers(kind)
+    if workers:
         kill_process(random.choice(workers))
+    return bool(workers)
 
 
-def kill_server(server: PostgresServer) -> None:
+def kill_server(server: PostgresServer) -> bool:
     """Kills the reply store, and starts it again."""
     server.kill()
     time.sleep(0.3)
     server.start()
+    return True
 
 
 def break_run(given: argparse.Namespace, work: Path, address: str, server: PostgresServer) -> dict[str, Any]:
@@ -116,7 +119,7 @@ def break_indexing(given: argparse.Namespace, work: Path, address: str) -> dict[
                 text = f"Port {number % 90} of part {part} lies at mile {number}. " * 8
                 file.write(json.dumps({"id": f"{part}-{number}", "title": f"Row {number}", "text": text}) + "\n")
     command = ["index", str(docs), "--out", str(work / "killed.index"), "--on", f"ray:{address}"]
-    faults = {"worker": lambda: kill_worker("_read_")}
+    faults = {"worker": lambda: kill_worker("TaskWorker")}
     kills = go_through_kills(command, faults, given.kills, random.Random(given.seed + 1))
     whole = index_paths(docs, work / "whole.index")
     completed = index_paths(docs, work / "killed.index")
