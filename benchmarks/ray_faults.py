@@ -36,29 +36,40 @@ METHODS = ("static", "iterative", "crag")
 
 
 def go_through_kills(
-    command: Sequence[str], faults: dict[str, Callable[[], bool]], kills: int, chance: random.Random
+    command: Sequence[str], worker: str, faults: dict[str, Callable[[], object]], kills: int, chance: random.Random
 ) -> Counter[str]:
     """Runs a command to its end, again after each kill of it; gives how often each thing was killed.
 
-    A driver that is killed makes no progress while it starts, so a kill of it comes later than the others.
+    Nothing is killed before there are workers: a driver would never get past its start.
+
+    Args:
+        command: What to run.
+        worker: The kind of its workers.
+        faults: What else is killed, by name.
+        kills: How often something is killed in all.
+        chance: Draws what is killed, and when.
     """
     done: Counter[str] = Counter()
     while True:
         with subprocess.Popen([sys.executable, "-m", "beliefrag", *command], stderr=subprocess.PIPE) as driver:
             while driver.poll() is None:
-                kind = chance.choice(["driver", *faults])
-                wait = chance.uniform(4, 20) if kind == "driver" else chance.uniform(1, 6)
-                try:
-                    driver.wait(wait if done.total() < kills else None)
-                    break
-                except subprocess.TimeoutExpired:
-                    pass
-                if kind == "driver":
-                    kill_process(driver.pid)
-                elif not faults[kind]():
-                    continue
-                done[kind] += 1
-                print(f"{done.total()} kills: {kind}", flush=True)
+                if done.total() >= kills:
+                    driver.wait()
+                elif find_workers(worker):
+                    time.sleep(chance.uniform(0, 5))
+                    kind = chance.choice(["driver", "worker", *faults])
+                    if kind == "driver":
+                        kill_process(driver.pid)
+                    elif kind in faults:
+                        faults[kind]()
+                    elif workers := find_workers(worker):
+                        kill_process(chance.choice(workers))
+                    else:
+                        continue
+                    done[kind] += 1
+                    print(f"{done.total()} kills: {kind}", flush=True)
+                else:
+                    time.sleep(0.1)
             _, said = driver.communicate()
         if driver.returncode == 0:
             return done
@@ -66,20 +77,11 @@ def go_through_kills(
             print(said.decode(errors="replace").splitlines()[-1:], flush=True)
 
 
-def kill_worker(kind: str) -> bool:
-    """Kills one worker of a kind, and says whether there is one."""
-    workers = find_workers(kind)
-    if workers:
-        kill_process(random.choice(workers))
-    return bool(workers)
-
-
-def kill_server(server: PostgresServer) -> bool:
+def kill_server(server: PostgresServer) -> None:
     """Kills the reply store, and starts it again."""
     server.kill()
     time.sleep(0.3)
     server.start()
-    return True
 
 
 def break_run(given: argparse.Namespace, work: Path, address: str, server: PostgresServer) -> dict[str, Any]:
@@ -92,8 +94,8 @@ def break_run(given: argparse.Namespace, work: Path, address: str, server: Postg
         settings = work / "settings.toml"
         settings.write_text(f'cache = "{cache}"\n')
         command += ["--out", str(work / "killed"), "--on", f"ray:{address}", "--config", str(settings)]
-        faults = {"worker": lambda: kill_worker("EpisodeWorker"), "server": lambda: kill_server(server)}
-        kills = go_through_kills(command, faults, given.kills, chance)
+        faults = {"server": lambda: kill_server(server)}
+        kills = go_through_kills(command, "EpisodeWorker", faults, given.kills, chance)
         spec = bench.RunSpec(data=(data,), methods=METHODS, judge=False)
         plain = Settings(model="stub", base_url=url, borrow="published", cache=False)
         bench.run(spec, out=work / "whole", settings=plain)
@@ -119,8 +121,7 @@ def break_indexing(given: argparse.Namespace, work: Path, address: str) -> dict[
                 text = f"Port {number % 90} of part {part} lies at mile {number}. " * 8
                 file.write(json.dumps({"id": f"{part}-{number}", "title": f"Row {number}", "text": text}) + "\n")
     command = ["index", str(docs), "--out", str(work / "killed.index"), "--on", f"ray:{address}"]
-    faults = {"worker": lambda: kill_worker("TaskWorker")}
-    kills = go_through_kills(command, faults, given.kills, random.Random(given.seed + 1))
+    kills = go_through_kills(command, "TaskWorker", {}, given.kills, random.Random(given.seed + 1))
     whole = index_paths(docs, work / "whole.index")
     completed = index_paths(docs, work / "killed.index")
     return {
