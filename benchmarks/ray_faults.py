@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ METHODS = ("static", "iterative", "crag")
 
 
 def go_through_kills(
-    command: Sequence[str], worker: str, faults: dict[str, Callable[[], object]], kills: int, chance: random.Random
+    command: Sequence[str], worker: str, faults: Mapping[str, Callable[[], None]], kills: int, chance: random.Random
 ) -> Counter[str]:
     """Runs a command to its end, again after each kill of it; gives how often each thing was killed.
 
