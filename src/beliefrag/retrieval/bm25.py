@@ -255,9 +255,10 @@ class Bm25Index:
                 rows = []
                 for key, address in zip(keys, addresses, strict=True):
                     document = self._searcher.doc(address)
-                    title, text = document[CONTENT]
-                    source = next(iter(document[SOURCE]), "")
-                    rows.append(PassageRow(int(key or 0), document[ID][0], title, text, source, stored_links(document)))
+                    title, text = document.get_all(CONTENT)
+                    source = document.get_first(SOURCE) or ""
+                    identifier = document.get_first(ID)
+                    rows.append(PassageRow(int(key or 0), identifier, title, text, source, stored_links(document)))
             yield rows
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
