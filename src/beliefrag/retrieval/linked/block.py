@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,14 +11,18 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.explicit import BlockLinks, find_links
 from beliefrag.retrieval.linked.names import (
+    TERM_SIGNS,
     NameHasher,
     NameKind,
-    acronyms_in,
     further_names,
     has_further_names,
     hash_names,
-    names_within,
+    long_form_before,
+    may_have_terms,
+    own_acronym,
+    possible_acronyms,
     subject_end,
+    terms_in,
 )
 from beliefrag.retrieval.linked.tokens import Tokens, split_passages
 from beliefrag.retrieval.passage_store import PassageRow
@@ -70,10 +75,11 @@ def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
     owners: list[int] = []
     kinds: list[int] = []
     others: list[tuple[str, int, NameKind]] = []
-    explained: list[tuple[str, str, int]] = []
+    bodies: list[int] = []
     place = 0
     for number, (_, _, title, text, *_) in enumerate(rows):
         body = place + len(title) + 1
+        bodies.append(body)
         if title:
             begins.append(place)
             ends.append(body - 1)
@@ -87,10 +93,21 @@ def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
             ends.append(body + end)
             owners.append(number)
             kinds.append(NameKind.SUBJECT)
-        others += [(name, number, kind) for name, kind in names_within(title, text, text[:end])]
-        if "(" in text:
-            explained += [(short, long, number) for short, long in acronyms_in(text)]
+        acronym = own_acronym(title, text, text[:end])
+        if acronym:
+            others.append((acronym, number, NameKind.ACRONYM))
         place = body + len(text) + 1
+    for number in _possible_manual_entries(tokens.text, bodies):
+        if may_have_terms(rows[number].text):
+            others += [(name, number, kind) for name, kind in terms_in(rows[number].text)]
+    explained: list[tuple[str, str, int]] = []
+    for at, letters in possible_acronyms(tokens.text):
+        number = bisect_right(bodies, at) - 1
+        # What stands behind the text of a passage is the title of the next one.
+        if number >= 0 and at - bodies[number] < len(rows[number].text):
+            long_form = long_form_before(rows[number].text, at - bodies[number], letters)
+            if long_form:
+                explained.append((letters, long_form, number))
     found, beginnings = NameHasher(tokens).hash_spans(np.array(begins, np.int32), np.array(ends, np.int32))
     # One call for all: each has its price.
     other, other_beginnings = hash_names([*(name for name, _, _ in others), *(each for row in explained for each in row[:2])])
@@ -108,3 +125,18 @@ def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
         (beginnings, other_beginnings),
         table,
     )
+
+
+def _possible_manual_entries(whole: str, bodies: Sequence[int]) -> list[int]:
+    """Gives the passages in which a sign of terms may stand: one look at all texts instead of one at each of them.
+
+    A sign in a title is taken for one in the text before it.
+    """
+    found: set[int] = set()
+    for sign in TERM_SIGNS:
+        at = whole.find(sign)
+        while at >= 0:
+            number = bisect_right(bodies, at) - 1
+            found.add(max(number, 0))
+            at = whole.find(sign, max(at + 1, bodies[number + 1])) if number + 1 < len(bodies) else -1
+    return sorted(found)

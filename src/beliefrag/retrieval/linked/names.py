@@ -22,6 +22,7 @@ from beliefrag.retrieval.linked.tokens import FACTOR, PASSAGE_END, Tokens, hash_
 __all__ = [
     "LONGEST_NAME",
     "SURENESS",
+    "TERM_SIGNS",
     "NameHasher",
     "NameKind",
     "NameTable",
@@ -32,10 +33,14 @@ __all__ = [
     "has_further_names",
     "hash_names",
     "keep_longest",
+    "long_form_before",
     "look_up_names",
+    "may_have_terms",
     "names_of",
-    "names_within",
+    "own_acronym",
+    "possible_acronyms",
     "subject_end",
+    "terms_in",
     "upper_halves",
 ]
 
@@ -68,6 +73,8 @@ _TERM = re.compile(
 )
 _DEFINED = re.compile(r"\(([A-Z][A-Z0-9&-]{1,9})s?\)")
 _MOST_TERMS = 12
+TERM_SIGNS = ("\n", "--", "_", "=")
+"""A text without any of these explains no terms."""
 _LONGEST_SUBJECT = 92
 _FILE_ENDING = re.compile(r"(?<=[^\W\d])\.(?:html?|md|txt|pdf|docx|\d)$")
 
@@ -108,7 +115,11 @@ def names_of(title: str, text: str) -> Iterator[tuple[str, NameKind]]:
     subject = text[: subject_end(title, text)]
     if subject:
         yield subject, NameKind.SUBJECT
-    yield from names_within(title, text, subject)
+    acronym = own_acronym(title, text, subject)
+    if acronym:
+        yield acronym, NameKind.ACRONYM
+    if may_have_terms(text):
+        yield from terms_in(text)
 
 
 def has_further_names(title: str) -> bool:
@@ -147,20 +158,28 @@ def subject_end(title: str, text: str) -> int:
     return end
 
 
-def names_within(title: str, text: str, subject: str) -> Iterator[tuple[str, NameKind]]:
-    """Gives the acronym of what a passage is about, and the terms that it explains.
+def own_acronym(title: str, text: str, subject: str) -> str:
+    """Gives the acronym of what a passage is about, empty when it says none.
 
     Args:
         title: Its title.
         text: Its text.
         subject: What its first sentence defines, if that is known; it serves where there is no title.
     """
-    if "(" in text[:200]:
-        acronym = _ACRONYM.search(text, 0, 200)
-        if acronym and _stands_for(acronym[1], title or subject or _possible_subject(text)):
-            yield acronym[1], NameKind.ACRONYM
-    if "\n" in text or "--" in text or "_" in text or "=" in text:
-        yield from islice(_terms_in(text), _MOST_TERMS)
+    if text.find("(", 0, 200) < 0:
+        return ""
+    found = _ACRONYM.search(text, 0, 200)
+    return found[1] if found and _stands_for(found[1], title or subject or _possible_subject(text)) else ""
+
+
+def may_have_terms(text: str) -> bool:
+    """Says whether a text may be an entry of a manual: it has lines, or what options and parameters are written with."""
+    return any(sign in text for sign in TERM_SIGNS)
+
+
+def terms_in(text: str) -> Iterator[tuple[str, NameKind]]:
+    """Gives the terms that a text explains, each at the beginning of a line."""
+    return islice(_terms_in(text), _MOST_TERMS)
 
 
 def _terms_in(text: str) -> Iterator[tuple[str, NameKind]]:
@@ -183,17 +202,30 @@ def _possible_subject(text: str) -> str:
 
 def acronyms_in(text: str) -> Iterator[tuple[str, str]]:
     """Gives the acronyms that a text explains, each with its long form: `write-ahead logging (WAL)`."""
-    if "(" not in text:
-        return
+    for place, letters in possible_acronyms(text):
+        long_form = long_form_before(text, place, letters)
+        if long_form:
+            yield letters, long_form
+
+
+def possible_acronyms(text: str) -> Iterator[tuple[int, str]]:
+    """Gives what stands in parentheses and may be an acronym, each with the place of its parenthesis.
+
+    All that it looks at is the parentheses, so it can be asked about many texts at once.
+    """
     for found in _DEFINED.finditer(text):
-        letters = found[1]
-        before = text[max(0, found.start() - 100) : found.start()]
-        words = list(_WORD.finditer(before))
-        # The shortest run of words before the parenthesis whose first letters spell the acronym.
-        for word in reversed(words[-len(letters) - 3 :]):
-            if word[0][0].upper() == letters[0] and _stands_for(letters, before[word.start() :]):
-                yield letters, before[word.start() :].strip()
-                break
+        yield found.start(), found[1]
+
+
+def long_form_before(text: str, place: int, letters: str) -> str:
+    """Gives the long form of an acronym whose parenthesis stands at a place of a text; empty when there is none."""
+    before = text[max(0, place - 100) : place]
+    words = list(_WORD.finditer(before))
+    # The shortest run of words before the parenthesis whose first letters spell the acronym.
+    for word in reversed(words[-len(letters) - 3 :]):
+        if word[0][0].upper() == letters[0] and _stands_for(letters, before[word.start() :]):
+            return before[word.start() :].strip()
+    return ""
 
 
 def _names_in_path(title: str) -> Iterator[tuple[str, NameKind]]:

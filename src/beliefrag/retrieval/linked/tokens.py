@@ -219,15 +219,15 @@ def _split(
     """
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32).astype(np.int64)
     kinds = _class.take(codes, mode="clip")
-    if not kinds.all():
+    if not kinds.min(initial=_KNOWN):
         _learn(np.unique(codes[kinds == 0]))
         kinds = _class.take(codes, mode="clip")
     count = len(codes)
     word = (kinds & _WORD) != 0
     # A word goes on where the character before belongs to it; one of a script without spaces is a word by itself.
     joined = word[1:] & word[:-1]
-    alone = (kinds & _ALONE) != 0
-    if alone.any():
+    if np.bitwise_or.reduce(kinds) & _ALONE:
+        alone = (kinds & _ALONE) != 0
         joined &= ~(alone[1:] | alone[:-1])
     mark = (kinds & (_FULL_STOP | _END)) != 0
     mark[_find_sentence_ends(kinds)] = True
@@ -264,23 +264,21 @@ def _spread(hashes: Hashes) -> None:
     hashes |= np.uint64(4)
 
 
-def hash_lines(words: str, most: int | None = None) -> Hashes:
-    """Gives the hash of each line of ASCII, which must be one word, or of at most so many of its first letters."""
+def hash_lines(words: str, most: int) -> tuple[Hashes, Hashes]:
+    """Gives the hash of each line of ASCII, which must be one word, and that of at most so many of its first letters."""
     codes = np.frombuffer(words.encode("ascii"), np.uint8)
     ends = np.append(np.flatnonzero(codes == _NEW_LINE), len(codes))
     starts = np.concatenate(([0], ends[:-1] + 1))
-    if most is not None:
-        ends = np.minimum(ends, starts + most)
     powers, inverse = _grow_powers(len(codes) + 1)
     summed = np.zeros(len(codes) + 1, np.uint64)
     values = _value.take(codes.astype(np.int64), mode="clip")
     values *= powers[: len(codes)]
     np.cumsum(values, out=summed[1:])
-    hashes = summed.take(ends, mode="clip")
-    hashes -= summed.take(starts, mode="clip")
-    hashes *= inverse.take(starts, mode="clip")
+    before, factor = summed[starts], inverse[starts]
+    hashes, prefixes = ((summed[each] - before) * factor for each in (ends, np.minimum(ends, starts + most)))
     _spread(hashes)
-    return hashes
+    _spread(prefixes)
+    return hashes, prefixes
 
 
 def _find_sentence_ends(kinds: NDArray[np.uint16]) -> NDArray[np.int64]:

@@ -43,10 +43,11 @@ def hash_stems(words: list[str]) -> tuple[Hashes, Hashes]:
     joined = "\n".join(words)
     plain = _ENGLISH.analyze(joined) if joined.isascii() else []
     if words and len(plain) == len(words):
-        return hash_lines("\n".join(plain)), hash_lines("\n".join(plain), _PREFIX)
+        return hash_lines("\n".join(plain), _PREFIX)
     # Outside ASCII some letters are part of a word for us and not for tantivy, so each word is stemmed by itself.
     stems = [_stem(word) for word in words]
-    return _hash_each(stems), _hash_each([stem[:_PREFIX] for stem in stems])
+    both = _hash_each(stems + [stem[:_PREFIX] for stem in stems])
+    return both[: len(stems)], both[len(stems) :]
 
 
 def _stem(word: str) -> str:
@@ -119,15 +120,14 @@ class HashNumbers:
     def _insert(self, hashes: Hashes, numbers: Integers) -> None:
         mask = np.int64(len(self._keys) - 1)
         slots = (hashes >> np.uint64(20)).astype(np.int64) & mask
-        left = np.arange(len(hashes))
-        while len(left):
-            free = self._keys[slots[left]] == 0
-            self._keys[slots[left[free]]] = hashes[left[free]]
+        while len(hashes):
+            free = self._keys[slots] == 0
+            self._keys[slots[free]] = hashes[free]
             # Of several that wanted one place the last has it; the others go on.
-            won = self._keys[slots[left]] == hashes[left]
-            self._numbers[slots[left[won]]] = numbers[left[won]]
-            left = left[~won]
-            slots[left] = (slots[left] + 1) & mask
+            won = self._keys[slots] == hashes
+            self._numbers[slots[won]] = numbers[won]
+            left = np.flatnonzero(~won)
+            hashes, numbers, slots = hashes[left], numbers[left], (slots[left] + 1) & mask
 
 
 class VocabularyBuilder:
