@@ -93,7 +93,7 @@ def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
             ends.append(body + end)
             owners.append(number)
             kinds.append(NameKind.SUBJECT)
-        acronym = own_acronym(title, text, text[:end])
+        acronym = own_acronym(title or text[:end], text)
         if acronym:
             others.append((acronym, number, NameKind.ACRONYM))
         place = body + len(text) + 1

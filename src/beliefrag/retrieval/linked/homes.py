@@ -68,20 +68,21 @@ class FoundNames:
         """
         arrays = self._arrays
         self._append(*self._find_homes_of_acronyms())
-        sorter = RowSorter(arrays, "sorting-names", (np.uint64, np.int32, np.uint8), 3)
+        sorter = RowSorter(arrays, "sorting-names", (np.uint64, np.int64), 2)
         for hashes, passages, kinds in self._parts():
-            sorter.add(hashes, key_rank[passages], kinds)
+            sorter.add(hashes, key_rank[passages].astype(np.int64) << 8 | kinds)
         for name in (_FOUND_HASH, _FOUND_PASSAGE, _FOUND_KIND):
             arrays.remove(name)
         own = RowSorter(arrays, "sorting-own-names", (np.uint64, np.uint8), 1)
         bounds = BoundsWriter(arrays, "name_bounds")
         names = 0
-        for block_hashes, block_ranks, block_kinds in sorter.read_blocks():
+        for block_hashes, block_homes in sorter.read_blocks():
             # A passage that has a name twice keeps the surest kind.
+            ranks = block_homes >> 8
             keep = np.ones(len(block_hashes), bool)
-            keep[1:] = (block_hashes[1:] != block_hashes[:-1]) | (block_ranks[1:] != block_ranks[:-1])
-            hashes, ranks, kinds = block_hashes[keep], block_ranks[keep], block_kinds[keep]
-            passages = key_order[ranks]
+            keep[1:] = (block_hashes[1:] != block_hashes[:-1]) | (ranks[1:] != ranks[:-1])
+            hashes, kinds = block_hashes[keep], (block_homes[keep] & 0xFF).astype(np.uint8)
+            passages = key_order[ranks[keep]]
             is_first = np.ones(len(hashes), bool)
             is_first[1:] = hashes[1:] != hashes[:-1]
             numbers = np.cumsum(is_first) - 1

@@ -294,24 +294,25 @@ def _write_shared_names(corpus: CorpusWords, arrays: ArrayWriter, known: Hashes)
     """
     # Passages come in their order, so those with one run stay in it.
     sorter = RowSorter(arrays, "sorting-runs", (np.uint64, np.int32, np.int64), 1)
-    # By word, not by token: there are fewer words than tokens.
+    # 1 for a word that begins with a letter, 2 more when it is rare: by word, of which there are fewer than tokens.
     letters = corpus.letters
-    rare = arrays.make_table(len(letters), np.bool_)
-    for low in range(0, len(rare), MOST_ROWS):
+    about = arrays.make_table(len(letters), np.uint8)
+    for low in range(0, len(about), MOST_ROWS):
         part = slice(low, low + MOST_ROWS)
-        rare[part] = letters[part] & (corpus.rarity[part] >= _RARE_WORD)
+        about[part] = letters[part] * (1 + 2 * (corpus.rarity[part] >= _RARE_WORD))
     for block in corpus.read_blocks():
-        capital = block.capital & letters.take(block.words, mode="clip")
+        capital = about.take(block.words, mode="clip")
+        capital *= block.capital
         # A run begins at a rare word with a capital letter after anything else, and goes on to the next small letter.
-        named = block.capital & rare.take(block.words, mode="clip")
-        begins = named.copy()
-        begins[1:] &= ~named[:-1]
-        starts = np.flatnonzero(begins)
+        named = capital > 1
+        starts = np.flatnonzero(named[1:] > named[:-1]) + 1
+        if named[0]:
+            starts = np.concatenate(([0], starts))
         # Runs are few, so their next words are looked at one by one; a mark ends the block, and so the last run.
         lengths = np.ones(len(starts), np.int64)
         going = np.arange(len(starts))
         for step in range(1, _LONGEST_SHARED + 1):
-            going = going[capital[starts[going] + step]]
+            going = going[capital[starts[going] + step] != 0]
             lengths[going] += 1
         fits = (lengths >= 2) & (lengths <= _LONGEST_SHARED)
         starts, lengths = starts[fits], lengths[fits]

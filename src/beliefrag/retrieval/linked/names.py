@@ -115,7 +115,7 @@ def names_of(title: str, text: str) -> Iterator[tuple[str, NameKind]]:
     subject = text[: subject_end(title, text)]
     if subject:
         yield subject, NameKind.SUBJECT
-    acronym = own_acronym(title, text, subject)
+    acronym = own_acronym(title or subject, text)
     if acronym:
         yield acronym, NameKind.ACRONYM
     if may_have_terms(text):
@@ -158,18 +158,17 @@ def subject_end(title: str, text: str) -> int:
     return end
 
 
-def own_acronym(title: str, text: str, subject: str) -> str:
+def own_acronym(title: str, text: str) -> str:
     """Gives the acronym of what a passage is about, empty when it says none.
 
     Args:
-        title: Its title.
+        title: Its title, or where it has none what its first sentence defines, if that is known.
         text: Its text.
-        subject: What its first sentence defines, if that is known; it serves where there is no title.
     """
     if text.find("(", 0, 200) < 0:
         return ""
     found = _ACRONYM.search(text, 0, 200)
-    return found[1] if found and _stands_for(found[1], title or subject or _possible_subject(text)) else ""
+    return found[1] if found and _stands_for(found[1], title or _possible_subject(text)) else ""
 
 
 def may_have_terms(text: str) -> bool:
@@ -306,11 +305,12 @@ class NameHasher:
         if not len(words):
             return hashes, np.zeros(0, np.uint32)
         starts, ends = before[ends - counts], before[ends]
-        first = np.minimum(starts, len(words) - 1)
-        starts = starts + ((ends - starts > 1) & np.isin(words[first], _ARTICLES))
+        first = words[np.minimum(starts, len(words) - 1)]
+        is_article = (first == _ARTICLES[0]) | (first == _ARTICLES[1]) | (first == _ARTICLES[2])
+        starts = starts + ((ends - starts > 1) & is_article)
         lengths = ends - starts
-        first = places[np.minimum(starts, len(words) - 1)]
-        is_long = tokens.ends[first] - tokens.starts[first] > 1
+        at = places[np.minimum(starts, len(words) - 1)]
+        is_long = tokens.ends[at] - tokens.starts[at] > 1
         here = np.flatnonzero((lengths >= 1) & (lengths <= LONGEST_NAME) & ((lengths > 1) | is_long))
         beginnings = []
         for step in range(LONGEST_NAME):

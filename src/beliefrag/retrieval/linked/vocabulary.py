@@ -16,7 +16,7 @@ from beliefrag.retrieval.linked.tokens import (
     Tokens,
     hash_lines,
     hash_text,
-    split_passages,
+    split_text,
 )
 
 __all__ = ["HashNumbers", "VocabularyBuilder", "hash_stems", "inverse_frequency"]
@@ -56,15 +56,15 @@ def _stem(word: str) -> str:
 
 
 def _hash_each(words: list[str]) -> Hashes:
-    tokens = split_passages([("", "\n".join(words))])
-    hashes = tokens.hashes[tokens.hashes > PASSAGE_END]
-    if len(hashes) == len(words):
-        return hashes
-    # Some word holds a character that is no word by itself, so each is looked at alone.
-    tokens = split_passages([("", word) for word in words])
-    ends = np.flatnonzero(tokens.hashes == PASSAGE_END)
-    hashes = tokens.hashes[ends - 1]
-    for place in np.flatnonzero(np.diff(ends, prepend=-1) != 3).tolist():
+    text = "\n".join(words)
+    tokens = split_text(text)
+    if len(tokens.hashes) == len(words):
+        return tokens.hashes
+    # Some word holds a character that is no word by itself, and is looked at alone.
+    begins = np.cumsum([0, *(len(word) + 1 for word in words)])
+    first = np.searchsorted(tokens.starts, begins)
+    hashes = tokens.hashes[np.minimum(first[:-1], len(tokens.hashes) - 1)] if len(tokens.hashes) else np.zeros(len(words), np.uint64)
+    for place in np.flatnonzero(np.diff(first) != 1).tolist():
         hashes[place] = hash_text(words[place])
     return hashes
 
