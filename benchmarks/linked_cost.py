@@ -5,11 +5,11 @@
 The passages are those of HotpotQA. More than there are (`--passages 1000000`) are made from them: in every further copy
 all words with a capital letter get an ending of their own, so that each copy is about other people and places and
 vocabulary and names grow as in a real corpus; words in small letters stay as they are. Questions are those of the dev
-split. Each build runs in a process of its own. Two figures of memory are given: `peak_mb` is all that the process had in
-memory at its peak, with the pages of files that it had mapped; `peak_own_mb` is without these (RssAnon of Linux, read
-every 20 ms), which is what the system cannot drop when others need memory. Processor time is given beside the clock. The
-ratio to compare with the aim is that of processor time: passages are made while threads of tantivy work on, so the
-clock favours the bare side.
+split. Each build runs in a process of its own. Two figures of memory are given: `peak_mb` is all that the process had
+in memory at its peak, with the pages of files that it had mapped; `peak_own_mb` is without these (RssAnon of Linux,
+read every 20 ms), which is what the system cannot drop when others need memory. Processor time is given beside the
+clock. The ratio to compare with the aim is that of processor time: passages are made while threads of tantivy work on,
+so the clock favours the bare side.
 """
 
 from __future__ import annotations

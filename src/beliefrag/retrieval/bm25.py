@@ -257,7 +257,7 @@ class Bm25Index:
                     document = self._searcher.doc(address)
                     title, text = document.get_all(CONTENT)
                     source = document.get_first(SOURCE) or ""
-                    identifier = document.get_first(ID)
+                    identifier = str(document.get_first(ID))
                     rows.append(PassageRow(int(key or 0), identifier, title, text, source, stored_links(document)))
             yield rows
 

@@ -72,7 +72,7 @@ class MemoryArrays:
         """Removes an array that was only needed on the way."""
         self._pieces.pop(name, None)
 
-    def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:  # noqa: PLR6301 - others keep it in a file
+    def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:
         """Gives an array of zeros to work with."""
         return np.zeros(size, kind)
 

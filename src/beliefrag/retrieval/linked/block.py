@@ -110,7 +110,9 @@ def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
                 explained.append((letters, long_form, number))
     found, beginnings = NameHasher(tokens).hash_spans(np.array(begins, np.int32), np.array(ends, np.int32))
     # One call for all: each has its price.
-    other, other_beginnings = hash_names([*(name for name, _, _ in others), *(each for row in explained for each in row[:2])])
+    other, other_beginnings = hash_names(
+        [*(name for name, _, _ in others), *(each for row in explained for each in row[:2])]
+    )
     table = None
     if explained:
         acronyms, long_forms = other[len(others) :: 2], other[len(others) + 1 :: 2]

@@ -1,8 +1,8 @@
 """Makes the graph of names from the passages of an index, in memory that does not grow with them.
 
 Passages are read in blocks. What grows with their number lies in files: rows that must be sorted wait in sorted runs
-(`row_sorter`), and tables that are looked up in are mapped (`ArrayWriter.make_table`), so that the system can drop their
-pages from memory.
+(`row_sorter`), and tables that are looked up in are mapped (`ArrayWriter.make_table`), so that the system can drop
+their pages from memory.
 """
 
 from __future__ import annotations

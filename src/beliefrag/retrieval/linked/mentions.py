@@ -140,9 +140,7 @@ class _Mentions:
     rarity: NDArray[np.float32]
 
     def choose(self, keep: NDArray[np.int64] | NDArray[np.bool_]) -> _Mentions:
-        return _Mentions(
-            self.starts[keep], self.lengths[keep], self.names[keep], self.owner[keep], self.rarity[keep]
-        )
+        return _Mentions(self.starts[keep], self.lengths[keep], self.names[keep], self.owner[keep], self.rarity[keep])
 
 
 class _BlockGround:

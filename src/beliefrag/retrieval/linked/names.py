@@ -172,7 +172,7 @@ def own_acronym(title: str, text: str) -> str:
 
 
 def may_have_terms(text: str) -> bool:
-    """Says whether a text may be an entry of a manual: it has lines, or what options and parameters are written with."""
+    """Says whether a text may be an entry of a manual: it has lines, or a sign that options are written with."""
     return any(sign in text for sign in TERM_SIGNS)
 
 
@@ -325,7 +325,9 @@ class NameHasher:
 def upper_halves(hashes: Hashes) -> NDArray[np.uint32]:
     """Gives the upper halves of hashes, each once: all that a table of marks needs."""
     halves = np.sort((hashes >> _UPPER_HALF).astype(np.uint32))
-    return halves[np.diff(halves, prepend=halves[:1] ^ np.uint32(1)) != 0]
+    is_first = np.ones(len(halves), bool)
+    np.not_equal(halves[1:], halves[:-1], out=is_first[1:])
+    return halves[is_first]
 
 
 class NameTable:

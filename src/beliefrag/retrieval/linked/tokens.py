@@ -169,8 +169,8 @@ def split_passages(passages: Sequence[tuple[str, str]]) -> Tokens:
     characters = words = 0
     bounds = [np.zeros(1, np.int32)]
     for piece, (hashes, starts, ends, _, _, final) in zip(pieces, columns, strict=True):
-        starts += np.int32(characters)
-        ends += np.int32(characters)
+        for places in (starts, ends):
+            np.add(places, characters, out=places)
         bounds.append((final + (words + 1)).astype(np.int32))
         characters += len(piece)
         words += len(hashes)
@@ -265,7 +265,7 @@ def _spread(hashes: Hashes) -> None:
 
 
 def hash_lines(words: str, most: int) -> tuple[Hashes, Hashes]:
-    """Gives the hash of each line of ASCII, which must be one word, and that of at most so many of its first letters."""
+    """Gives the hash of each line of ASCII, which must be one word, and that of so many of its first letters."""
     codes = np.frombuffer(words.encode("ascii"), np.uint8)
     ends = np.append(np.flatnonzero(codes == _NEW_LINE), len(codes))
     starts = np.concatenate(([0], ends[:-1] + 1))
@@ -292,7 +292,7 @@ def _find_sentence_ends(kinds: NDArray[np.uint16]) -> NDArray[np.int64]:
     place = stops + 1
 
     def are(kind: int, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return ((kinds.take(places, mode="clip") & kind) != 0) & (places < last)
+        return np.asarray(((kinds.take(places, mode="clip") & kind) != 0) & (places < last))
 
     def skip(kind: int, most: int) -> None:
         moving = np.arange(len(place))

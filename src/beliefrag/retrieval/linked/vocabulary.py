@@ -63,7 +63,11 @@ def _hash_each(words: list[str]) -> Hashes:
     # Some word holds a character that is no word by itself, and is looked at alone.
     begins = np.cumsum([0, *(len(word) + 1 for word in words)])
     first = np.searchsorted(tokens.starts, begins)
-    hashes = tokens.hashes[np.minimum(first[:-1], len(tokens.hashes) - 1)] if len(tokens.hashes) else np.zeros(len(words), np.uint64)
+    hashes = (
+        tokens.hashes[np.minimum(first[:-1], len(tokens.hashes) - 1)]
+        if len(tokens.hashes)
+        else np.zeros(len(words), np.uint64)
+    )
     for place in np.flatnonzero(np.diff(first) != 1).tolist():
         hashes[place] = hash_text(words[place])
     return hashes
@@ -110,7 +114,10 @@ class HashNumbers:
         if 2 * self._count > len(self._keys):
             old, held = self._keys, self._numbers
             size = 1 << (3 * self._count).bit_length()
-            self._keys, self._numbers = self._arrays.make_table(size, np.uint64), self._arrays.make_table(size, np.int32)
+            self._keys, self._numbers = (
+                self._arrays.make_table(size, np.uint64),
+                self._arrays.make_table(size, np.int32),
+            )
             for low in range(0, len(old), _PART):
                 filled = np.flatnonzero(old[low : low + _PART] != 0) + low
                 self._insert(old[filled], held[filled])
