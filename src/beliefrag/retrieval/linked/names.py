@@ -255,6 +255,8 @@ def _is_name(text: str) -> bool:
 def _share_word(one: str, other: str) -> bool:
     if other in one:
         return True
+    if any(word.isalnum() for word in set(one.split()).intersection(other.split())):
+        return True
     return not set(_WORD.findall(one.lower())).isdisjoint(_WORD.findall(other.lower()))
 
 
@@ -382,22 +384,26 @@ def find_runs(words: NDArray[np.int32], word_hashes: Hashes, word_marks: NDArray
         table: The marks of runs.
     """
     found: list[tuple[Integers, Integers, Hashes, NDArray[np.uint8]]] = []
-    marks = word_marks.take(words, mode="clip")
-    at = np.flatnonzero(marks)
-    marks, runs = marks[at], word_hashes.take(words[at], mode="clip")
     whole = np.uint8(NameTable.NAMED | NameTable.SHARED)
+    marks = word_marks.take(words, mode="clip")
+    # Whatever is a name of the texts begins one, too.
+    at = np.flatnonzero((marks & NameTable.BEGINS) != 0)
+    marks, runs = marks.take(at), word_hashes.take(words.take(at), mode="clip")
     for length in range(1, LONGEST_NAME + 1):
         likely = np.flatnonzero((marks & whole) != 0)
         if len(likely):
             found.append((at[likely], np.full(len(likely), length), runs[likely], marks[likely]))
-        more = ((marks & NameTable.BEGINS) != 0) & (at + length < len(words))
-        at, runs = at[more], runs[more]
-        if not len(at) or length == LONGEST_NAME:
+        if length == LONGEST_NAME:
             break
-        runs = runs * FACTOR + word_hashes.take(words[at + length], mode="clip")
+        # Places rise, so those that are too close to the end are the last ones.
+        within = int(np.searchsorted(at, len(words) - length))
+        at, runs = at[:within], runs[:within] * FACTOR
+        runs += word_hashes.take(words.take(at + length), mode="clip")
         marks = table.look_up(runs)
-        some = np.flatnonzero(marks)
-        at, runs, marks = at[some], runs[some], marks[some]
+        more = np.flatnonzero((marks & NameTable.BEGINS) != 0)
+        if not len(more):
+            break
+        at, runs, marks = at[more], runs[more], marks[more]
     if not found:
         nothing = np.zeros(0, np.int64)
         return Runs(nothing, nothing, np.zeros(0, np.uint64), np.zeros(0, np.uint8))

@@ -166,15 +166,21 @@ class VocabularyBuilder:
             fresh, first = np.unique(tokens.hashes[new], return_index=True)
             self._add_words(fresh, new[first], tokens)
             numbers[new] = self._words.find(tokens.hashes[new])
-        stems = self._word_stems.take(numbers, mode="clip").astype(np.int64)
-        owner = np.arange(len(tokens.passage_starts) - 1) << 32
-        stems |= np.repeat(owner, np.diff(tokens.passage_starts))
-        stems.sort()
-        once = np.ones(len(stems), bool)
-        np.not_equal(stems[1:], stems[:-1], out=once[1:])
-        self._frequency = self._with_room(self._frequency, len(self._stems))
-        np.add.at(self._frequency, stems[once] & 0xFFFFFFFF, 1)
+        self._count_stems(numbers, tokens.passage_starts)
         return numbers
+
+    def _count_stems(self, numbers: Integers, passage_starts: Integers) -> None:
+        bits = len(self._stems).bit_length()
+        passages = len(passage_starts) - 1
+        # Pairs of a passage and a stem; small numbers are sorted faster.
+        kind = np.uint32 if passages << bits < 1 << 32 else np.uint64
+        pairs = np.repeat(np.arange(passages, dtype=kind) << kind(bits), np.diff(passage_starts))
+        pairs |= self._word_stems.take(numbers, mode="clip").astype(kind)
+        pairs.sort()
+        once = np.ones(len(pairs), bool)
+        np.not_equal(pairs[1:], pairs[:-1], out=once[1:])
+        self._frequency = self._with_room(self._frequency, len(self._stems))
+        np.add.at(self._frequency, pairs[once] & kind((1 << bits) - 1), 1)
 
     def _add_words(self, hashes: Hashes, places: NDArray[np.int64], tokens: Tokens) -> None:
         text, starts, ends = tokens.text, tokens.starts[places].tolist(), tokens.ends[places].tolist()
