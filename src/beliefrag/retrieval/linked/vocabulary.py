@@ -173,8 +173,9 @@ class VocabularyBuilder:
         bits = len(self._stems).bit_length()
         passages = len(passage_starts) - 1
         # Pairs of a passage and a stem; small numbers are sorted faster.
-        kind = np.uint32 if passages << bits < 1 << 32 else np.uint64
-        pairs = np.repeat(np.arange(passages, dtype=kind) << kind(bits), np.diff(passage_starts))
+        kind: type[np.unsignedinteger[Any]] = np.uint32 if passages << bits < 1 << 32 else np.uint64
+        owners: NDArray[Any] = (np.arange(passages) << bits).astype(kind)
+        pairs = np.repeat(owners, np.diff(passage_starts))
         pairs |= self._word_stems.take(numbers, mode="clip").astype(kind)
         pairs.sort()
         once = np.ones(len(pairs), bool)
