@@ -46,7 +46,9 @@ __all__ = ["MOST_WORDS", "Bm25Index", "Bm25Options", "passage_terms", "query_ter
 _Scored = tuple[float, tantivy.DocAddress]
 
 _ATTEMPTS = 20
-_PAGE = 5000
+_PAGE = 1000
+_ADDRESSES = 20_000
+"""Places of passages that are asked for at once. Tantivy goes through all that lie before them, too."""
 _SMALL_HEAP = 50_000_000
 _DOCUMENT_PASSAGES = 400
 """Passages of a file that are read as one document: about forty thousand words."""
@@ -247,18 +249,25 @@ class Bm25Index:
         Raises:
             CorpusError: The index is damaged.
         """
-        for start in range(0, len(self), _PAGE):
+        for addresses in self._read_addresses():
             with explain_engine_errors(CorpusError, "Passages could not be read", remedy="Build the index again."):
-                found = self._searcher.search(tantivy.Query.all_query(), _PAGE, count=False, offset=start).hits
-                addresses = [address for _, address in found]
                 keys = self._searcher.fast_field_values(KEY, addresses)
                 rows = []
                 for key, address in zip(keys, addresses, strict=True):
                     document = self._searcher.doc(address)
-                    title, text = document[CONTENT]
-                    source = next(iter(document[SOURCE]), "")
-                    rows.append(PassageRow(int(key or 0), document[ID][0], title, text, source, stored_links(document)))
+                    title, text = document.get_all(CONTENT)
+                    source = document.get_first(SOURCE) or ""
+                    identifier = str(document.get_first(ID))
+                    rows.append(PassageRow(int(key or 0), identifier, title, text, source, stored_links(document)))
             yield rows
+
+    def _read_addresses(self) -> Iterator[list[tantivy.DocAddress]]:
+        """Gives where all passages lie, a page at a time."""
+        for start in range(0, len(self), _ADDRESSES):
+            with explain_engine_errors(CorpusError, "Passages could not be read", remedy="Build the index again."):
+                found = self._searcher.search(tantivy.Query.all_query(), _ADDRESSES, count=False, offset=start).hits
+            for low in range(0, len(found), _PAGE):
+                yield [address for _, address in found[low : low + _PAGE]]
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
         return to_passage(self._searcher.doc(address))[0]

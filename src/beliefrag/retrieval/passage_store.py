@@ -157,8 +157,8 @@ def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...
 
 def stored_links(document: tantivy.Document) -> str:
     """Gives the anchors and links that a stored document holds."""
-    held = document[LINKS]
-    return bytes(held[0]).decode() if held else ""
+    held = document.get_first(LINKS)
+    return bytes(held).decode() if held else ""
 
 
 @contextmanager

@@ -19,9 +19,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from beliefrag.retrieval.passage_store import sync_folder
 
-__all__ = ["ArrayFolder", "ArrayWriter", "Arrays", "MemoryArrays", "write_folder"]
+__all__ = ["LARGEST_TABLE_IN_MEMORY", "ArrayFolder", "ArrayWriter", "Arrays", "MemoryArrays", "write_folder"]
 
 _HEADER = "arrays.json"
+
+LARGEST_TABLE_IN_MEMORY = 1 << 22
+"""Bytes of the largest table that is held in memory while arrays are made in a folder; larger ones lie in files."""
 
 
 class Arrays(Protocol):
@@ -47,6 +50,13 @@ class ArrayWriter(Arrays, Protocol):
         """Removes an array that was only needed on the way."""
         ...
 
+    def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:
+        """Gives an array of zeros to work with, which is not kept.
+
+        A large one lies in a file where the arrays do, so that the system may drop its pages from memory.
+        """
+        ...
+
 
 class MemoryArrays:
     """Arrays that live and die with this object."""
@@ -61,6 +71,10 @@ class MemoryArrays:
     def remove(self, name: str) -> None:
         """Removes an array that was only needed on the way."""
         self._pieces.pop(name, None)
+
+    def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:
+        """Gives an array of zeros to work with."""
+        return np.zeros(size, kind)
 
     def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
         """Gives the array of a name."""
@@ -119,6 +133,7 @@ class _FolderWriter:
         self._folder = folder
         self._files: dict[str, BinaryIO] = {}
         self._checksums: dict[str, int] = {}
+        self._tables = 0
 
     def __enter__(self) -> Self:
         return self
@@ -163,6 +178,25 @@ class _FolderWriter:
         with (self._folder / name).open("rb") as written:
             written.seek(low * width)
             return np.frombuffer(written.read((high - low) * width), kind)
+
+    def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:
+        width = size * np.dtype(kind).itemsize
+        if width <= LARGEST_TABLE_IN_MEMORY:
+            return np.zeros(size, kind)
+        self._tables += 1
+        # Beside the folder, which is renamed to its place in the end.
+        path = self._folder.with_name(f"table-{self._tables}")
+        with path.open("w+b") as file:
+            if hasattr(os, "posix_fallocate"):
+                # Without the space the system would kill the process at the first write that finds the disk full.
+                os.posix_fallocate(file.fileno(), 0, width)
+            else:
+                file.truncate(width)
+            table = np.frombuffer(mmap.mmap(file.fileno(), width), kind)
+        # Where the system allows it the space is free as soon as nobody uses the table.
+        with suppress(OSError):
+            path.unlink()
+        return table
 
     def finish(self, about: dict[str, Any]) -> None:
         """Flushes all files to disk, and the header last."""

@@ -10,8 +10,10 @@ import hashlib
 import json
 import posixpath
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
@@ -58,7 +60,10 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
     places: list[tuple[int, int, int]] = []
     sections: list[tuple[int, int]] = []
     found: list[tuple[int, int, int, str]] = []
+    with_pages = _passages_with_pages(rows, tokens.text)
     for number, row in enumerate(rows):
+        if not (row.links or number in with_pages or _PATH in row.title):
+            continue
         held = json.loads(row.links) if row.links else {}
         if held or _PATH in row.title:
             section = _hash(f"{row.source}\n{row.title}")
@@ -68,7 +73,7 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
             names = _resolve(target, row.source)
             if names:
                 found.append((_hash(names[0]), _hash(names[1]), number, words))
-        if _PAGE_SECTION.search(row.text):
+        if number in with_pages:
             for page in _MANUAL_PAGE.finditer(row.text):
                 key = _hash(f"manual page:{page[0]}")
                 found.append((key, key, number, page[0]))
@@ -79,6 +84,16 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
         np.array(list(_place_links(found, hashes, tokens)), np.uint64).reshape(-1, 6),
         beginnings,
     )
+
+
+def _passages_with_pages(rows: Sequence[PassageRow], whole: str) -> set[int]:
+    """Gives the passages that may refer to manual pages, by one look at the titles and texts of all of them."""
+    sections = [section.start() for section in _PAGE_SECTION.finditer(whole)]
+    if not sections:
+        return set()
+    # A title and a text each have a mark at the end.
+    ends = list(accumulate(len(row.title) + len(row.text) + 2 for row in rows))
+    return {bisect_right(ends, section) for section in sections}
 
 
 def _hash(text: str) -> int:

@@ -11,7 +11,7 @@ as `--dry-run` or `max_size` are runs of words like other names, so they need no
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ __all__ = [
     "SENTENCE_END",
     "TextTokens",
     "Tokens",
+    "hash_lines",
     "hash_runs",
     "hash_text",
     "split_passages",
@@ -50,13 +51,16 @@ _UNSPACED = re.compile(
 # What a character is, as bits.
 _KNOWN, _WORD, _ALONE, _LOWER, _UPPER = 1, 2, 4, 8, 16
 _BEFORE_STOP, _CLOSER, _SPACE, _OPENER, _BEGINS, _STOP, _FULL_STOP = 32, 64, 128, 256, 512, 1024, 2048
-_END = 4096
+_END, _TITLE = 4096, 8192
 
 _MASK = (1 << 64) - 1
 _BASE = 0xD6E8FEB86659FD93
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _LONGEST_SPACE = 64
+_NEW_LINE = ord("\n")
 _CODES = 0x110000
+_PIECE = 100_000
+"""Characters that are cut into words at once."""
 
 _class = np.zeros(_CODES, np.uint16)
 _value = np.zeros(_CODES, np.uint64)
@@ -79,7 +83,7 @@ def _learn(codes: NDArray[Any]) -> None:
         if letter == _TEXT_END:
             kind |= _END
         if letter == _TITLE_END:
-            kind |= _FULL_STOP
+            kind |= _FULL_STOP | _TITLE
         is_word = letter.isalnum()
         if is_word:
             kind |= _WORD | _BEFORE_STOP * (not letter.isdecimal())
@@ -156,12 +160,40 @@ def split_text(text: str) -> TextTokens:
 
 def split_passages(passages: Sequence[tuple[str, str]]) -> Tokens:
     """Cuts titles and texts into words and sentences."""
-    whole = "".join([f"{title}{_TITLE_END}{text}{_TEXT_END}" for title, text in passages])
-    if whole.count(_TITLE_END) + whole.count(_TEXT_END) != 2 * len(passages):
+    pieces = list(_cut_pieces([f"{title}{_TITLE_END}{text}{_TEXT_END}" for title, text in passages]))
+    columns = [_split(piece) for piece in pieces]
+    ended = sum(len(final) for *_, final in columns)
+    titled = sum(np.count_nonzero(first & _TITLE) for *_, first, _ in columns)
+    if ended != len(passages) or titled != len(passages):
         return split_passages([(title.translate(_CONTROLS), text.translate(_CONTROLS)) for title, text in passages])
-    hashes, starts, ends, capital, letter, passage_ends = _split(whole)
-    bounds = np.concatenate(([0], passage_ends + 1)).astype(np.int32)
-    return Tokens(hashes, capital, letter, bounds, whole, starts, ends)
+    characters = words = 0
+    bounds = [np.zeros(1, np.int32)]
+    for piece, (hashes, starts, ends, _, _, final) in zip(pieces, columns, strict=True):
+        for places in (starts, ends):
+            np.add(places, characters, out=places)
+        bounds.append((final + (words + 1)).astype(np.int32))
+        characters += len(piece)
+        words += len(hashes)
+    hashes, starts, ends, capital, first, _ = (
+        np.concatenate(column) if len(pieces) > 1 else column[0] for column in zip(*columns, strict=True)
+    )
+    letter = (first & _BEFORE_STOP) != 0
+    return Tokens(hashes, capital, letter, np.concatenate(bounds), "".join(pieces), starts, ends)
+
+
+def _cut_pieces(passages: Sequence[str]) -> Iterator[str]:
+    """Joins passages to texts of some hundred passages each, at least one of them.
+
+    The arrays of a longer text would not fit into the processor's cache, and the system would have to find memory for
+    each of them anew, which takes as long as the work itself.
+    """
+    first = size = 0
+    for place, passage in enumerate(passages):
+        if size and size + len(passage) > _PIECE:
+            yield "".join(passages[first:place])
+            first, size = place, 0
+        size += len(passage)
+    yield "".join(passages[first:])
 
 
 def hash_text(text: str) -> int:
@@ -179,25 +211,31 @@ def hash_runs(words: Hashes) -> np.uint64:
 
 def _split(
     text: str,
-) -> tuple[Hashes, Integers, Integers, NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-    """Gives hashes, starts, ends, capitals, letters, and which tokens end a passage."""
+) -> tuple[Hashes, Integers, Integers, NDArray[np.bool_], NDArray[np.uint16], NDArray[np.int64]]:
+    """Gives hashes, starts, ends, capitals, what the first character of each token is, and which tokens end a passage.
+
+    These few passes over all characters are a good part of what a graph costs, so they avoid what numpy is slow at:
+    `flatnonzero` of anything but truth values, and a binary search for each of many places.
+    """
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32).astype(np.int64)
     kinds = _class.take(codes, mode="clip")
-    if not kinds.all():
+    if not kinds.min(initial=_KNOWN):
         _learn(np.unique(codes[kinds == 0]))
         kinds = _class.take(codes, mode="clip")
     count = len(codes)
     word = (kinds & _WORD) != 0
     # A word goes on where the character before belongs to it; one of a script without spaces is a word by itself.
     joined = word[1:] & word[:-1]
-    alone = (kinds & _ALONE) != 0
-    if alone.any():
+    if np.bitwise_or.reduce(kinds) & _ALONE:
+        alone = (kinds & _ALONE) != 0
         joined &= ~(alone[1:] | alone[:-1])
     mark = (kinds & (_FULL_STOP | _END)) != 0
     mark[_find_sentence_ends(kinds)] = True
-    begins, finishes = word | mark, word | mark
-    begins[1:] &= ~joined
-    finishes[:-1] &= ~joined
+    begins = word | mark
+    finishes = begins.copy()
+    np.logical_not(joined, out=joined)
+    begins[1:] &= joined
+    finishes[:-1] &= joined
     starts, ends = np.flatnonzero(begins), np.flatnonzero(finishes) + 1
     powers, inverse = _grow_powers(count + 1)
     summed = np.zeros(count + 1, np.uint64)
@@ -207,34 +245,59 @@ def _split(
     hashes = summed.take(ends, mode="clip")
     hashes -= summed.take(starts, mode="clip")
     hashes *= inverse.take(starts, mode="clip")
+    _spread(hashes)
+    first, last = kinds.take(starts, mode="clip"), kinds.take(ends - 1, mode="clip")
+    capital = (((first | last) & _LOWER) == 0) | ((first & _UPPER) != 0)
+    within = ((kinds & _UPPER) != 0) & ~begins
+    capital[np.searchsorted(starts, np.flatnonzero(within), side="right") - 1] = True
+    hashes[mark.take(starts, mode="clip")] = SENTENCE_END
+    final = np.flatnonzero((first & _END) != 0)
+    hashes[final] = PASSAGE_END
+    return hashes, starts.astype(np.int32), ends.astype(np.int32), capital, first, final
+
+
+def _spread(hashes: Hashes) -> None:
+    """Spreads sums of characters over 64 bits, in place; the result is never one of the marks."""
     hashes ^= hashes >> np.uint64(29)
     hashes *= np.uint64(0xBF58476D1CE4E5B9)
     hashes ^= hashes >> np.uint64(32)
-    hashes |= np.uint64(4)  # never one of the marks
-    first, last = kinds.take(starts, mode="clip"), kinds.take(ends - 1, mode="clip")
-    capital = ((first | last) & _LOWER) == 0
-    capital[np.searchsorted(starts, np.flatnonzero(kinds & _UPPER), side="right") - 1] = True
-    hashes[mark.take(starts, mode="clip")] = SENTENCE_END
-    final = np.flatnonzero(first & _END)
-    hashes[final] = PASSAGE_END
-    return hashes, starts.astype(np.int32), ends.astype(np.int32), capital, (first & _BEFORE_STOP) != 0, final
+    hashes |= np.uint64(4)
+
+
+def hash_lines(words: str, most: int) -> tuple[Hashes, Hashes]:
+    """Gives the hash of each line of ASCII, which must be one word, and that of so many of its first letters."""
+    codes = np.frombuffer(words.encode("ascii"), np.uint8)
+    ends = np.append(np.flatnonzero(codes == _NEW_LINE), len(codes))
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    powers, inverse = _grow_powers(len(codes) + 1)
+    summed = np.zeros(len(codes) + 1, np.uint64)
+    values = _value.take(codes.astype(np.int64), mode="clip")
+    values *= powers[: len(codes)]
+    np.cumsum(values, out=summed[1:])
+    before, factor = summed[starts], inverse[starts]
+    hashes, prefixes = ((summed[each] - before) * factor for each in (ends, np.minimum(ends, starts + most)))
+    _spread(hashes)
+    _spread(prefixes)
+    return hashes, prefixes
 
 
 def _find_sentence_ends(kinds: NDArray[np.uint16]) -> NDArray[np.int64]:
     """Gives the stops that end a sentence: after a word of two letters or more, before a space and a capital letter."""
-    stops = np.flatnonzero(kinds & _STOP)
+    stops = np.flatnonzero((kinds & _STOP) != 0)
     stops = stops[stops >= 2]
     before, earlier = kinds[stops - 1], kinds[stops - 2]
     small = ((earlier & _BEFORE_STOP) != 0) & ((earlier & _UPPER) == 0)
     stops = stops[small & ((before & (_WORD | _CLOSER)) != 0)]
-    padded = np.append(kinds, np.zeros(1, np.uint16))
     last = len(kinds)
     place = stops + 1
+
+    def are(kind: int, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.asarray(((kinds.take(places, mode="clip") & kind) != 0) & (places < last))
 
     def skip(kind: int, most: int) -> None:
         moving = np.arange(len(place))
         for _ in range(most):
-            moving = moving[(padded[np.minimum(place[moving], last)] & kind) != 0]
+            moving = moving[are(kind, place[moving])]
             if not len(moving):
                 return
             place[moving] += 1
@@ -244,6 +307,5 @@ def _find_sentence_ends(kinds: NDArray[np.uint16]) -> NDArray[np.int64]:
     skip(_SPACE, _LONGEST_SPACE)
     spaced = place > after_closers
     skip(_OPENER, 4)
-    keep = spaced & ((padded[np.minimum(place, last)] & _BEGINS) != 0)
-    ends: NDArray[np.int64] = stops[keep]
+    ends: NDArray[np.int64] = stops[spaced & are(_BEGINS, place)]
     return ends
