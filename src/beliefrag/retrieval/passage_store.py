@@ -128,14 +128,21 @@ def to_document(
     # The first eight bytes of the id as a number that sorts like the id (UTF-8 bytes sort like code points): hits of
     # equal score can then be ordered by id without fetching all of them.
     order = int.from_bytes(passage.id.encode()[:8].ljust(8, b"\0")) - (1 << 63)
-    fields: dict[str, Any] = {"id": passage.id, "source": list(sources), "order": order}
+    # Adding field by field takes half the time of giving all at once.
+    document = tantivy.Document()
+    document.add_text(ID, passage.id)
+    for source in sources:
+        document.add_text(SOURCE, source)
+    document.add_integer(ORDER, order)
     if digest is not None:
-        fields["key"] = passage_key(digest)
+        document.add_integer(KEY, passage_key(digest))
     if with_place and passage.place:
-        fields["place"] = passage.place
+        document.add_text(PLACE, passage.place)
     if with_links and isinstance(passage, ReadPassage) and passage.links:
-        fields["links"] = passage.links.encode()
-    return tantivy.Document(**fields, content=[passage.title, passage.text])
+        document.add_bytes(LINKS, passage.links.encode())
+    document.add_text(CONTENT, passage.title)
+    document.add_text(CONTENT, passage.text)
+    return document
 
 
 def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
