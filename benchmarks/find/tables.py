@@ -39,7 +39,13 @@ PARTS = {
     "held out": "Questions that nothing was fitted or chosen on (xhold)",
     "not fitted on": "All questions that nothing was fitted on",
 }
-TITLES = {"bm25": "BM25", "linked": "linked (as shipped)"}
+TITLES = {
+    "bm25": "BM25",
+    "dense": "dense (MiniLM)",
+    "hybrid": "hybrid of BM25 and dense",
+    "linked": "linked (as shipped)",
+    "linked_dense": "linked, with the first 10 of dense as more candidates",
+}
 NAMES = {
     "hotpotqa": "HotpotQA",
     "2wikimultihopqa": "2Wiki",

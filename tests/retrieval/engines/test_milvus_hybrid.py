@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pymilvus import DataType, Function, FunctionType, MilvusClient
 from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, PassageSource, open_retriever
 from beliefrag.retrieval.dense import DenseRetriever, EmbeddingModel, HybridRetriever, open_vectors
-from beliefrag.retrieval.engines.milvus import MilvusOptions
+from beliefrag.retrieval.engines.milvus import MilvusOptions, open_client
 from beliefrag.retrieval.indexing import index_paths_to
 from beliefrag.types import Passage
 from tests.retrieval.engines.test_every_engine import HOSTILE, make_passages
@@ -203,3 +204,17 @@ def test_documents_are_put_into_milvus_with_vectors_of_the_real_model(
     given = open_retriever(RETRIEVERS.choose(f"{place},fill=true", {}), PassageSource(docs=docs))
     assert [hit.passage for hit in given.search(question, 3)] == [hit.passage for hit in retriever.search(question, 3)]
     assert given.identity == retriever.identity
+
+
+def test_the_client_library_writes_no_traceback_beside_our_line(tmp_path: Path) -> None:
+    options, ours = MilvusOptions(url=str(tmp_path / "passages.db")), logging.getLogger("beliefrag")
+    level = ours.level
+    try:
+        ours.setLevel(logging.DEBUG)
+        open_client(options).close()
+        assert logging.getLogger("pymilvus.decorators").isEnabledFor(logging.ERROR)
+        ours.setLevel(logging.WARNING)
+        open_client(options).close()
+        assert not logging.getLogger("pymilvus.decorators").isEnabledFor(logging.ERROR)
+    finally:
+        ours.setLevel(level)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -53,6 +54,8 @@ _PAGE = 1000
 _DEEPEST = 16_384
 """Milvus returns no more hits of one search."""
 FIELDS = ["id", "title", "text", "sources"]
+_LOGGERS = ("pymilvus", "pymilvus.milvus_client")
+"""What pymilvus writes its log with: it gives both a handler of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +151,16 @@ def open_client(options: MilvusOptions) -> MilvusClient:
         check_address(address, schemes=("http", "https", "tcp", "unix"), variable="BELIEFRAG_MILVUS_TOKEN")
     elif not Path(address).absolute().parent.is_dir():
         raise SettingsError(f"There is no folder for the file {address}.", remedy="Make the folder first.")
+    _quieten_client()
     with explain_milvus_errors(options.collection):
         return MilvusClient(address, token=environment("BELIEFRAG_MILVUS_TOKEN") or "", timeout=options.timeout)
+
+
+def _quieten_client() -> None:
+    """Keeps the client library from writing tracebacks to standard error beside our one line, unless --debug is on."""
+    wanted = logging.getLogger("beliefrag").isEnabledFor(logging.DEBUG)
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING if wanted else logging.CRITICAL)
 
 
 @contextmanager
