@@ -306,7 +306,9 @@ def test_a_client_that_offers_another_protocol_is_answered_in_this_one(tmp_path:
     offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"
     request = chunked(body[:9], body[9:], headers=offer)
     with served(*opened(tmp_path)) as server, flood(server, 1, request) as (one,):
-        assert read_to_end(one).startswith(b"HTTP/1.1 200")
+        received = read_to_end(one)
+    assert received.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in received.lower()
 
 
 def test_the_registry_forgets_closed_connections() -> None:

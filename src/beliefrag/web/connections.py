@@ -210,10 +210,11 @@ class LimitedProtocol(HttpToolsProtocol):
         method = self.parser.get_method()
         kept = [(name, value) for name, value in self.headers if name not in _OFFERS]
         self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does: what follows is dropped
         if method == b"CONNECT":
             self.send_400_response("Invalid HTTP request received.")
             return
-        head = b"".join(b"%b: %b\r\n" % header for header in kept)
+        head = b"".join(b"%b: %b\r\n" % header for header in (*kept, (b"connection", b"close")))
         self.data_received(b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method, self.url, head, rest))
 
     def on_message_begin(self) -> None:
