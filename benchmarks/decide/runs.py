@@ -15,9 +15,9 @@ from beliefrag.runs.partitions import Partition
 from beliefrag.settings import Settings, load_settings
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS, data_folder
 
-__all__ = ["RUNS", "PlannedRun", "make_run"]
+__all__ = ["RUNS", "SPLITS", "PlannedRun", "make_run"]
 
-_SPLITS = ("dev", "dev_matched", "nq_open_dev", "test", "hipporag_1000", "random_1000")
+SPLITS = ("dev", "dev_matched", "nq_open_dev", "test", "hipporag_1000", "random_1000")
 """All that are not for training."""
 
 
@@ -68,7 +68,7 @@ def make_run(
         data=tuple(data_folder() / name for name in planned.datasets if name in (datasets or planned.datasets)),
         methods=planned.methods,
         n=n,
-        splits=_SPLITS,
+        splits=SPLITS,
         parts=(Partition.XSEL, Partition.XHOLD),
         judge=False,
         replay=replay,

@@ -147,3 +147,28 @@ async def test_evidence_is_read_as_it_is_shown(tmp_path: Path) -> None:
     )
     assert result.answer == "Torsby"
     assert result.usage.tokens < 400
+
+
+DATED = (
+    Hit(Passage("h", "Ada Holm", "Ada Holm (1930 – 1999) was a designer."), 30.0),
+    Hit(Passage("l", "Per Lund", "Per Lund (1928 – 2003) was a director."), 25.0),
+)
+
+
+async def test_the_earlier_of_two_is_told_from_dates_without_asking_a_model(tmp_path: Path) -> None:
+    question = "Who was born first, Ada Holm or Per Lund?"
+    result = await play(script(tmp_path), PlannedRetriever(DATED), method=lean(), question=question)
+    assert actions(result) == ["RETRIEVE", "ANSWER"]
+    assert result.answer == "Per Lund" and result.answerability == pytest.approx(0.96)
+    assert result.usage.tokens == 0
+    assert "Ada Holm born 1930" in result.reason and "Per Lund born 1928" in result.reason
+    assert {each.passage_id for each in result.citations} == {"h", "l"}
+
+
+async def test_dates_are_not_compared_where_that_is_switched_off(tmp_path: Path) -> None:
+    question = "Who was born first, Ada Holm or Per Lund?"
+    method = lean(compare=False)
+    result = await play(
+        script(tmp_path, read("Ada Holm", 0.95)), PlannedRetriever(DATED), method=method, question=question
+    )
+    assert result.answer == "Ada Holm" and calls(result) == {"read": 1}

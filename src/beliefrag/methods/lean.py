@@ -1,8 +1,9 @@
 """Lean: read once, measure with the processor, and pay again only where that is likely to help.
 
-The first read is one call, whose draft is also the answer. All diagnostics come from that draft, its token
-probabilities and local measurements (`verifiers.draft`). Where the answer is not likely right, the move with the
-largest fitted value per token is made, if it is worth its tokens:
+Where the question asks for the earlier or later of two things and the passages give both dates, these are compared and
+no model is asked (`retrieval.comparing`). Otherwise the first read is one call, whose draft is also the answer. All
+diagnostics come from that draft, its token probabilities and local measurements (`verifiers.draft`). Where the answer
+is not likely right, the move with the largest fitted value per token is made, if it is worth its tokens:
 
 - reason: read the same sentences again, naming the facts first;
 - follow: search for the question together with the draft, which costs no query;
@@ -37,6 +38,7 @@ from beliefrag.policy import (
     relevance,
     update,
 )
+from beliefrag.retrieval.comparing import DateComparison, compare_dates
 from beliefrag.types import Action, Attempt, Belief, Comparison, Decision, Diagnostics, Observation
 from beliefrag.verifiers import VerifierForm
 from beliefrag.verifiers.draft import Draft, reasoned_form
@@ -67,6 +69,9 @@ _UNFITTED = {
     Move.SEARCH: MoveValue(FittedValue(-1.3, -0.5, 0.0, 0.0), 1_100.0),
 }
 """What moves are taken to be worth where a calibration says nothing about them."""
+_COMPARED = 0.96
+"""How likely a comparison of dates is right, whatever the model: it was for 107 of the 107 train questions that it was
+written with, whose 95 % interval ends at 0.965, and for 180 of 183 others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ class LeanOptions:
     """Make a move only if it turns a wrong answer into a right one with at least this probability."""
     moves: int = 2
     """The most moves after the first read."""
+    compare: bool = True
+    """Whether a question for the earlier or later of two things is answered from the dates in their passages."""
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.sure <= 1.0 and 0.0 <= self.least <= 1.0):
@@ -140,6 +147,8 @@ class _Read:
     diagnostics: Diagnostics
     belief: Belief
     answerability: float
+    comparison: DateComparison | None = None
+    """What was compared, where no model drafted the answer."""
 
 
 class _Controller:
@@ -154,7 +163,8 @@ class _Controller:
         self._made: list[Move] = []
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        observation = await self._observe(view, calls)
+        comparison = self._compare(view)
+        observation = _observe_comparison(comparison) if comparison else await self._observe(view, calls)
         tokens = cost(calls.usage.tokens, view.budget.tokens)
         if observation is None:
             # Nothing new was read, or the tokens did not reach for it: what was known still holds.
@@ -168,11 +178,21 @@ class _Controller:
             cost=tokens,
         )
         self._belief = update(self._belief, x)
-        sure = self._calibration.answerability.probability(x, self._belief.sufficiency)
-        read = _Read(observation, x, self._belief, sure)
+        fitted = self._calibration.answerability.probability(x, self._belief.sufficiency)
+        read = _Read(observation, x, self._belief, _COMPARED if comparison else fitted, comparison)
         if self._best is None or read.answerability > self._best.answerability:
             self._best = read
         return self._measurement(view, read)
+
+    def _compare(self, view: View) -> DateComparison | None:
+        """Answers from dates; None where that cannot be, or was done for this evidence."""
+        ids = tuple(passage.id for passage in view.passages)
+        if not self._method.options.compare or not ids or ids == self._seen:
+            return None
+        comparison = compare_dates(view.question.text, view.answer_window)
+        if comparison:
+            self._seen = ids
+        return comparison
 
     async def _observe(self, view: View, calls: ModelCalls) -> Observation | None:
         """Reads the evidence if it is new or is to be read again; None where there is nothing new to read."""
@@ -279,10 +299,16 @@ class _Controller:
         )
         if decision.branch == UNSURE and self._method.promise:
             decision = replace(decision, reason=f"not sure enough for {self._method.promise}")
+        if self._best is not None and self._best.comparison and decision.action is not Action.ABSTAIN:
+            decision = replace(decision, reason=f"dates were compared: {'; '.join(self._best.comparison.compared)}")
         if decision.action is not Action.ABSTAIN and self._best is not None:
             # A draft that could not be read leaves the answer to the answer prompt.
             decision = replace(decision, answer=self._best.observation.draft)
         return decision
+
+
+def _observe_comparison(comparison: DateComparison) -> Observation:
+    return Observation(support=1.0, conflict=0.0, uncertainty=1.0 - _COMPARED, gap=0.0, draft=comparison.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +331,8 @@ class _Collector:
     def __init__(self, method: LeanCollector) -> None:
         self._method = method
         self._left = list(method.moves)
-        self._controller = _Controller(Lean(method.calibration, method.verifier))
+        # What a comparison of dates gives says nothing about the model, which is what is fitted.
+        self._controller = _Controller(Lean(method.calibration, method.verifier, LeanOptions(compare=False)))
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         # What each read gives by itself is wanted, not the best so far.
