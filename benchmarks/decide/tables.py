@@ -101,12 +101,12 @@ def _judge_probabilities(run: Path) -> dict[str, Any]:
         return {}
     told: dict[str, list[tuple[float, float, float]]] = {}
     for episode in bench.Run.open(run).episodes():
-        reads = [step.diagnostics for step in episode.steps if step.diagnostics and step.tokens]
-        if episode.key.method != "lean" or episode.answerability is None or not reads:
+        last = episode.steps[-1].diagnostics if episode.steps else None
+        if episode.key.method != "lean" or episode.answerability is None or last is None:
             continue
         is_right = float((episode.metrics["f1"] or 0.0) >= _RIGHT)
         for name in (episode.key.dataset, _ALL):
-            told.setdefault(name, []).append((episode.answerability, 1.0 - reads[-1].uncertainty, is_right))
+            told.setdefault(name, []).append((episode.answerability, 1.0 - last.uncertainty, is_right))
     found = {}
     for name in (*SETS, _ALL):
         if name not in told:
