@@ -75,6 +75,14 @@ def test_a_beginning_is_the_first_date_of_the_first_sentence_that_has_one() -> N
     assert find_beginning("Dusk is a band.") is None
 
 
+def test_a_beginning_stands_behind_its_verb_where_the_text_has_it() -> None:
+    project = "Dusk was approved in 2019. After a delay it was started in May 2021."
+    assert find_beginning(project) == Date(2019)
+    assert find_beginning(project, "started") == Date(2021, 5)
+    assert find_beginning(project, "starts") == Date(2021, 5)
+    assert find_beginning(project, "released") == Date(2019), "nothing says when it was released"
+
+
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
     for date in find_dates(text):

@@ -138,8 +138,10 @@ def compare_dates(question: str, passages: Sequence[Passage]) -> DateComparison 
     holders = [_find_holder(role[1].lower() if role else None, option, options, passages) for option in options]
     # Of a band or a building people say that it is older, too; somebody's director is a person.
     may_be_thing = role is None and bool(_AGE.search(rest))
+    began = _BEGAN.search(rest)
+    verb = began[0] if began else ""
     one, other = (
-        None if holder is None else _find_value(attribute, passages[holder], may_be_thing=may_be_thing)
+        None if holder is None else _find_value(attribute, passages[holder], verb, may_be_thing=may_be_thing)
         for holder in holders
     )
     if one is None or other is None:
@@ -200,7 +202,7 @@ def _find_holder(
     return nearest[0] if len(nearest) == 1 else None
 
 
-def _find_value(attribute: _Attribute, passage: Passage, *, may_be_thing: bool) -> Date | int | None:
+def _find_value(attribute: _Attribute, passage: Passage, verb: str, *, may_be_thing: bool) -> Date | int | None:
     life = find_life(passage.text)
     if attribute is _Attribute.LIFE:
         return life.months()
@@ -209,7 +211,7 @@ def _find_value(attribute: _Attribute, passage: Passage, *, may_be_thing: bool) 
     if attribute is _Attribute.BIRTH:
         return life.birth or (find_beginning(passage.text) if may_be_thing and not life.death else None)
     # What a person founded or made, the dates of a life do not tell.
-    return None if life.birth and life.death else find_beginning(passage.text)
+    return None if life.birth and life.death else find_beginning(passage.text, verb)
 
 
 def _is_before(one: Date | int, other: Date | int) -> bool | None:

@@ -30,6 +30,8 @@ _BORN = re.compile(r"\bborn\b([^.;]{0,60})", re.IGNORECASE)
 _DIED = re.compile(r"\bdied\b([^.;]{0,60})", re.IGNORECASE)
 _SAYS_BORN = re.compile(r"\b(?:born\b|b\.)|[–-]\s*$", re.IGNORECASE)
 _SAYS_DIED = re.compile(r"\b(?:died\b|d\.)", re.IGNORECASE)
+_STEM = 5
+"""So many letters of a verb stay the same in its forms."""
 _HEAD = 400
 """An article says within so many characters when its subject lived."""
 
@@ -100,9 +102,15 @@ def _first_date(found: re.Match[str] | None) -> Date | None:
     return next(iter(find_dates(found[1])), None) if found else None
 
 
-def find_beginning(text: str) -> Date | None:
-    """Gives the date of the work, group or event that a text is about: the first one of its first dated sentence."""
-    for start, end in find_sentences(text):
-        for date in find_dates(text[start:end]):
-            return date
-    return None
+def find_beginning(text: str, verb: str = "") -> Date | None:
+    """Gives the date of the work, group or event that a text is about.
+
+    Args:
+        text: What is said about it.
+        verb: What happened on that date, such as "founded". The first date behind a word that begins alike counts;
+            where there is none, the first date of all.
+    """
+    sentences = [text[start:end] for start, end in find_sentences(text)]
+    stem = re.compile(rf"\b{re.escape(verb[:_STEM])}.*", re.IGNORECASE | re.DOTALL) if verb else None
+    behind = [found[0] for found in map(stem.search, sentences) if found] if stem else []
+    return next((date for part in (*behind, *sentences) for date in find_dates(part)), None)
