@@ -10,6 +10,7 @@ from beliefrag.retrieval.linked import NameGraph, graph_in_memory
 from beliefrag.retrieval.linked.candidates import Links
 from beliefrag.retrieval.linked.names import NameKind, acronyms_in, names_of
 from beliefrag.retrieval.linked.second_look import SECOND_FEATURES, SecondLook
+from beliefrag.retrieval.linked.vocabulary import rarity_needed
 from beliefrag.types import Passage
 
 
@@ -103,3 +104,18 @@ def test_the_second_look_sees_how_likely_the_other_end_of_a_link_is() -> None:
     assert rows[:, at["beyond_1"]] == pytest.approx([0.5, 0.5, 0.5, 0])
     assert rows[:, at["beyond_2"]] == pytest.approx([0.5, 0, 0, 0])
     assert rows[:, at["place"]] == pytest.approx(np.log1p(np.arange(4)))
+
+
+def test_names_link_the_passages_of_a_handful_of_documents() -> None:
+    film = Passage("film", "Dusk", "Dusk is a film directed by Ada Holm.")
+    person = Passage("person", "Ada Holm", "Ada Holm was a designer of bridges.")
+    others = (Passage("hill", "Torsby", "Torsby is a town."), Passage("rain", "Rain", "It rains in the town."))
+    graph = graph_in_memory(Bm25Index.in_memory([film, person, *others]))
+    assert targets(graph, "film") == {"person"}
+    assert targets(graph, "hill") == set()
+
+
+def test_a_word_of_three_passages_is_rare_enough_in_a_small_corpus_and_none_below_five_in_a_large_one() -> None:
+    assert (
+        rarity_needed(4) < rarity_needed(40) < rarity_needed(400) < rarity_needed(1_000) == rarity_needed(10**6) == 5.0
+    )

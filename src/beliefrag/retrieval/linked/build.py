@@ -24,7 +24,7 @@ from beliefrag.retrieval.passage_store import PassageRow
 
 __all__ = ["FORMAT", "MapBlocks", "PassageRow", "build_graph"]
 
-FORMAT = 3
+FORMAT = 4
 """The version of the arrays. A graph of another version is built again."""
 
 MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]

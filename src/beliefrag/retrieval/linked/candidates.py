@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from beliefrag.retrieval.linked.graph import Mentions, NameGraph
 from beliefrag.retrieval.linked.names import SURENESS, keep_longest
 from beliefrag.retrieval.linked.tokens import TextTokens
+from beliefrag.retrieval.linked.vocabulary import rarity_needed
 
 __all__ = [
     "SHARED_KIND",
@@ -29,7 +30,6 @@ __all__ = [
 
 Integers = NDArray[np.int32]
 
-_RAREST_NEEDED = 5.0
 SHARED_KIND = 5
 """The kind of a link between two passages that mention the same name; smaller kinds lead to a passage about it."""
 
@@ -114,6 +114,7 @@ class Candidates:
 def names_in_question(words: TextTokens, rarity: NDArray[np.float32], graph: NameGraph) -> list[QuestionName]:
     """Gives the names that a question mentions; common words are left out, in a question without capitals too."""
     written_with_capitals = bool(words.capital[1:].any())
+    needed = rarity_needed(len(graph))
     starts, lengths, names = graph.find_names(words.hashes)
     keep = []
     for place, (start, length, name) in enumerate(zip(starts.tolist(), lengths.tolist(), names.tolist(), strict=True)):
@@ -121,7 +122,7 @@ def names_in_question(words: TextTokens, rarity: NDArray[np.float32], graph: Nam
         written_as_name = (
             not written_with_capitals or (start > 0 and bool(words.capital[start])) or bool(graph.name_is_term[name])
         )
-        if float(rarity[start : start + length].sum()) >= _RAREST_NEEDED and (not single or written_as_name):
+        if float(rarity[start : start + length].sum()) >= needed and (not single or written_as_name):
             keep.append(place)
     starts, lengths, names = starts[keep], lengths[keep], names[keep]
     return [

@@ -14,6 +14,7 @@ from beliefrag.retrieval.linked.homes import BEGINNINGS, OwnNames
 from beliefrag.retrieval.linked.names import NameTable, Runs, find_runs, keep_longest, look_up_names
 from beliefrag.retrieval.linked.row_sorter import MOST_ROWS, BoundsWriter, RowSorter
 from beliefrag.retrieval.linked.tokens import FACTOR
+from beliefrag.retrieval.linked.vocabulary import rarity_needed
 
 __all__ = ["BLOCK", "CAPITAL", "CorpusWords", "write_all_mentions"]
 
@@ -28,8 +29,6 @@ CAPITAL = "capital"
 _SHARED_HASH = "shared_hash"
 _SHARED_AT = "shared_at"
 
-_RAREST_NEEDED = 5.0
-"""A name whose words are together more common than this (sum of inverse document frequencies) says too little."""
 _RARE_WORD = 3.0
 _LONGEST_SHARED = 5
 _MOST_SHARING = 20
@@ -148,6 +147,7 @@ class _BlockGround:
 
     def __init__(self, block: WordBlock, corpus: CorpusWords) -> None:
         self._block = block
+        self._rarity_needed = rarity_needed(corpus.count)
         self._summed = np.zeros(len(block.words) + 1, np.float64)
         np.cumsum(corpus.rarity.take(block.words, mode="clip"), dtype=np.float64, out=self._summed[1:])
         # A title ends at the first mark of its passage.
@@ -180,7 +180,7 @@ class _BlockGround:
         starts = runs.starts[here]
         owner = np.searchsorted(block.bounds, starts, side="right") - 1
         mentions = self.with_rarity(starts, runs.lengths[here], here, owner)
-        mentions = mentions.choose((starts > self._title_ends[owner]) & (mentions.rarity >= _RAREST_NEEDED))
+        mentions = mentions.choose((starts > self._title_ends[owner]) & (mentions.rarity >= self._rarity_needed))
         # Only what passed all this is looked up: marks of other runs may have let some through that are no names.
         here = mentions.names
         found = look_up_names(names, runs.hashes[here])

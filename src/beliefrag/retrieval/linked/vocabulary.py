@@ -19,7 +19,7 @@ from beliefrag.retrieval.linked.tokens import (
     split_text,
 )
 
-__all__ = ["HashNumbers", "VocabularyBuilder", "hash_stems", "inverse_frequency"]
+__all__ = ["HashNumbers", "VocabularyBuilder", "hash_stems", "inverse_frequency", "rarity_needed"]
 
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]
@@ -33,6 +33,8 @@ _ENGLISH = (
 
 
 _PREFIX = 5
+_RARE_ENOUGH = 5.0
+_FEW_PASSAGES = 3
 _PART = 1 << 18
 """Words that are worked on at once where all of them are gone through."""
 _Array = TypeVar("_Array", bound=NDArray[Any])
@@ -247,3 +249,11 @@ def inverse_frequency(frequency: NDArray[np.int64], passages: int) -> NDArray[np
     """BM25's inverse document frequency."""
     rarity: NDArray[np.float32] = np.log(1 + (passages - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
     return rarity
+
+
+def rarity_needed(passages: int) -> float:
+    """How rare the words of a name must be together, as a sum of inverse document frequencies, for it to say something.
+
+    In a corpus of a few hundred passages no single word is that rare: there a word of three passages is enough.
+    """
+    return min(_RARE_ENOUGH, float(inverse_frequency(np.array([_FEW_PASSAGES]), passages)[0]))
