@@ -43,6 +43,11 @@ def test_a_draft_that_the_evidence_holds_is_supported_by_what_stands_around_it()
     assert observe("Ada Lund").support == pytest.approx(0.25), "half of its words are there, the phrase is not"
 
 
+def test_a_draft_that_only_repeats_the_question_is_not_supported() -> None:
+    assert observe("Elm bridge").support == 0.0
+    assert observe("Elm bridge", question="Which is older, the Elm bridge or Ada Holm?").support > 0.0
+
+
 def test_a_yes_is_supported_by_what_the_evidence_covers_of_the_question() -> None:
     question = "Was Ada Holm born in Torsby?"
     assert observe("yes", question=question).support == pytest.approx(1.0)

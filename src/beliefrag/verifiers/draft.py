@@ -5,7 +5,8 @@ are worked out here without another call:
 
 - uncertainty: how unlikely the least likely token of the draft was;
 - conflict: how close an alternative came that the evidence holds too;
-- support: whether the draft stands in the evidence, and how much of the question stands around it;
+- support: whether the draft stands in the evidence, and how much of the question stands around it; one that only
+  repeats words of the question has none;
 - gap: how much of the question no sentence of the evidence covers.
 
 `draft` needs a model that reports token probabilities. `stated` is for all others: the same call asks for the answer,
@@ -135,6 +136,8 @@ def observe_draft(
         stated = min((math.exp(min(0.0, token.logprob)) for token in tokens), default=0.5)
     if _EITHER.intersection(words[:1]):
         support = covered
+    elif _only_repeats(words, lower_words(question)):
+        support = 0.0
     else:
         support = _FOUND * _share_found(words, passages)
         phrase = f" {' '.join(words)} "
@@ -152,6 +155,11 @@ def observe_draft(
         gap=max(gap, 0.5) if is_incomplete else gap,
         draft=answer,
     )
+
+
+def _only_repeats(draft: Sequence[str], question: Sequence[str]) -> bool:
+    """Says whether a draft has no word that the question does not have, though the question offers no choice."""
+    return bool(draft) and "or" not in question and set(draft) <= set(question)
 
 
 def _share_found(words: Sequence[str], passages: Sequence[Passage]) -> float:
