@@ -35,7 +35,7 @@ def answer(question: str, *passages: Passage) -> str | None:
         ("Which film was released more recently, Dusk or the Dawn?", "Dusk"),
         ("Which film has the director who was born later, Dusk or The Dawn?", "Dusk"),
         ("Which film has the director who is older than the other, Dusk or The Dawn?", "The Dawn"),
-        ("Which film whose director died last, Dusk or The Dawn (film)?", "The Dawn"),
+        ("Which film whose director died last, Dusk or The Dawn (film)?", "The Dawn (film)"),
         ("Which is older, Salt and Ice or the Torsby Choir?", "Torsby Choir"),
         ("Which group was founded first: Salt and Ice or Torsby Choir?", "Torsby Choir"),
     ],
@@ -70,6 +70,13 @@ def test_without_both_dates_nothing_is_decided() -> None:
     assert answer("Who was born first, Ada Holm or Per Lund?", undated, LUND) is None
     assert answer("Who was born first, Ada Holm or Per Lund?", same, LUND) is None, "1928 may be before 1 May"
     assert answer("Which film has the director who was born later, Dusk or The Dawn?", DUSK, DAWN, LUND) is None
+
+
+def test_of_two_passages_with_one_title_neither_is_meant() -> None:
+    novel = Passage("n", "Dusk (novel)", "Dusk is a novel of 1889.")
+    assert answer("Which came first, Dusk or The Dawn?") == "The Dawn"
+    assert answer("Which came first, Dusk or The Dawn?", *ALL, novel) is None
+    assert answer("Which came first, Dusk (novel) or The Dawn?", *ALL, novel) == "Dusk (novel)"
 
 
 def test_what_was_compared_is_told_with_its_passages() -> None:

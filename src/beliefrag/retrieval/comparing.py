@@ -12,6 +12,7 @@ All functions are pure: the same question and passages always give the same answ
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -80,10 +81,10 @@ class DateComparison:
 
 def find_options(question: str, passages: Sequence[Passage]) -> tuple[NamedOption, NamedOption] | None:
     """Gives the two titles of passages that stand on both sides of an "or" of the question; None where none do."""
-    places: dict[tuple[str, ...], int] = {}
-    for number, passage in enumerate(passages):
-        if title := _title_words(passage.title):
-            places.setdefault(title, number)
+    names = [(_name_words(passage.title), _title_words(passage.title)) for passage in passages]
+    held = Counter(title for both in names for title in set(both) if title)
+    # A title that several passages have does not say which of them is meant.
+    places = {title: number for number, both in enumerate(names) for title in both if held[title] == 1}
     longest = max(map(len, places), default=0) + 2
     words = list(_WORD.finditer(question))
     for here in range(len(words) - 2, 0, -1):
@@ -99,9 +100,14 @@ def find_options(question: str, passages: Sequence[Passage]) -> tuple[NamedOptio
     return None
 
 
-def _title_words(title: str) -> tuple[str, ...]:
-    words = lower_words(_PARENTHESES.sub(" ", title))
+def _name_words(text: str) -> tuple[str, ...]:
+    words = lower_words(text)
     return tuple(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
+
+
+def _title_words(title: str) -> tuple[str, ...]:
+    """The words of a title without what stands in parentheses, which often only tells like titles apart."""
+    return _name_words(_PARENTHESES.sub(" ", title))
 
 
 def _first_title(
@@ -110,7 +116,8 @@ def _first_title(
     """The first of these parts of the question that is a title."""
     for start, end in spans:
         text = question[start:end].strip(" ,;:")
-        number = places.get(_title_words(text))
+        text += ")" * (text.count("(") - text.count(")"))
+        number = places.get(_name_words(text))
         if number is not None:
             # A small article belongs to the sentence, a capital one to the name.
             return NamedOption(_SMALL_ARTICLE.sub("", text), number)
@@ -219,7 +226,7 @@ def _is_before(one: Date | int, other: Date | int) -> bool | None:
 
 
 def _describe(attribute: _Attribute, option: NamedOption, holder: Passage, value: Date | int) -> str:
-    is_own = _title_words(holder.title) == _title_words(option.text)
+    is_own = _name_words(option.text) in {_name_words(holder.title), _title_words(holder.title)}
     subject = option.text if is_own else f"{option.text}: {holder.title}"
     said = f"{value // 12} years" if isinstance(value, int) else str(value)
     return " ".join(filter(None, (subject, attribute.value, said)))
