@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.messages import mentions
+
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 
@@ -52,7 +54,7 @@ def test_a_known_vulnerability_fails_with_its_package_and_remedy(tmp_path: Path)
     write_audit(tmp_path, {"dependencies": [{"name": "left-pad", "version": "1.0", "vulns": [known]}]})
     done = run_script("check-vulnerabilities", tmp_path)
     assert done.returncode == 1
-    assert "left-pad 1.0: PYSEC-2026-1, fixed in 2.0" in done.stdout
+    assert mentions(done.stdout, "left-pad 1.0", "PYSEC-2026-1", "2.0")
 
 
 def test_packages_without_one_pass(tmp_path: Path) -> None:
@@ -62,26 +64,28 @@ def test_packages_without_one_pass(tmp_path: Path) -> None:
     ]
     write_audit(tmp_path, {"dependencies": packages})
     done = run_script("check-vulnerabilities", tmp_path)
-    assert (done.returncode, done.stdout) == (0, "known vulnerabilities: 0 in 1 packages; 1 were NOT CHECKED\n")
+    assert done.returncode == 0
+    assert mentions(done.stdout, "0 in 1 packages", "1 were NOT CHECKED")
 
 
 def test_a_database_that_cannot_be_reached_is_told_and_is_no_failure(tmp_path: Path) -> None:
     write_audit(tmp_path, None)
     done = run_script("check-vulnerabilities", tmp_path)
     assert done.returncode == 0
-    assert done.stdout.startswith("known vulnerabilities: NOT CHECKED, because no advisory database can be reached")
+    assert mentions(done.stdout, "NOT CHECKED", "advisory database")
 
 
 def test_an_auditor_that_cannot_be_installed_is_told_and_is_no_failure(tmp_path: Path) -> None:
     write_program(tmp_path / "python", "echo there is no venv here; exit 1")
     done = run_script("check-vulnerabilities", tmp_path, PYTHON=str(tmp_path / "python"))
     assert done.returncode == 0
-    assert "NOT CHECKED, because pip-audit cannot be installed: there is no venv here" in done.stdout
+    assert mentions(done.stdout, "NOT CHECKED", "pip-audit", "there is no venv here")
 
 
 def test_a_python_that_is_not_installed_is_told_and_is_no_failure(tmp_path: Path) -> None:
     done = run_script("try-other-pythons", tmp_path, PYTHONS="3.99", PYENV_ROOT=str(tmp_path))
-    assert (done.returncode, done.stdout) == (0, "Python 3.99: NOT TRIED, it is not installed\n")
+    assert done.returncode == 0
+    assert mentions(done.stdout, "Python 3.99: NOT TRIED", "not installed")
 
 
 def test_python_3_12_and_3_13_are_those_that_are_tried(tmp_path: Path) -> None:
@@ -90,10 +94,8 @@ def test_python_3_12_and_3_13_are_those_that_are_tried(tmp_path: Path) -> None:
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONS"}
     done = run_script("try-other-pythons", tmp_path, **(environment | {"PATH": path, "PYENV_ROOT": str(tmp_path)}))
-    assert done.stdout.splitlines() == [
-        "Python 3.12: NOT TRIED, it is not installed",
-        "Python 3.13: NOT TRIED, it is not installed",
-    ]
+    told = [line.partition(",")[0] for line in done.stdout.splitlines()]
+    assert told == ["Python 3.12: NOT TRIED", "Python 3.13: NOT TRIED"]
 
 
 @pytest.mark.parametrize(("code", "said"), [(0, "works"), (1, "FAILED")])

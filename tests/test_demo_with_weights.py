@@ -30,7 +30,7 @@ def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None
     assert (decisions[0][1], decisions[-1][1]) == ("search", "answer")
     likely = []
     for _, _, said in decisions:
-        assert re.search(r"\b(little|part|most) of what is needed\b", said), ran.out
+        assert re.search(r"\b(little|part|most) of what\b", said), ran.out
         likely.append(int(re.findall(r"(\d+)% likely right", said)[0]))
     # What was read moved the belief: nothing is known before the first search.
     assert likely[0] < likely[-1], ran.out

@@ -12,6 +12,7 @@ from beliefrag.explanation import describe_belief, explain_episode
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Action, Belief, Citation, CitationRole, Decision, Passage, Usage
+from tests.support.messages import mentions
 
 ENDING: dict[str, Any] = {"belief": None, "sources": (), "usage": Usage()}
 CITED = Citation("p", "It is 28 m high.", (0, 16), CitationRole.ANSWER)
@@ -39,9 +40,9 @@ def searched(step: int, reason: str) -> list[Event]:
 def test_why_it_searched_names_the_reason_of_every_further_search() -> None:
     ended = Answered(reason="r", answerability=None, answer="x", **ENDING)
     assert explain_episode(ended, []).searched == "not at all"
-    assert explain_episode(ended, searched(0, "first")).searched.startswith("once, for the question itself")
+    assert mentions(explain_episode(ended, searched(0, "first")).searched, "once", "question itself")
     told = explain_episode(ended, searched(0, "first") + searched(1, "something is missing")).searched
-    assert told.startswith("twice: ") and told.endswith("then because: something is missing")
+    assert told.startswith("twice: ") and told.endswith(": something is missing")
 
 
 def test_why_it_stopped_has_the_percentage_and_no_comparison() -> None:
@@ -61,7 +62,7 @@ def test_why_it_stopped_has_the_percentage_and_no_comparison() -> None:
 
 def test_what_would_change_its_mind_depends_on_how_it_ended() -> None:
     answered = Answered(reason="r", answerability=0.9, answer="28 m", citations=(CITED,), **ENDING)
-    assert explain_episode(answered, []).would_change == "a document that says otherwise than the sentence quoted"
+    assert mentions(explain_episode(answered, []).would_change, "document", "otherwise", "quoted")
     declined = Abstained(reason="no search is left within the budget", answerability=0.1, best_guess="Linz", **ENDING)
     told = explain_episode(declined, [], ["Linz"]).would_change
     assert "\u201cLinz\u201d" in told and "--rounds" in told and "--best-guess" in told
@@ -74,19 +75,17 @@ def test_what_would_change_its_mind_depends_on_how_it_ended() -> None:
 @pytest.mark.parametrize(
     ("belief", "expected"),
     [
-        (Belief(0.9, 0.9, 0.0, 0.1, 0.1, 0.0), "most of what is needed is there, an answer now is 70% likely right"),
+        (Belief(0.9, 0.9, 0.0, 0.1, 0.1, 0.0), ("most", "70% likely right")),
         (
             Belief(0.1, 0.2, 0.6, 0.9, 0.9, 0.0),
-            (
-                "little of what is needed is there, it contradicts itself, it is not trustworthy, "
-                "something is missing, the model is unsure, an answer now is 70% likely right"
-            ),
+            ("little", "contradicts", "not trustworthy", "missing", "unsure", "70% likely right"),
         ),
-        (None, "an answer now is 70% likely right"),
+        (None, ("70% likely right",)),
     ],
 )
-def test_the_belief_is_told_in_words(belief: Belief | None, expected: str) -> None:
-    assert describe_belief(belief, 0.7) == expected
+def test_the_belief_is_told_in_words(belief: Belief | None, expected: tuple[str, ...]) -> None:
+    told = describe_belief(belief, 0.7).split(", ")
+    assert len(told) == len(expected) and all(map(mentions, told, expected)), told
 
 
 def test_words_that_nothing_read_mentions_are_found_as_they_are_written() -> None:

@@ -1,5 +1,6 @@
 """The trace that the paper prints, step by step, with a scripted model in place of gpt-oss-120b."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from beliefrag.outcome import Answered
 from beliefrag.policy import PRIOR, ScoreScale, Thresholds
 from beliefrag.result import Result
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
+from tests.support.messages import mentions
 
 QUESTION = "Private Music signed the drummer who was part of which English group?"
 FIRST = hits("Private_Music", "Myron_duo", "Zak_Starkey", "Weathermaker_Music", "Oasis_discography")
@@ -91,7 +93,7 @@ async def test_flagged_passages_are_what_verification_removes(trace: tuple[Resul
     assert verify.decision.branch == "correct-flagged"
     pruned = next(event for event in result.events if isinstance(event, Pruned))
     assert [mutation.passage_id for mutation in pruned.mutations] == [hit.passage.id for hit in FIRST[1:]]
-    assert {mutation.reason for mutation in pruned.mutations} == {"the verifier flagged 4 passages"}
+    assert all(mentions(mutation.reason, "flagged 4 passages") for mutation in pruned.mutations)
 
 
 async def test_conflict_ends_at_the_published_value(trace: tuple[Result, PlannedRetriever]) -> None:
@@ -107,7 +109,7 @@ async def test_answerability_crosses_the_threshold_as_published(trace: tuple[Res
     assert last.answerability is not None
     assert last.answerability == pytest.approx(0.53, abs=0.01)
     assert last.decision.branch == "answer"
-    assert "answerability 0.53 is at least 0.50" in result.reason or "answerability 0.54" in result.reason
+    assert re.search(r"answerability 0\.5[34] .*at least 0\.50", result.reason)
 
 
 async def test_after_the_pruning_the_observation_is_reused_and_not_paid_for_again(

@@ -164,7 +164,7 @@ def test_a_broken_package_is_told_in_one_line_and_the_others_work(
 ) -> None:
     install("broken", "bad", "raise ImportError('no module\\nnamed paint')")
     install("silent", "quiet", "")
-    with pytest.raises(SettingsError, match=r"'bad' of the package broken .*no module named paint.*uninstall broken"):
+    with pytest.raises(SettingsError, match=r"'bad' .*broken .*no module named paint.*uninstall broken"):
         registry["bad"]
     with caplog.at_level(logging.WARNING):
         assert [each.name for each in registry.usable()] == ["own"]

@@ -163,14 +163,14 @@ def test_ids_that_occur_twice_are_an_error(tmp_path: Path) -> None:
     question = {"id": "a", "question": "q", "answers": ["x"], "supporting": None}
     lines(tmp_path / "questions.jsonl", question, question)
     lines(tmp_path / "corpus.jsonl")
-    with pytest.raises(DataError, match="question id 'a' occurs 2 times"):
+    with pytest.raises(DataError, match=r"question .*'a' .*\b2 times"):
         load_dataset(tmp_path)
 
 
 def test_what_is_no_dataset_is_said_to_be_none(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"there is no questions\.jsonl"):
+    with pytest.raises(DataError, match=r"no questions\.jsonl.*beliefrag data import"):
         load_dataset(tmp_path)
-    with pytest.raises(DataError, match="there is no folder"):
+    with pytest.raises(DataError, match=r"absent .*no folder.*beliefrag data import"):
         load_dataset(tmp_path / "absent")
 
 

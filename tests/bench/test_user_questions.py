@@ -43,14 +43,14 @@ def test_an_id_made_from_the_words_stays_when_the_file_grows(tmp_path: Path) -> 
     [
         ("question,answer\nWhich?,\n", "line 2: has no answer"),
         ("question,solution\nWhich?,Oslo\n", "line 2: has no 'answer'"),
-        ("question,answer\nWhich?,Oslo,more\n", "line 2: has 3 columns, not 2"),
+        ("question,answer\nWhich?,Oslo,more\n", "line 2: .*3 columns.* 2\\b"),
         (
             "question,answer\nWhich?,Oslo\nWhich?,Bergen\n",
-            "asked.csv line 3: question q_\\w+ occurs twice, first in asked.csv line 2",
+            "asked.csv line 3: .*q_\\w+ .*twice.*asked.csv line 2",
         ),
-        ("question;answer\nWhich?;Oslo\n", "asked.csv has no column 'question': its columns are 'question;answer'"),
-        ("question;answer\nIn Oslo, where?;There\n", "asked.csv has no column 'question'"),
-        ("asked,answer\nWhich?,Oslo\n", "its columns are 'asked', 'answer'"),
+        ("question;answer\nWhich?;Oslo\n", "asked.csv .*no column 'question'.*'question;answer'"),
+        ("question;answer\nIn Oslo, where?;There\n", "asked.csv .*no column 'question'"),
+        ("asked,answer\nWhich?,Oslo\n", "no column 'question'.*'asked', 'answer'"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, content: str, reason: str) -> None:

@@ -128,14 +128,14 @@ def test_nothing_is_asked_where_the_cost_is_refused(docs: Path, tmp_path: Path) 
 
 def test_a_cost_that_nobody_knows_is_told_as_unknown() -> None:
     making = Usage(calls=150, tokens_in=50_000, tokens_out=3_000)
-    assert "an unknown cost to ask them" in str(AutoPlan(9, 30, making, None, 0.0))
+    assert "unknown cost" in str(AutoPlan(9, 30, making, None, 0.0))
     assert "unknown" not in str(AutoPlan(9, 30, making, making, 60.0))
 
 
 def test_the_command_says_the_cost_and_where_the_calibration_is(docs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     words = ["calibrate", "auto", "--docs", str(docs), "--model", "townsman", "--verifier", "structured", "-n", "30"]
     assert main([*words, "--dry-run", "--method", "beliefrag"]) == 0
-    assert "ahead, an estimate: 30 questions" in capfd.readouterr().err
+    assert mentions(capfd.readouterr().err, "ahead", "30 questions")
     assert not Path("calibration.json").exists()
     assert main([*words, "--yes", "--method", "beliefrag"]) == 0
     told = capfd.readouterr()

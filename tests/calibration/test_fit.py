@@ -167,7 +167,7 @@ def test_an_artifact_that_saw_held_out_questions_cannot_say_that_it_did_not(tmp_
     all_in = fit_artifact(collection, "f1", everything=True)
     file = tmp_path / "mine.json"
     file.write_text(all_in.model_copy(update={"contaminated": False}).model_dump_json())
-    words = rf"mine.json is not a calibration: contaminated is false, and {held} of the questions that it was fitted"
+    words = rf"mine\.json .*contaminated is false.* {held} .*held out.*--everything"
     with pytest.raises(CalibrationError, match=words):
         load_artifact(str(file))
     file.write_text(all_in.model_dump_json())
@@ -247,11 +247,11 @@ def test_only_searches_that_were_really_made_from_a_wrong_state_make_a_pair(tmp_
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"model": "local:other:1"}, "has the model local:made-up:0123456789abcdef, and .* has local:other:1"),
-        ({"verifier": "graded"}, "the verifier structured, and .* has graded"),
-        ({"retriever": "other"}, "the retriever bm25 .* has other"),
-        ({"budget": {"rounds": 3, "top_k": 9}}, "the budget top_k 5, and .* has 9"),
-        ({"prompts": {"system": "0"}}, "the prompt system .* has 0"),
+        ({"model": "local:other:1"}, "model local:made-up:0123456789abcdef,.* local:other:1"),
+        ({"verifier": "graded"}, "verifier structured,.* graded"),
+        ({"retriever": "other"}, "retriever bm25 .* other:"),
+        ({"budget": {"rounds": 3, "top_k": 9}}, "budget top_k 5,.* 9:"),
+        ({"prompts": {"system": "0"}}, "prompt system .* 0:"),
     ],
 )
 def test_runs_that_were_not_made_alike_are_refused_with_both_values(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_the_guarantee_that_is_asked_for_is_found_among_others() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"confidence": 0.95}, "10 % wrong answers with 95 % confidence"),
+        ({"confidence": 0.95}, "10 % .*95 % confidence"),
         ({"calibration_warnings": ("borrowed, fitted for x",)}, "borrowed, fitted for x"),
         ({"thresholds": Thresholds(correct_flagged=False)}, "thresholds.correct_flagged True, not False"),
         ({"budget": Budget(top_k=7)}, "budget.top_k 5, not 7"),
@@ -89,11 +90,11 @@ def test_the_guarantee_that_is_asked_for_is_found_among_others() -> None:
 def test_where_it_does_not_hold_it_is_refused_with_the_reason(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(CalibrationError) as caught:
         asked(artifact(TENTH), **changes)
-    assert words in caught.value.message
+    assert re.search(words, caught.value.message)
 
 
 def test_a_target_that_no_threshold_met_is_an_error_and_no_threshold() -> None:
-    with pytest.raises(CalibrationError, match=r"\b10 % .*\b132 questions of hotpotqa"):
+    with pytest.raises(CalibrationError, match=r"\b10 % .*\b132 .*hotpotqa"):
         asked(artifact(TENTH.model_copy(update={"threshold": None})))
 
 
@@ -101,7 +102,7 @@ def test_a_target_that_no_threshold_met_is_an_error_and_no_threshold() -> None:
 def test_a_refusal_says_what_it_would_take(guarantees: tuple[Guarantee, ...]) -> None:
     with pytest.raises(CalibrationError) as caught:
         asked(artifact(*guarantees))
-    assert f"at least {answers_needed(0.1, 0.9)} held-out answers" in caught.value.remedy
+    assert mentions(caught.value.remedy, "at least", answers_needed(0.1, 0.9), "held-out", "calibrate risk")
 
 
 def test_an_artifact_without_guarantees_names_the_command_that_makes_one() -> None:

@@ -45,7 +45,7 @@ def test_questions_that_the_fit_has_seen_are_left_out_though_their_partition_is_
 
 def test_a_run_without_held_out_questions_is_refused_with_the_reasons(recorded: RecordedQuestions) -> None:
     run, trajectories = recorded
-    with pytest.raises(CalibrationError, match=rf"no held-out question .*{len(HELD_OUT)}: .*seen"):
+    with pytest.raises(CalibrationError, match=rf"no held-out .*\b{len(HELD_OUT)}: .*seen"):
         read_risk_sample(run, trajectories, FIT, label="f1", seen={f"north-q{k}" for k in HELD_OUT})
 
 
@@ -61,7 +61,7 @@ def test_one_ending_that_is_not_on_record_refuses_all(recorded: RecordedQuestion
     run, trajectories = recorded
     place = next(i for i, each in enumerate(trajectories) if each.question_id == f"north-q{HELD_OUT[3]}")
     short = replace(trajectories[place], states=trajectories[place].states[:1])
-    with pytest.raises(CalibrationError, match=rf"how 1 of {len(HELD_OUT)} questions end.*RETRIEVE at step 1"):
+    with pytest.raises(CalibrationError, match=rf"\b1 of {len(HELD_OUT)} .*RETRIEVE .*step 1\b"):
         read_risk_sample(run, [*trajectories[:place], short, *trajectories[place + 1 :]], FIT, label="f1")
 
 
@@ -80,5 +80,5 @@ def test_a_question_without_a_finished_episode_is_counted(recorded: RecordedQues
 
 
 def test_an_answer_without_a_verdict_is_refused(recorded: RecordedQuestions) -> None:
-    with pytest.raises(CalibrationError, match="have no verdict by judge"):
+    with pytest.raises(CalibrationError, match=r"no verdict .*judge.*--label"):
         read_risk_sample(*recorded, FIT, label="judge")

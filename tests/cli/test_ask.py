@@ -88,7 +88,7 @@ def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Comm
     given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--no-cache")
     quiet = beliefrag(*given, "--rounds", "1", "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
-    assert quiet.err.startswith("abstained: the evidence is inadequate")
+    assert quiet.err.startswith("abstained: ") and "inadequate" in quiet.err
     record = beliefrag(*given, "--rounds", "1", "--json")
     assert (record.code, record.record["outcome"], record.record["answer"]) == (3, "abstained", None)
     stubborn = beliefrag(*given, "--rounds", "1", "--never-abstain", "--quiet")
@@ -172,7 +172,7 @@ def test_replies_are_recorded_unless_told_otherwise(beliefrag: Command, docs: Pa
     assert beliefrag(*given, "--json", "--no-cache").record["usage"]["cached_calls"] == 0
     assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 0
     assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 2
-    assert "2 calls, 2 of them recorded earlier" in beliefrag(*given).out
+    assert mentions(beliefrag(*given).out, "2 calls, 2 of", "recorded earlier")
 
 
 def test_the_verifier_form_is_the_one_asked_for(beliefrag: Command, docs: Path, home: Path) -> None:
@@ -201,7 +201,7 @@ def test_any_method_answers_and_needs_no_calibration_unless_it_says_so(
     assert "calibration" not in record["made_with"]
     lines = beliefrag(*given, "--trace", home / "trace.jsonl").out.splitlines()
     assert "confidence: unknown" in lines
-    assert lines[2].startswith(f"calibration: none: the method {method.partition(':')[0]}")
+    assert lines[2].startswith("calibration: none: ") and mentions(lines[2], method.partition(":")[0])
     shown = beliefrag("view", home / "trace.jsonl", "--export", home / "page.html")
     assert shown.code == 0, shown.err
 
@@ -240,7 +240,7 @@ def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Comma
     assert mentions(none.err, "calibration", "scripted:", "--borrow")
     foreign = beliefrag(*given, "--calibration", "published")
     assert foreign.code == 1
-    assert "was fitted for openai:gpt-oss-120b" in foreign.err
+    assert mentions(foreign.err, "published", "fitted for openai:gpt-oss-120b", "--borrow published")
     assert beliefrag(*given, *BORROWED).code == 0
 
 

@@ -72,7 +72,7 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     line = line_of(home, "--methods", "static", "--judge-model", f"scripted:{judge}")
     ran = beliefrag(*line)
     assert ran.code == 1
-    assert mentions(ran.err, "8 episodes finished", "0 failed", "8 could not be judged")
+    assert mentions(ran.err, "8 episodes finished", "0 failed", "8 could not", "judged")
     assert "the latest trouble: " in ran.err
     first = records(home / "run")[0]
     assert first["metrics"]["judge"] is None
@@ -80,7 +80,7 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     assert first["judge"]["error"]["cause"] == "UnreadableReply"
     assert first["judge"]["usage"]["calls"] == 2
     said = beliefrag("bench", "report", "run").out.splitlines()[0]
-    assert said.startswith("INCOMPLETE: 8 are not judged.")
+    assert said.startswith("INCOMPLETE: 8 ") and "not judged" in said
     ran = beliefrag(*line)
     assert mentions(ran.err, 0, "done", 0, "failed", 8, "judged")
     judge.write_text('{"purpose": "judge", "reply": "yes", "repeat": true}\n')
@@ -143,31 +143,31 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
     if change == "corpus":
         with (home / "south" / "corpus.jsonl").open("a") as file:
             file.write('{"id": "new", "title": "New", "text": "New text."}\n')
-        words = r"the corpus of south [0-9a-f]{32}, and is asked to go on with [0-9a-f]{32}"
+        words = r"corpus of south [0-9a-f]{32},.* [0-9a-f]{32}"
     elif change == "gold":
         asked = home / "north" / "questions.jsonl"
         asked.write_text(asked.read_text().replace('"Larvik"', '"Lervik"'))
-        words = r"the questions of north [0-9a-f]{32}, and is asked to go on with [0-9a-f]{32}"
+        words = r"questions of north [0-9a-f]{32},.* [0-9a-f]{32}"
     elif change == "prompts":
         (home / "words").mkdir()
         (home / "words" / "answer.txt").write_text("{question} {evidence}")
         line += ["--prompts", "words"]
-        words = r"the prompt answer [0-9a-f]{16}, and is asked to go on with [0-9a-f]{16}"
+        words = r"prompt answer [0-9a-f]{16},.* [0-9a-f]{16}"
     elif change == "model":
         line[line.index("--model") + 1] = write_script(home, {"purpose": "x", "reply": "y"}, name="other.jsonl")
-        words = r"the model scripted:[0-9a-f]{16}, and is asked to go on with scripted:[0-9a-f]{16}"
+        words = r"model scripted:[0-9a-f]{16},.* scripted:[0-9a-f]{16}"
     elif change == "budget":
         (home / "beliefrag.toml").write_text("[budget]\ntop_k = 4\n")
-        words = r"the budget top_k 5, and is asked to go on with 4"
+        words = r"budget top_k 5,.* 4"
     elif change == "seed":
         line += ["--seed", "7"]
-        words = r"the seed 0, and is asked to go on with 7"
+        words = r"seed 0,.* 7"
     else:
         line[line.index("--verifier") + 1] = "graded"
-        words = r"the verifier structured, and is asked to go on with graded"
+        words = r"verifier structured,.* graded"
     ran = beliefrag(*line)
     assert ran.code == 1
-    assert re.search(words, ran.err), ran.err
+    assert re.search(rf"{words}\. .*--out", ran.err), ran.err
     assert (home / "run" / "episodes.jsonl").read_bytes() == before
 
 
@@ -241,7 +241,7 @@ def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command,
     Path(good).write_text("".join(json.dumps(each) + "\n" for each in broken))
     ran = beliefrag(*line)
     assert ran.code == 1
-    assert "8 episodes finished, 8 failed" in ran.err
+    assert mentions(ran.err, "8 episodes finished", "8 failed")
     assert mentions(ran.err, "trouble", "token probabilities")
     failed = [r for r in records(home / "run") if r["method"] == "flare"]
     assert {r["error"]["cause"] for r in failed} == {"ModelError"}
@@ -258,7 +258,7 @@ def test_a_run_that_only_fails_is_given_up(beliefrag: Command, home: Path) -> No
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", "scripted:empty.jsonl", "--out", "run"]
     ran = beliefrag(*line, "--concurrency", "1")
     assert ran.code == 1
-    assert "The last 24 episodes failed" in ran.err
+    assert mentions(ran.err, "last 24 episodes", "same command")
     assert len(records(home / "run")) == 24
 
 
@@ -282,13 +282,13 @@ def test_a_judge_that_fails_now_and_then_is_borne_with(beliefrag: Command, home:
     model = write_script(home, *({**each, "repeat": True} for each in broken))
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", model, "--out", "run"]
     ran = beliefrag(*line, "--concurrency", "1")
-    assert "30 could not be judged" in ran.err, ran.err
+    assert mentions(ran.err, "30 could not", "judged"), ran.err
 
 
 def test_all_methods_can_be_named_beside_others(beliefrag: Command, home: Path) -> None:
     assert choose_methods("all,static") == choose_methods("static, all") == tuple(METHODS)
     ran = beliefrag(*line_of(home, "--methods", "all,poetry"))
-    assert ran.code == 2 and "No method is called 'poetry'" in ran.err
+    assert ran.code == 2 and mentions(ran.err, "method", "'poetry'", "Known: all")
 
 
 def test_a_dataset_cannot_have_the_name_of_the_mean(beliefrag: Command, home: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_folder_of_something_else_is_not_written_to(beliefrag: Command, home: 
 
 
 def test_unknown_methods_and_splits_are_told(beliefrag: Command, home: Path) -> None:
-    assert "No method is called 'magic'" in beliefrag(*line_of(home, "--methods", "magic")).err
+    assert mentions(beliefrag(*line_of(home, "--methods", "magic")).err, "method", "'magic'", "Known: all")
     ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev"))
     assert (ran.code, "has no split 'dev'" in ran.err) == (1, True)
 
@@ -382,4 +382,4 @@ def test_a_split_is_taken_from_each_dataset_that_has_it(beliefrag: Command, home
     assert beliefrag(*line).code == 0
     assert len(records(home / "run")) == 6
     ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev", out="other"))
-    assert (ran.code, "south has no split 'dev'" in ran.err) == (1, True)
+    assert (ran.code, mentions(ran.err, "south", "no split 'dev'")) == (1, True)

@@ -50,7 +50,7 @@ def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(
     beliefrag: Command, home: Path, cache: tuple[str, ...]
 ) -> None:
     line = run_of(home, "no_rag,flare", "--no-judge", "--model", without_probabilities(home), *cache)
-    assert "40 episodes finished, 40 failed" in beliefrag(*line).err
+    assert mentions(beliefrag(*line).err, "40 episodes finished", "40 failed")
     killed_after(home, 60)
     assert outcomes(home) == {("no_rag", "answered"): 30, ("flare", "failed"): 30}
     ran = beliefrag(*line)
@@ -89,7 +89,7 @@ def test_a_server_that_is_still_gone_ends_every_attempt_and_each_gets_to_other_e
     assert tried(home)[48:] == tried(home)[8:32]
     chat_server.play(completion("Oslo"))
     ran = beliefrag(*line)
-    assert "40 episodes finished, 0 failed" in ran.err
+    assert mentions(ran.err, "40 episodes finished", "0 failed")
 
 
 def test_a_server_that_goes_while_old_failures_are_tried_again_ends_the_run(
@@ -109,7 +109,7 @@ def test_a_model_that_gives_nothing_at_all_ends_every_attempt(beliefrag: Command
     (home / "empty.jsonl").write_text("")
     line = run_of(home, "no_rag", "--no-judge", "--model", "scripted:empty.jsonl")
     for _ in range(3):
-        assert f"The last {GIVE_UP_AFTER} episodes failed" in beliefrag(*line).err
+        assert mentions(beliefrag(*line).err, "last", GIVE_UP_AFTER, "failed", "same command")
     assert len(records(home / "run")) == 3 * GIVE_UP_AFTER
 
 
@@ -118,14 +118,14 @@ def test_verdicts_that_cannot_be_read_keep_nothing_from_being_played(beliefrag: 
         {"purpose": "judge", "match": f"north{k} born", "reply": "who knows", "repeat": True} for k in range(1, 60, 2)
     )
     line = run_of(home, "no_rag", "--model", write_script(home, *broken), questions=60)
-    assert "30 could not be judged" in beliefrag(*line).err
+    assert mentions(beliefrag(*line).err, "30 could not", "judged")
     more = [*line[:5], "no_rag,static", *line[6:]]
     ran = beliefrag(*more)
-    assert "60 could not be judged" in ran.err, ran.err
+    assert mentions(ran.err, "60 could not", "judged"), ran.err
     assert [r["method"] for r in records(home / "run")[60:]] == ["static"] * 60 + ["no_rag"] * 30
     # Nothing but such verdicts is left: they are asked for again, and block nothing.
     ran = beliefrag(*line)
-    assert mentions(ran.err, "30 episodes finished", "0 failed", "30 could not be judged")
+    assert mentions(ran.err, "30 episodes finished", "0 failed", "30 could not", "judged")
 
 
 def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(

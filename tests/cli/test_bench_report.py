@@ -132,7 +132,7 @@ def test_a_run_that_was_judged_in_part_says_so(beliefrag: Command, home: Path) -
     judged = (run / "episodes.jsonl").read_text().splitlines(keepends=True)
     assert len(judged) == 24
     (run / "episodes.jsonl").write_text("".join(judged[:15]))
-    assert beliefrag("bench", "report", run).out.startswith("INCOMPLETE: 9 are not judged.")
+    assert mentions(beliefrag("bench", "report", run).out.splitlines()[0], "INCOMPLETE: 9", "not judged")
     numbers = tidy(run)
     assert ("mean", "static", "judge") not in numbers, "only one dataset has verdicts"
     assert ("mean", "static", "f1") in numbers
@@ -162,7 +162,7 @@ def test_f1_and_tokens_that_are_set_against_each_other_are_over_the_same_dataset
     f1 = float(numbers["north", "iterative", "f1"]["value"])
     page = (run / "report" / "report.html").read_text()
     assert f"<title>Iterative: F1 {f1:.3f}, {north:,.0f} tokens</title>" in page
-    assert "Both numbers are over north." in page
+    assert mentions(page, "Both numbers", "over north.")
     answers, rows = [line for line in ran.err.splitlines() if line.startswith("note:")]
     assert mentions(answers, "EM, F1, cover, judge", "north") and "south" not in answers
     assert mentions(rows, "answer rows", "south") and "north" not in rows
@@ -182,7 +182,7 @@ def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, h
     text = (run / "report" / "report.md").read_text()
     listed = text[text.index("## Failed episodes") :].split("\n## ")[0]
     ids = " ".join(f"north-q{k}" for k in range(5))
-    assert mentions(listed, f"ReplayMiss | north | No-RAG | 6 | {ids} and 1 more | The cache", "answer call", "key")
+    assert mentions(listed, f"ReplayMiss | north | No-RAG | 6 | {ids} and 1 more |", "cache", "answer call", "key")
 
 
 @pytest.mark.parametrize("left", ["nothing", "failures"])

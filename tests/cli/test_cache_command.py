@@ -47,7 +47,7 @@ def test_an_exported_cache_replays_the_run_elsewhere(
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(home / "elsewhere"))
     count = len(Path("replies.jsonl").read_text().splitlines())
     assert mentions(beliefrag("cache", "import", "replies.jsonl").out, f"{count} replies added", "0 were", "0 differ")
-    assert f"0 replies added, {count} were known" in beliefrag("cache", "import", "replies.jsonl").out
+    assert mentions(beliefrag("cache", "import", "replies.jsonl").out, "0 replies added", f"{count} were known")
     line[line.index("--out") + 1] = "again"
     ran = beliefrag(*line, "--replay")
     assert (ran.code, "0 keys are missing" in ran.err) == (0, True)
@@ -110,7 +110,7 @@ def test_an_audit_counts_each_reply_that_diverges_once(beliefrag: Command, home:
     )
     audit = ("cache", "audit", "run", "--data", "north", "--base-url", chat_server.url)
     ran = beliefrag(*audit)
-    assert mentions(ran.out.splitlines()[0], "1 of 4 replies diverge")
+    assert mentions(ran.out.splitlines()[0], "1 of 4", "diverge")
     assert ran.out.splitlines()[-1] == "answer\t3\t0\t1\t0"
     assert len(chat_server.requests) == asked + 4
     assert beliefrag(*audit, "--n", "2").out.splitlines()[0].split(" replies")[0].endswith("of 2")
@@ -138,7 +138,7 @@ def test_an_audit_counts_other_probabilities_of_the_same_words_apart(
         )
     )
     ran = beliefrag("cache", "audit", "run", "--data", "north", "--base-url", chat_server.url)
-    assert mentions(ran.out, "0 of 3 replies diverge", "1 more", "token probabilities")
+    assert mentions(ran.out, "0 of 3", "diverge", "1 more", "token probabilities")
     assert ran.out.splitlines()[-1] == "gate\t2\t1\t0\t0"
 
 
@@ -154,7 +154,7 @@ def test_replies_that_are_not_in_the_cache_do_not_use_up_the_number_to_compare(b
     beliefrag("cache", "prune", "--older-than", "0", "--yes")
     beliefrag("cache", "import", "left.jsonl")
     ran = beliefrag("cache", "audit", "run", "--data", "north", "--n", "2")
-    assert mentions(ran.out, "0 of 2 replies diverge", 0, "asked again", "2 are not")
+    assert mentions(ran.out, "0 of 2", "diverge", 0, "asked again", "2 are not")
 
 
 def test_a_run_on_own_questions_is_audited_with_them(beliefrag: Command, home: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_run_on_own_questions_is_audited_with_them(beliefrag: Command, home: P
     model = write_script(home)
     assert beliefrag("bench", "run", *own, "--methods", "static", "--model", model, "--out", "run").code == 0
     ran = beliefrag("cache", "audit", "run", *own)
-    assert ran.code == 0 and mentions(ran.out, "0 of 1 replies diverge"), ran.err
+    assert ran.code == 0 and mentions(ran.out, "0 of 1", "diverge"), ran.err
     ran = beliefrag("cache", "audit", "run")
     assert ran.code == 2 and mentions(ran.err, "--data", "--questions", "--docs")
 

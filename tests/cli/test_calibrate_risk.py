@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -84,14 +85,14 @@ def test_an_answer_that_is_too_unsure_is_held_back_and_says_why(
     assert (plain.code, plain.record["outcome"], plain.record["answer"]) == (0, "stopped", "Oslo")
     held = beliefrag(*asking(home, UNKNOWN, *TARGET, "--json"))
     assert (held.code, held.record["outcome"], held.record["answer"]) == (3, "abstained", None)
-    words = f"at most 50 % wrong answers with 80 % confidence, for questions like the {len(HELD_OUT)} of north"
-    assert words in held.record["reason"] and f"is below {guarantee.threshold:.2f}" in held.record["reason"]
-    assert held.record["made_with"]["guarantee"].startswith(f"the guarantee of {words}")
+    parts = ("guarantee", "50 %", "80 % confidence", len(HELD_OUT), "north")
+    assert mentions(held.record["reason"], *parts) and f"is below {guarantee.threshold:.2f}" in held.record["reason"]
+    assert mentions(held.record["made_with"]["guarantee"], *parts)
     last = held.record["steps"][-1]
     assert (last["branch"], last["comparisons"][0]["threshold"]) == ("abstain-unsure", guarantee.threshold)
     # What comes before the end is the same.
     assert held.record["steps"][:-1] == plain.record["steps"][:-1]
-    assert words in beliefrag(*asking(home, UNKNOWN, *TARGET)).out
+    assert mentions(beliefrag(*asking(home, UNKNOWN, *TARGET)).out, *parts)
 
 
 def test_other_documents_than_it_was_made_on_are_told_of(beliefrag: Command, home: Path, guaranteed: Path) -> None:
@@ -155,10 +156,10 @@ def outcomes_of(run: Path) -> dict[str, str]:
         (
             ("--max-error", "0.1"),
             1,
-            "10 % wrong answers with 90 % confidence",
+            "no guarantee .*10 % .*90 %",
         ),
         (("--max-error", "0.1"), 1, "beliefrag calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"),
-        (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold met at most 5 % wrong answers"),
+        (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold .*5 % .*80 %"),
         ((*TARGET, "--rounds", "2"), 1, "budget.rounds 3, not 2"),
         ((*TARGET, "--never-abstain"), 2, "abstaining"),
         (("--confidence", "0.8"), 2, "--confidence needs --max-error"),
@@ -170,7 +171,7 @@ def test_a_guarantee_that_is_not_there_is_told_in_one_line(
 ) -> None:
     ran = beliefrag(*asking(home, KNOWN, *more))
     assert (ran.code, ran.out) == (code, "")
-    assert words in ran.err and ran.err.count("\n") == 1
+    assert re.search(words, ran.err) and ran.err.count("\n") == 1
 
 
 def test_other_thresholds_or_a_least_answerability_of_ones_own_are_refused(
@@ -180,7 +181,8 @@ def test_other_thresholds_or_a_least_answerability_of_ones_own_are_refused(
         other.setenv("BELIEFRAG_THRESHOLDS__ANSWER", "0.6")
         assert "thresholds.answer 0.5, not 0.6" in beliefrag(*asking(home, KNOWN, *TARGET)).err
     monkeypatch.setenv("BELIEFRAG_THRESHOLDS__LEAST_ANSWERABILITY", "0.6")
-    assert "Set one of them." in beliefrag(*asking(home, KNOWN, *TARGET)).err
+    refused = beliefrag(*asking(home, KNOWN, *TARGET)).err
+    assert mentions(refused, "max_error 0.5", "thresholds.least_answerability 0.6", "Set one")
     assert beliefrag(*asking(home, UNKNOWN)).code == 3
 
 
@@ -196,7 +198,7 @@ def test_a_borrowed_calibration_carries_no_guarantee(beliefrag: Command, home: P
     ("changes", "words"),
     [
         ({"backbone": "openai:another"}, "fitted for openai:another"),
-        ({"verifier": "graded"}, "fitted with the graded verifier, not structured"),
+        ({"verifier": "graded"}, "graded verifier, not structured"),
         ({"contaminated": True}, "held out"),
     ],
 )
@@ -218,7 +220,7 @@ def test_made_again_it_takes_the_place_of_the_earlier_one(beliefrag: Command, ho
 
 
 def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Command, home: Path, made: Path) -> None:
-    assert "Name a file with --out" in beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err
+    assert mentions(beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err, "published", "--out")
     there = home / "there.json"
     there.write_text("mine")
     ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", there)
@@ -233,8 +235,8 @@ def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Co
     ("more", "words"),
     [
         (("--max-error", "0"), "not at 0"),
-        (("--max-error", "0.1", "--label", "taste"), "No label is called 'taste'"),
-        (("--max-error", "0.1", "--label", "judge"), "have no verdict by judge"),
+        (("--max-error", "0.1", "--label", "taste"), "'taste'. Known: judge"),
+        (("--max-error", "0.1", "--label", "judge"), "no verdict by judge"),
     ],
 )
 def test_what_cannot_be_used_is_told(
@@ -251,6 +253,6 @@ def test_a_new_fit_says_that_the_guarantees_of_the_old_one_are_gone(
     again = ("calibrate", "fit", home / "run", "--out", guaranteed)
     ran = beliefrag(*again)
     assert ran.code == 0
-    assert mentions(ran.err, f"warning: {guaranteed} had 2 guarantees", "'beliefrag calibrate risk'")
+    assert mentions(ran.err, f"warning: {guaranteed}", "2 guarantees", "'beliefrag calibrate risk'")
     assert load_artifact(str(guaranteed)).guarantees == ()
     assert "guarantees" not in beliefrag(*again).err

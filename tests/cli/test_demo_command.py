@@ -12,6 +12,7 @@ import pytest
 from beliefrag.demo import load_questions
 from beliefrag.models.weights import CATALOGUE, DEFAULT
 from tests.cli.shell import BORROWED, SURE, UNSURE, Ran, on_terminal, write_script
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -25,7 +26,7 @@ def test_the_first_question_is_answered_with_the_belief_at_each_step(beliefrag: 
     ran = beliefrag("demo", *model(home, "Larvik"))
     assert ran.code == 0
     assert f"question: {first.question}" in ran.out
-    assert ran.out.count("of what is needed is there") == 2
+    assert ran.out.count("what is needed") == 2
     given, expected, note = ran.out.splitlines()[-3:]
     assert given.split(maxsplit=1) == ["given", "Larvik"]
     assert expected.split(maxsplit=1) == ["expected", " or ".join(first.answers)]
@@ -108,6 +109,6 @@ def test_other_models_need_no_weights(beliefrag: Command, home: Path, monkeypatc
 def test_the_demo_is_recorded_like_any_question(beliefrag: Command, home: Path) -> None:
     given = model(home, "Larvik")
     beliefrag("demo", *given)
-    assert "2 of them recorded earlier" in beliefrag("demo", *given).out
+    assert mentions(beliefrag("demo", *given).out, "2 calls, 2 of", "recorded earlier")
     assert "recorded earlier" not in beliefrag("demo", *given, "--no-cache").out
     assert json.dumps("Larvik") in (home / "script.jsonl").read_text()

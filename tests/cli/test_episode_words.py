@@ -36,10 +36,9 @@ def words(event: events.Event) -> list[str]:
 
 
 def test_a_search_is_told_by_what_came_of_it() -> None:
-    assert words(retrieved(added=("a", "b", "c"), known=("d",), refused=("e", "f"))) == [
-        "query q",
-        "found 3 new (Fram; Gjøa; c), 1 known, 2 dropped earlier",
-    ]
+    query, found = words(retrieved(added=("a", "b", "c"), known=("d",), refused=("e", "f")))
+    assert query == "query q"
+    assert mentions(found, "found 3 new (Fram; Gjøa; c)", "1 known", "2 dropped")
     assert words(retrieved(hits=())) == ["query q", "found nothing"]
     (said,) = words(retrieved(query=None, hits=()))
     assert said.startswith("query none: ")
@@ -48,19 +47,21 @@ def test_a_search_is_told_by_what_came_of_it() -> None:
 def test_a_corrected_query_is_told_as_it_will_be_searched_and_none_in_words() -> None:
     changed = events.Rewritten(step=1, at=0.0, before="q", after="other words", reason="weak", evidence=())
     assert words(changed) == ["query other words"]
-    assert words(replace(changed, after="SUFFICIENT")) == ["query none: the model finds nothing missing"]
+    (said,) = words(replace(changed, after="SUFFICIENT"))
+    assert said.startswith("query none: ")
 
 
 def test_a_pruning_is_told_by_what_went_and_what_stayed() -> None:
     gone = (Mutation("drop", "a", 1, "weak"), Mutation("drop", "b", 1, "weak"))
     pruned = events.Pruned(step=1, at=0.0, mutations=gone, evidence=("c",))
-    assert words(pruned) == ["dropped 2 (Fram; Gjøa), 1 kept"]
+    (said,) = words(pruned)
+    assert mentions(said, "dropped 2 (Fram; Gjøa)", "1 kept")
     assert words(events.Pruned(step=1, at=0.0, mutations=(), evidence=("c",))) == ["dropped none, 1 kept"]
 
 
 def test_waiting_is_named_also_for_purposes_of_other_methods() -> None:
     assert mentions(describe_wait("answer"), "model", "answer")
-    assert describe_wait("search_dialogue") == "asking the model (search dialogue)"
+    assert mentions(describe_wait("search_dialogue"), "model", "search dialogue")
 
 
 def test_passages_of_one_document_are_one_source() -> None:
@@ -82,9 +83,8 @@ def test_the_cost_counts_what_was_paid_retried_and_recorded() -> None:
     rows = {
         row.heading: row.values[0] for row in summary_rows(ended, [events.CallStarted(step=0, at=4.26, purpose="p")])
     }
-    assert rows["cost"] == (
-        "1,234 tokens (1,200 in, 34 out), 3 calls, 2 of them recorded earlier, 1 retry, 1 search, 4.3 s"
-    )
+    assert mentions(rows["cost"], "1,234 tokens", "1,200 in", "34 out", "3 calls, 2 of", "recorded earlier")
+    assert mentions(rows["cost"], "recorded earlier", "1 retry", "1 search", "4.3 s")
     assert rows["answer"] == "none"
     assert rows["confidence"] == "unknown"
     assert rows["read"] == "nothing"

@@ -10,6 +10,7 @@ import pytest
 
 from beliefrag.retrieval import Bm25Index
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, on_terminal, write_docs, write_script
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -65,7 +66,7 @@ def test_a_path_and_a_place_are_needed(beliefrag: Command, home: Path) -> None:
     without_paths = beliefrag("index", "--out", home / "ships")
     assert without_paths.code == 2
     assert "Name files or folders" in without_paths.err
-    assert "--out DIR or --to ENGINE" in beliefrag("index", home).err
+    assert mentions(beliefrag("index", home).err, "--out DIR", "--to ENGINE")
     assert beliefrag("index", home).code == 2
 
 
@@ -98,10 +99,10 @@ def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--out", "ships", "--vectors", "--weights", "nowhere.gguf"], "There are no weights nowhere.gguf"),
+        (["--out", "ships", "--vectors", "--weights", "nowhere.gguf"], "no weights nowhere.gguf"),
         (["--out", "ships", "--weights", "nowhere.gguf"], "Give --vectors too"),
         (["--to", "milvus:url=ships.db", "--vectors"], "Give hybrid=true"),
-        (["--to", "milvus:url=ships.db,hybrid=true,weights=nowhere.gguf"], "There are no weights nowhere.gguf"),
+        (["--to", "milvus:url=ships.db,hybrid=true,weights=nowhere.gguf"], "no weights nowhere.gguf"),
         (["--out", "ships", "--upgrade", "--vectors"], "makes no vectors"),
     ],
 )

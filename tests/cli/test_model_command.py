@@ -60,7 +60,7 @@ def test_remove_says_what_was_freed_and_a_second_time_that_nothing_is_there() ->
     path = place_sparse(NAME)
     result = run(app, ["remove", NAME])
     assert result.exit_code == 0
-    assert result.stdout == f"Removed {NAME}: 98 MB freed.\n"
+    assert mentions(result.stdout, NAME, "98 MB")
     assert not path.exists()
     again = run(app, ["remove", NAME])
     assert again.exit_code == 1

@@ -219,7 +219,7 @@ def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> Non
         ((), "source of passages"),
         (("--docs", "nowhere"), "nowhere"),
         (("--docs", ".", "--otel-text"), "--otel-text needs --otel"),
-        (("--docs", ".", "--token-file", "none"), "token file none cannot be read"),
+        (("--docs", ".", "--token-file", "none"), "none cannot be read"),
         (("--docs", ".", "--earlier-turns", "guess"), "--earlier-turns"),
         (("--docs", ".", "--timeout", "0"), "--timeout"),
     ],

@@ -22,6 +22,7 @@ from beliefrag.retrieval.passage_store import explain_engine_errors
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
 from tests.cli.test_ask_mistakes import closed_port, expect_one_line
 from tests.cli.test_doctor_command import findings
+from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -102,7 +103,7 @@ def test_a_budget_of_the_environment_names_the_variable(
     beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BELIEFRAG_BUDGET__TOP_K", "0")
-    expect_one_line(beliefrag("ask", QUESTION, "--docs", "x"), 2, "BELIEFRAG_BUDGET__TOP_K", "at least 1, not 0")
+    expect_one_line(beliefrag("ask", QUESTION, "--docs", "x"), 2, "BELIEFRAG_BUDGET__TOP_K", "at least 1", "not 0")
 
 
 def test_an_index_where_a_file_is(beliefrag: Command, home: Path) -> None:
@@ -115,7 +116,7 @@ def test_an_index_where_a_file_is(beliefrag: Command, home: Path) -> None:
 def test_weights_that_are_no_weights(beliefrag: Command, home: Path) -> None:
     (home / "model.gguf").write_text("these are words", encoding="utf-8")
     ran = beliefrag("ask", QUESTION, "--docs", write_docs(home), "--model", f"local:{home / 'model.gguf'}")
-    expect_one_line(ran, 1, "model.gguf is not a GGUF file")
+    expect_one_line(ran, 1, "model.gguf is not", "(*.gguf)")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_without_a_terminal_a_silent_wait_is_broken_by_lines(monkeypatch: pytest
         display.show(CallStarted(step=0, at=0.0, purpose="answer"))
         time.sleep(0.4)
     lines = written.getvalue().splitlines()
-    assert len(lines) >= 3 and all(line.startswith("asking the model for the answer, ") for line in lines)
+    assert len(lines) >= 3 and all(mentions(line, "model", "answer,") for line in lines)
 
 
 def test_opening_says_what_it_does_when_it_takes_long(

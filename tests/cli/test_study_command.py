@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -116,22 +117,22 @@ def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (("study", "nothing", "--data", "north", "--out", "o"), "No study is called 'nothing'"),
+        (("study", "nothing", "--data", "north", "--out", "o"), "study .*'nothing'.*Known: "),
         (("study", "belief", "--out", "o"), "A study needs episodes"),
         (("study", "belief", "--data", "north", "--label", "judge", "--no-judge", "--out", "o"), "--no-judge"),
         (("study", "belief", "--data", "north", "--judge-model", "m", "--no-judge", "--out", "o"), "--no-judge"),
-        (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "belief has its own methods"),
+        (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "--of .*belief "),
         (("study", "belief:colour=red", "--data", "north", "--out", "o"), "no option 'colour'"),
         (("study", "belief", "--option", "colour", "--data", "north", "--out", "o"), "--option key=value"),
-        (("study", "holobench", "--data", "north", "--methods", "all", "--out", "o"), "holobench has its own methods"),
-        (("study", "frontier", "--data", "north", "--of", "best", "--out", "o"), "No method is called 'best'"),
+        (("study", "holobench", "--data", "north", "--methods", "all", "--out", "o"), "--methods .*holobench "),
+        (("study", "frontier", "--data", "north", "--of", "best", "--out", "o"), "method .*'best'.*Known: "),
     ],
 )
 def test_what_cannot_be_studied_is_refused(beliefrag: Command, home: Path, line: tuple[str, ...], words: str) -> None:
     write_study_data(home)
     ran = beliefrag(*line)
     assert ran.code == 2
-    assert words in ran.err
+    assert re.search(words, ran.err)
     assert not (home / "o").exists()
 
 
@@ -151,7 +152,7 @@ def test_a_dataset_of_another_kind_is_left_to_other_studies(beliefrag: Command, 
     model = f"scripted:{home / 'bench.jsonl'}"
     ran = beliefrag("study", "thresholds", "--data", "rows", "--model", model, *BORROWED, "--out", "o")
     assert ran.code == 1
-    assert mentions(ran.err, "short answers", "none of the 1 datasets")
+    assert mentions(ran.err, "short answers", "none of the 1")
 
 
 @pytest.mark.usefixtures("without_pictures")

@@ -57,7 +57,7 @@ def test_a_trace_is_served_until_ctrl_c_which_is_no_failure(trace: Path) -> None
     with serving("view", trace, "--no-open") as (process, browser):
         assert browser.get("/api/about").json() == {"kind": "trace", "name": "trace.jsonl"}
         assert browser.get("/api/episode/0").json()["answer"] == "Larvik"
-        wait_for(process, "the page stays until Ctrl-C")
+        wait_for(process, "until Ctrl-C")
         process.send_signal(signal.SIGINT)
         assert process.wait(200) == 0
         with pytest.raises(httpx2.ConnectError):
@@ -72,7 +72,7 @@ def test_the_opened_browser_is_given_a_key_that_works_once(
     opener.chmod(0o700)
     monkeypatch.setenv("BROWSER", str(opener))
     with serving("view", trace) as (process, browser):
-        wait_for(process, "the page stays until Ctrl-C")
+        wait_for(process, "until Ctrl-C")
         seen = (home / "seen").read_text(encoding="utf-8")
         assert seen.startswith(str(browser.base_url))
         browser.cookies.clear()
@@ -84,7 +84,7 @@ def test_the_opened_browser_is_given_a_key_that_works_once(
 
 def test_ask_shows_its_episode_and_keeps_the_page_and_its_exit_code(asking: tuple[str | Path, ...]) -> None:
     with serving(*asking, "--view", "--no-open", "--quiet") as (process, browser):
-        wait_for(process, "the page stays until Ctrl-C")
+        wait_for(process, "until Ctrl-C")
         with browser.stream("GET", "/api/live") as stream:
             frames = stream.read().decode()
         assert '"answer":"Larvik"' in frames
@@ -111,7 +111,7 @@ def test_one_episode_is_exported_and_a_file_that_is_there_is_kept(beliefrag: Com
     [
         (("nowhere",), "nowhere does not exist"),
         (("docs",), "docs holds no run"),
-        (("docs/fram.md",), "docs/fram.md is not a trace"),
+        (("docs/fram.md",), "docs/fram.md .*trace.*ask --trace"),
         (("trace.jsonl", "--episode", "3"), "--export"),
         (("trace.jsonl", "--export", "x.html", "--episode", "3"), "no episode 3"),
         (("trace.jsonl", "docs"), "'docs'"),
@@ -122,7 +122,7 @@ def test_what_cannot_be_viewed_is_told_in_one_line(
 ) -> None:
     ran = beliefrag("view", *arguments)
     assert ran.code in (1, 2)
-    assert told in ran.err
+    assert re.search(told, ran.err)
     assert ran.err.count("\n") == 1
 
 

@@ -77,7 +77,7 @@ def test_a_retriever_whose_scores_have_no_say_is_told_in_the_trace(tmp_path: Pat
 def test_a_result_says_what_it_was_made_with(tmp_path: Path) -> None:
     with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
         made_with = rag.ask("Which ship?").record()["made_with"]
-    assert made_with["calibration"] == "published; borrowed, fitted for openai:gpt-oss-120b"
+    assert mentions(made_with["calibration"], "published;", "borrowed", "openai:gpt-oss-120b")
     assert made_with["verifier"] == "structured"
     assert made_with["model"].startswith("scripted:")
     assert len(made_with["corpus"]) == 32
@@ -273,7 +273,7 @@ def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(t
         made_with = rag.ask("Which ship?").record()["made_with"]
     assert made_with["calibration"].startswith("mine; fitted with bm25")
     assert mentions(made_with["calibration"], "retriever does not say")
-    with pytest.raises(CalibrationError, match=r"retriever bm25 .*, not my engine.*--borrow"):
+    with pytest.raises(CalibrationError, match=r"retriever bm25 .*my engine.*--borrow"):
         BeliefRAG(retriever=Named(hits("a")), **settings)
     with BeliefRAG(passages=PASSAGES, **settings) as rag:
         assert rag.ask("Which ship?").record()["made_with"]["calibration"] == "mine"

@@ -22,6 +22,7 @@ from beliefrag.settings import DECLINE_BELOW, Settings
 from beliefrag.types import Action, Attempt, CitationRole, Decision, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, script
+from tests.support.messages import mentions
 
 TOWER = Hit(Passage("tower", "Graz", "Graz has a clock tower. The tower of Graz is 28 m high."), 9.0)
 OTHER = Hit(Passage("other", "Linz", "Linz lies on the Danube."), 5.0)
@@ -64,7 +65,7 @@ async def test_an_answer_below_the_threshold_becomes_a_guess(tmp_path: Path, act
     assert isinstance(result.outcome, Abstained)
     assert (result.answer, result.best_guess, result.answerability) == (None, "28 m", 0.2)
     assert result.citations == () and "28 m" in result.nearest[-1].quote
-    assert "answerability 0.20 is not at least 0.35" in result.reason
+    assert mentions(result.reason, "answerability 0.20", "not at least 0.35")
 
 
 async def test_an_answer_at_the_threshold_is_given_with_its_citations(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ async def test_a_dropped_passage_comes_back_when_another_query_finds_it(tmp_path
     result = await play(tmp_path, CORRECTED, [TOWER], [OTHER, TOWER], keep_when_correcting=True)
     last = searched(result)[-1]
     assert last.readmitted == ("tower",) and last.refused == () and set(last.evidence) == {"other", "tower"}
-    assert last.mutations[-1].reason == "found again by another query"
+    assert mentions(last.mutations[-1].reason, "found again", "another query")
 
 
 async def test_a_dropped_passage_comes_back_when_nothing_better_came(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_broken_object_longer_than_any_verdict_is_refused_without_an_attempt_t
 ) -> None:
     attempts: list[str] = []
     monkeypatch.setattr("json_repair.loads", attempts.append)
-    with pytest.raises(ReplyError, match="long JSON object that is broken"):
+    with pytest.raises(ReplyError, match=r"long JSON .*broken"):
         read_json_object("{" + "'a': 1, " * 2_000 + "}", Repairs())
     assert attempts == []
 

@@ -116,7 +116,7 @@ def test_a_retriever_with_a_name_is_refused_a_calibration_of_another_ranking(tmp
     own = {"name": "mine", "backbone": Scripted(tmp_path / "model.jsonl").identity, "verifier": "structured"}
     artifact = load_artifact("qwen2.5-coder-1.5b").model_copy(update={**own, "prompts": {}})
     (tmp_path / "mine.json").write_text(artifact.model_dump_json(), encoding="utf-8")
-    with pytest.raises(CalibrationError, match=r"retriever bm25 .*, not words 64"):
+    with pytest.raises(CalibrationError, match=r"retriever bm25 .*words 64.*--borrow"):
         BeliefRAG(retriever=FromLlamaIndex(vector_retriever(), identity="words 64"), **opened)
     with BeliefRAG(retriever=FromLlamaIndex(vector_retriever()), **opened) as rag:
         assert "retriever does not say" in rag.ask(QUESTION).record()["made_with"]["calibration"]

@@ -13,6 +13,7 @@ from beliefrag.result import Result
 from beliefrag.types import Budget, Passage, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.messages import mentions
 from tests.support.reading import actions, calls, prompts, says
 
 ANSWER = says("answer", "Paris")
@@ -38,7 +39,7 @@ async def test_one_good_passage_makes_the_evidence_correct(tmp_path: Path) -> No
     result = await play(script(tmp_path, grades(0.1, 0.9), ANSWER), PlannedRetriever(hits("a", "b")), method=CRAG)
     assert isinstance(result.outcome, Answered)
     assert actions(result) == ["RETRIEVE", "ANSWER"]
-    assert "best grade 0.90 is at least 0.70" in result.reason
+    assert mentions(result.reason, "grade 0.90", "is at least 0.70")
     assert calls(result) == {"grader": 1, "answer": 1}
 
 

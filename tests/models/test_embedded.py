@@ -185,7 +185,7 @@ async def test_a_prompt_is_still_in_memory_after_another_one(model: Embedded) ->
 
 
 async def test_a_prompt_that_does_not_fit_says_how_long_it_is_and_what_to_set(model: Embedded) -> None:
-    with pytest.raises(ModelError, match=r"prompt of 30\d\d tokens .* context of 2048 tokens") as caught:
+    with pytest.raises(ModelError, match=r"prompt .*\b30\d\d .*context .*\b2048\b") as caught:
         await model.chat(ask("word " * 3000))
     assert "BELIEFRAG_CONTEXT=30" in caught.value.remedy
     assert (await model.chat(ask("Say hello."))).text
@@ -318,7 +318,7 @@ async def test_weights_that_are_cut_short_are_one_clear_error(smollm2: Path, tmp
     with smollm2.open("rb") as whole:
         short.write_bytes(whole.read(20_000_000))
     model = Embedded(short)
-    with pytest.raises(ModelError, match=r"short\.gguf cannot be loaded: damaged"):
+    with pytest.raises(ModelError, match=r"short\.gguf .*damaged.*Get the file"):
         await model.chat(ask("Say hello."))
     await model.aclose()
 

@@ -33,7 +33,7 @@ def test_settings_that_cannot_be_used_are_refused_at_once(settings: dict[str, An
 
 async def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
     model = Embedded(tmp_path / "none.gguf")
-    with pytest.raises(ModelError, match=r"There is no file .*none\.gguf"):
+    with pytest.raises(ModelError, match=r"no file .*none\.gguf\b.*path"):
         await model.chat(REQUEST)
     with pytest.raises(ModelError, match=r"none\.gguf"):
         _ = model.identity
@@ -102,5 +102,5 @@ def test_errors_in_a_stream_are_told_apart() -> None:
     with pytest.raises(PromptTooLongError) as caught:
         join_chunks([{"error": too_long}])
     assert (caught.value.tokens, caught.value.context) == (900, 512)
-    with pytest.raises(ModelError, match="refused the request: no such role"):
+    with pytest.raises(ModelError, match=r"refused .*: no such role"):
         join_chunks([{"error": {"type": "invalid_request_error", "message": "no such\nrole"}}])

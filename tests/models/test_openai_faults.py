@@ -177,7 +177,7 @@ async def test_the_wait_that_a_server_asks_for_is_read(
     assert isinstance(error, TransportError)
     assert error.retry_after == seconds
     if seconds:
-        assert f"asks to wait {seconds:g} s" in error.message
+        assert mentions(error.message, f"wait {seconds:g} s", "HTTP 429")
 
 
 async def test_a_wait_until_a_date_is_read(chat_server: ChatServer, model: OpenAICompatible) -> None:

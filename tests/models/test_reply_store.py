@@ -160,7 +160,7 @@ def test_a_damaged_file_is_an_error_and_not_a_missing_reply(path: Path) -> None:
 def test_an_entry_that_is_no_reply_is_an_error(path: Path) -> None:
     with ReplyStore(path) as store:
         store._db.execute("INSERT INTO replies VALUES ('abcdefghijklmnop', 'm', 0, '[1]', NULL)")
-        with pytest.raises(SettingsError, match="cached reply abcdefghijkl is damaged"):
+        with pytest.raises(SettingsError, match=r"abcdefghijkl .*damaged.*beliefrag cache repair"):
             store.get("abcdefghijklmnop")
 
 

@@ -220,7 +220,7 @@ def test_an_unreachable_hub_gives_way_to_the_next_source(target: Path, monkeypat
 
 def test_when_no_source_delivers_each_says_why(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(DownloadError, match=r"127\.0\.0\.1 cannot be reached.* The cellar is closed\.") as caught:
+    with pytest.raises(DownloadError, match=r"127\.0\.0\.1 .*reached.* The cellar is closed\.") as caught:
         download(
             WEIGHTS, target, [quick_hub(), Memory(problem=DownloadError("The cellar is closed."))], DownloadProgress()
         )

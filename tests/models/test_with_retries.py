@@ -115,7 +115,7 @@ async def test_a_wait_longer_than_our_patience_is_refused_at_once(tmp_path: Path
     policy = RetryPolicy(seconds=10, wait_initial=0, wait_max=0, wait_jitter=0)
     model = retrying(tmp_path, line(status=429, retry_after=11), line("never"), policy=policy)
     started = time.monotonic()
-    with pytest.raises(TransportError, match="asks to wait 11 s"):
+    with pytest.raises(TransportError, match=r"\bwait 11 s\b"):
         await model.chat(ask())
     assert time.monotonic() - started < 1
 

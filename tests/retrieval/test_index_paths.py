@@ -242,10 +242,10 @@ def test_a_folder_that_cannot_be_listed_keeps_what_is_indexed_of_it(
     assert counts(first) == (3, 0, 0)
     assert counts(report) == (0, 1, 0)
     assert report.passages_total == 3
-    assert reasons(report, docs) == {
-        "closed": "cannot be listed: Permission denied",
-        "secret.txt": "cannot be read: Permission denied",
-    }
+    told = reasons(report, docs)
+    assert set(told) == {"closed", "secret.txt"}
+    assert mentions(told["closed"], "listed", "Permission denied")
+    assert mentions(told["secret.txt"], "read", "Permission denied")
 
 
 def test_a_file_that_became_unreadable_loses_its_old_passages(docs: Path, out: Path) -> None:
@@ -348,7 +348,9 @@ def test_a_parser_that_fails_in_a_way_nobody_foresaw_costs_one_file(
     monkeypatch.setattr("beliefrag.retrieval.readers.text_files._markdown_outline", explode)
     report = index_paths([docs], out)
     assert report.files_read == 2
-    assert reasons(report, docs) == {"sub/tower.md": "cannot be read (ZeroDivisionError: deep inside a library)"}
+    told = reasons(report, docs)
+    assert set(told) == {"sub/tower.md"}
+    assert mentions(told["sub/tower.md"], "ZeroDivisionError: deep inside a library")
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again_next_time(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def last_step(record: dict[str, Any]) -> dict[str, Any]:
         (lambda r: last_step(r).pop("evidence"), "'evidence'"),
         (lambda r: r["steps"][0].update(hits=[["p1"]]), "out of range"),
         (lambda r: r["steps"][0].update(hits=[["p1", "far"]]), "hits is 'far'"),
-        (lambda r: r["steps"][0].pop("added"), "step 0 has no search"),
+        (lambda r: r["steps"][0].pop("added"), "step 0 .*search"),
     ],
 )
 def test_a_damaged_episode_is_refused(damage: Callable[[dict[str, Any]], object], words: str) -> None:
@@ -81,4 +82,4 @@ def test_a_damaged_episode_is_refused(damage: Callable[[dict[str, Any]], object]
     damage(record)
     with pytest.raises(DAMAGED_LINE) as caught:
         read_episode(record)
-    assert words in str(caught.value)
+    assert re.search(words, str(caught.value))

@@ -175,17 +175,17 @@ USAGE = record("q1")["usage"]
 DAMAGE: list[tuple[dict[str, Any], str]] = [
     ({"outcome": "weird"}, "its outcome is 'weird'"),
     ({"outcome": []}, "unhashable type"),
-    ({"metrics": {}}, "it finished without the metric exact_match"),
+    ({"metrics": {}}, "without the metric exact_match"),
     ({"metrics": []}, "has no attribute 'items'"),
-    ({"metrics": METRICS | {"f1": "x"}}, "f1 is 'x', not a number from 0 to 1"),
+    ({"metrics": METRICS | {"f1": "x"}}, "f1 is 'x'"),
     ({"metrics": METRICS | {"f1": True}}, "f1 is True"),
     ({"metrics": METRICS | {"f1": 7.5}}, "f1 is 7.5"),
     ({"metrics": METRICS | {"f1": float("nan")}}, "NaN is no number"),
-    ({"metrics": METRICS | {"f1": None}}, "it finished without a score"),
-    ({"metrics": METRICS | {"exact_match": None, "f1": None, "cover": None}}, "it finished without a score"),
+    ({"metrics": METRICS | {"f1": None}}, "without a score"),
+    ({"metrics": METRICS | {"exact_match": None, "f1": None, "cover": None}}, "without a score"),
     ({"metrics": METRICS | {"rounds": None}}, "rounds is None"),
     ({"metrics": METRICS | {"actions": -1}}, "actions is -1"),
-    ({"usage": USAGE | {"calls": None}}, "usage.calls is None, not a count"),
+    ({"usage": USAGE | {"calls": None}}, "usage.calls is None"),
     ({"usage": USAGE | {"tokens": 1e999}}, "Infinity is no number"),
     ({"usage": {"tokens": 7}}, "calls is missing"),
     ({"usage": USAGE | {"by_purpose": {"answer": {}}}}, "calls is missing"),
@@ -202,7 +202,7 @@ DAMAGE: list[tuple[dict[str, Any], str]] = [
 def test_a_damaged_line_is_never_a_number(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     damaged = json.dumps(record("q2") | change).encode() + b"\n"
     (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1")) + damaged)
-    with pytest.raises(RunError, match=r"Line 2 of .*episodes.jsonl is no episode: ") as caught:
+    with pytest.raises(RunError, match=r"Line 2 .*episodes\.jsonl .*Delete that line") as caught:
         read_summaries(tmp_path)
     assert words in caught.value.message
 
@@ -291,13 +291,13 @@ def test_a_judge_may_come_later_but_not_change() -> None:
         resume_record(run_record(judge="j"), run_record(judge="k"))
 
 
-OTHER = r"made by another version of beliefrag \(run.json names 9.9, this is "
+OTHER = r"another version .*run\.json .*\b9\.9\b"
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 2}, r"it has the format 2\."),
+        ({"format": 2}, r"format 2\."),
         ({"weather": "fine"}, r"it has weather,"),
         ({"calibration": {"name": "n", "sha256": "s", "mood": 1}}, r"it has calibration.mood,"),
     ],
@@ -325,7 +325,7 @@ def test_what_another_version_decided_with_is_not_misread() -> None:
     ):
         with pytest.raises(RunError, match=OTHER + rf".*{words}"):
             what(run)
-    with pytest.raises(RunError, match="budget cannot be used: "):
+    with pytest.raises(RunError, match=r"budget .*top_k .*run\.json"):
         budget_of(run_record(budget={"top_k": 0}))
 
 

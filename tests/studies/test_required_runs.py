@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_a_run_comes_after_those_it_looks_at() -> None:
 
 @pytest.mark.parametrize("after", [("nowhere",), ("r",)])
 def test_a_run_that_waits_for_nothing_that_comes_is_refused(after: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"nowhere|wait for each other"):
+    with pytest.raises(ValueError, match=r"nowhere|each other"):
         combine_runs([RequiredRun("r", ("beliefrag",), after=after)])
 
 
@@ -108,14 +109,14 @@ def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
         (RequiredRun("r", ("static", "beliefrag")), ""),
         (RequiredRun("r", ("crag", "beliefrag")), "episodes of crag"),
         (RequiredRun("r", ("crag", "beliefrag"), sufficient_methods=("beliefrag",)), ""),
-        (RequiredRun("r", ("static",), kind=ROWS), "it has no datasets of rows"),
-        (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55}), "its thresholds.answer is 0.5, not 0.55"),
+        (RequiredRun("r", ("static",), kind=ROWS), "no datasets of rows"),
+        (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55}), "thresholds.answer is 0.5, not 0.55"),
         (RequiredRun("r", ("static",), changes={"thresholds.answer": 0.5}), ""),
         (
             RequiredRun("r", ("static",), make_intervention=lambda *_: FrozenAnswerability()),
             "another run",
         ),
-        (RequiredRun("r", ("static",), injection=Injection(noise=0.4)), "its searches had nothing injected"),
+        (RequiredRun("r", ("static",), injection=Injection(noise=0.4)), "nothing injected"),
     ],
 )
 def test_a_run_stands_in_where_it_has_what_is_needed(required: RequiredRun, reason: str) -> None:
@@ -126,14 +127,15 @@ def test_a_run_stands_in_where_it_has_what_is_needed(required: RequiredRun, reas
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"injection": Injection(noise=0.4)}, "its searches had 40 % irrelevant passages, drawn by seed 0"),
+        ({"injection": Injection(noise=0.4)}, "40 % irrelevant .*seed 0"),
         ({"interventions": {"d": "frozen"}}, "their own answerability"),
     ],
 )
 def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_ordinary_one(
     changes: dict[str, Any], reason: str
 ) -> None:
-    assert reason in reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes))
+    told = reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes))
+    assert re.search(reason, told)
 
 
 def test_an_injected_run_stands_in_where_just_that_is_needed() -> None:

@@ -116,7 +116,7 @@ def test_an_index_that_cannot_be_opened_leaves_the_old_one_in_use(tmp_path: Path
             patch.setattr("beliefrag.web.reload.reopen_passages", fails)
             (docs / "new.md").write_text("More.", encoding="utf-8")
             index_paths([docs], index)
-            wait_for(lambda: "the old one is kept" in log.getvalue())
+            wait_for(lambda: "old one is kept" in log.getvalue())
             assert server.ask().status_code == 200
             assert client.get("/readyz").status_code == 200
         threading.Event().wait(0.3)

@@ -135,13 +135,17 @@ def load_artifact(name_or_path: str) -> Artifact:
             remedy=f"Give a file, or one of {', '.join(shipped)}.",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise CalibrationError(f"Cannot read the calibration {name_or_path}: {error}.") from error
+        raise CalibrationError(
+            f"Cannot read the calibration {name_or_path}: {error}.",
+            remedy="Name a file that 'beliefrag calibrate fit' wrote, and that you may read.",
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = f"{'.'.join(str(part) for part in first['loc']) or 'the file'}: "
+        remedy = "Name a file that 'beliefrag calibrate fit' wrote."
         if first["type"] == "contaminated":
-            where = ""
-        raise CalibrationError(f"{name_or_path} is not a calibration: {where}{first['msg']}.") from error
+            where, remedy = "", "Set contaminated to true, or fit it again without --everything."
+        raise CalibrationError(f"{name_or_path} is not a calibration: {where}{first['msg']}.", remedy=remedy) from error
 
 
 def count_guarantees_in_file(path: Path) -> int:

@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 RUN_FILE = "run.json"
+_RESTORE = f"Put the {RUN_FILE} back that the run began with, or make the run again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ class RunRecord(_Strict):
             if (newer := _unknown_format(path, first)) is not None:
                 raise newer from None
             where = ".".join(str(part) for part in first["loc"]) or "the file"
-            raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.") from None
+            raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.", remedy=_RESTORE) from None
 
     def write(self, folder: Path) -> None:
         """Writes the record to another file first: a kill leaves the old one or the new one, never half of one."""
@@ -214,7 +215,7 @@ def budget_of(run: RunRecord) -> Budget:
     try:
         return Budget(**_known_values("budget", run.budget, Budget(), run))
     except ValueError as error:
-        raise RunError(f"The run's budget cannot be used: {error}.") from None
+        raise RunError(f"The run's budget cannot be used: {error}.", remedy=_RESTORE) from None
 
 
 def thresholds_of(run: RunRecord) -> Thresholds:
@@ -226,7 +227,7 @@ def thresholds_of(run: RunRecord) -> Thresholds:
     try:
         return Thresholds(**_known_values("thresholds", run.thresholds, Thresholds(), run))
     except ValueError as error:
-        raise RunError(f"The run's thresholds cannot be used: {error}.") from None
+        raise RunError(f"The run's thresholds cannot be used: {error}.", remedy=_RESTORE) from None
 
 
 def settings_of(run: RunRecord) -> Settings:

@@ -60,7 +60,7 @@ def test_every_question_has_both_recordings_in_one_order(run: Path) -> None:
 def test_missing_questions_are_told_of_first(run: Path) -> None:
     rewrite(run, lambda record: record["question_id"] not in ("north-q0", "south-q1"))
     found = tune_thresholds(read_recorded_questions(run), BORROWED, grid=ThresholdGrid((0.5,)))
-    assert status_line(found).startswith("INCOMPLETE: 2 of 16 questions ")
+    assert status_line(found).startswith("INCOMPLETE: 2 of 16 ")
 
 
 def test_a_dataset_for_which_the_measure_has_no_meaning_is_left_out_and_told_of(run: Path) -> None:

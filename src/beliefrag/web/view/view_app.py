@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.registry import explain_mistake
 from beliefrag.runs.episode import EpisodeKey
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.connections import ConnectionRegistry, limited_protocol
@@ -77,7 +78,7 @@ def create_view_app(
     def on_unforeseen_error(request: Request, error: Exception) -> JSONResponse:
         _log.warning("The page %s failed: %s: %s", request.url.path, type(error).__name__, error)
         _log.debug("The error came from here:", exc_info=error)
-        return JSONResponse({"error": f"Internal error, {type(error).__name__}: {error}."}, 500)
+        return JSONResponse({"error": " ".join(explain_mistake(error))}, 500)
 
     @app.get("/assets/{name}")
     def asset(name: str) -> Response:
