@@ -21,7 +21,7 @@ Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]
 Long = NDArray[np.int64]
 
-BLOCK = 500
+BLOCK = 1000
 """Passages that are worked on at once."""
 CAPITAL = "capital"
 """The array that says which words are written with a capital letter, which is needed on the way only."""
