@@ -22,6 +22,7 @@ from beliefrag.retrieval.passage_store import (
     CONTENT,
     ID,
     KEY,
+    LINKS,
     ORDER,
     SOURCE,
     PassageRow,
@@ -29,8 +30,8 @@ from beliefrag.retrieval.passage_store import (
     explain_engine_errors,
     index_schema,
     open_searcher,
-    stored_links,
     to_document,
+    to_links,
     to_passage,
 )
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
@@ -255,10 +256,13 @@ class Bm25Index:
                 rows = []
                 for key, address in zip(keys, addresses, strict=True):
                     document = self._searcher.doc(address)
+                    first = document.get_first
                     title, text = document.get_all(CONTENT)
-                    source = document.get_first(SOURCE) or ""
-                    identifier = str(document.get_first(ID))
-                    rows.append(PassageRow(int(key or 0), identifier, title, text, source, stored_links(document)))
+                    held = first(LINKS)
+                    source = first(SOURCE) or ""
+                    identifier = str(first(ID))
+                    links = to_links(held) if held else ""
+                    rows.append(PassageRow(int(key or 0), identifier, title, text, source, links))
             yield rows
 
     def _read_addresses(self) -> Iterator[list[tantivy.DocAddress]]:

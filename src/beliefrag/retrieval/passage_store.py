@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,9 +38,9 @@ __all__ = [
     "open_store",
     "opstamp",
     "passage_key",
-    "stored_links",
     "sync_folder",
     "to_document",
+    "to_links",
     "to_passage",
     "to_read_passage",
 ]
@@ -98,7 +98,9 @@ def check_passage(passage: Passage) -> Passage:
     Raises:
         CorpusError: The id is empty, too long or not printable.
     """
-    if not passage.id or not passage.id.isprintable() or len(passage.id.encode()) > _LONGEST_ID:
+    name = passage.id
+    # A character has four bytes at most, so the bytes of short ids need not be counted.
+    if not name or not name.isprintable() or (4 * len(name) > _LONGEST_ID and len(name.encode()) > _LONGEST_ID):
         raise CorpusError(
             f"{passage.id[:80]!r} cannot be a passage id.",
             remedy=f"Give every passage an id of 1 to {_LONGEST_ID} bytes of printable characters.",
@@ -127,10 +129,11 @@ def to_document(
     """Gives what tantivy stores and indexes for a passage, with its key where the digest is given."""
     # The first eight bytes of the id as a number that sorts like the id (UTF-8 bytes sort like code points): hits of
     # equal score can then be ordered by id without fetching all of them.
-    order = int.from_bytes(passage.id.encode()[:8].ljust(8, b"\0")) - (1 << 63)
+    identifier = passage.id
+    order = int.from_bytes(identifier[:8].encode()[:8].ljust(8, b"\0")) - (1 << 63)
     # Adding field by field takes half the time of giving all at once.
     document = tantivy.Document()
-    document.add_text(ID, passage.id)
+    document.add_text(ID, identifier)
     for source in sources:
         document.add_text(SOURCE, source)
     document.add_integer(ORDER, order)
@@ -156,16 +159,16 @@ def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
 def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
     """Gives the same with the links of the passage, where it has any: all that is needed to store it again."""
     passage, sources = to_passage(document)
-    links = stored_links(document)
+    links = document.get_first(LINKS)
     if not links:
         return passage, sources
-    return ReadPassage(passage.id, passage.title, passage.text, passage.source, passage.place, links), sources
+    read = ReadPassage(passage.id, passage.title, passage.text, passage.source, passage.place, to_links(links))
+    return read, sources
 
 
-def stored_links(document: tantivy.Document) -> str:
-    """Gives the anchors and links that a stored document holds."""
-    held = document.get_first(LINKS)
-    return bytes(held).decode() if held else ""
+def to_links(stored: Iterable[int]) -> str:
+    """Gives the anchors and links of a passage as they were, from what the engine stores."""
+    return bytes(stored).decode()
 
 
 @contextmanager

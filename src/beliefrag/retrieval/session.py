@@ -17,6 +17,7 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.document import links_of
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
+from beliefrag.retrieval.free_memory import return_free_memory
 from beliefrag.retrieval.ledger import (
     IN_FORCE,
     LEDGER,
@@ -209,6 +210,7 @@ class WriteSession:
         self._failed = False
         self.ledger.apply(entry)
         self._start_batch()
+        return_free_memory()
 
     @property
     def has_keys(self) -> bool:

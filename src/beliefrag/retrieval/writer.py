@@ -159,8 +159,12 @@ class PassageWriter:
         for block in _cut_blocks(passages):
             with session.explain_write_errors():
                 session.look_up([passage.id for passage in block])
+                sources = ("",)
                 for passage in block:
-                    new = StoredPassage(_checked_digest(passage), (passage.source,), passage.place, links_of(passage))
+                    # Passages of one source share the tuple: fifty thousand of them are held.
+                    if passage.source != sources[0]:
+                        sources = (passage.source,)
+                    new = StoredPassage(_checked_digest(passage), sources, passage.place, links_of(passage))
                     held = session.find_stored(passage.id)
                     if held is None or not held.is_same(new):
                         added += 1

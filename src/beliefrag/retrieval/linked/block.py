@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,16 +10,16 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.explicit import BlockLinks, find_links
 from beliefrag.retrieval.linked.names import (
-    TERM_SIGNS,
     NameHasher,
     NameKind,
+    acronym_at,
     further_names,
     has_further_names,
     hash_names,
     long_form_before,
     may_have_terms,
     own_acronym,
-    possible_acronyms,
+    own_acronym_at,
     subject_end,
     terms_in,
 )
@@ -70,45 +69,18 @@ def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
 
 def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
     # Titles and subjects, which are nearly all names, stand in the words of the block; others are cut into words.
-    begins: list[int] = []
-    ends: list[int] = []
-    owners: list[int] = []
-    kinds: list[int] = []
-    others: list[tuple[str, int, NameKind]] = []
-    bodies: list[int] = []
-    place = 0
-    for number, (_, _, title, text, *_) in enumerate(rows):
-        body = place + len(title) + 1
-        bodies.append(body)
-        if title:
-            begins.append(place)
-            ends.append(body - 1)
-            owners.append(number)
-            kinds.append(NameKind.TITLE)
-            if has_further_names(title):
-                others += [(name, number, kind) for name, kind in further_names(title)]
-        end = subject_end(title, text)
-        if end:
-            begins.append(body)
-            ends.append(body + end)
-            owners.append(number)
-            kinds.append(NameKind.SUBJECT)
-        acronym = own_acronym(title or text[:end], text)
-        if acronym:
-            others.append((acronym, number, NameKind.ACRONYM))
-        place = body + len(text) + 1
-    for number in _possible_manual_entries(tokens.text, bodies):
-        if may_have_terms(rows[number].text):
-            others += [(name, number, kind) for name, kind in terms_in(rows[number].text)]
-    explained: list[tuple[str, str, int]] = []
-    for at, letters in possible_acronyms(tokens.text):
-        number = bisect_right(bodies, at) - 1
-        # What stands behind the text of a passage is the title of the next one.
-        if number >= 0 and at - bodies[number] < len(rows[number].text):
-            long_form = long_form_before(rows[number].text, at - bodies[number], letters)
-            if long_form:
-                explained.append((letters, long_form, number))
-    found, beginnings = NameHasher(tokens).hash_spans(np.array(begins, np.int32), np.array(ends, np.int32))
+    title_sizes = np.array([len(row.title) for row in rows], np.int64)
+    text_sizes = np.array([len(row.text) for row in rows], np.int64)
+    bodies = np.cumsum(title_sizes + text_sizes + 2) - text_sizes - 1
+    subject_ends = [subject_end(title, text) for _, _, title, text, *_ in rows]
+    titled, defined = np.flatnonzero(title_sizes), np.flatnonzero(subject_ends)
+    begins = np.concatenate(((bodies - title_sizes - 1)[titled], bodies[defined]))
+    ends = np.concatenate((bodies[titled] - 1, bodies[defined] + np.array(subject_ends, np.int64)[defined]))
+    owners = np.concatenate((titled, defined))
+    kinds = np.repeat(np.array([NameKind.TITLE, NameKind.SUBJECT], np.uint8), [len(titled), len(defined)])
+    others = _find_other_names(rows, _find_owners(tokens.signs, bodies))
+    explained = _find_acronyms(rows, subject_ends, _find_owners(tokens.parentheses, bodies), others)
+    found, beginnings = NameHasher(tokens).hash_spans(begins.astype(np.int32), ends.astype(np.int32))
     # One call for all: each has its price.
     other, other_beginnings = hash_names(
         [*(name for name, _, _ in others), *(each for row in explained for each in row[:2])]
@@ -122,23 +94,69 @@ def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
     keep = hashes != 0
     return BlockNames(
         hashes[keep],
-        np.array(owners + [number for _, number, _ in others], np.int32)[keep],
-        np.array(kinds + [kind for *_, kind in others], np.uint8)[keep],
+        np.concatenate((owners, np.array([number for _, number, _ in others], np.int64))).astype(np.int32)[keep],
+        np.concatenate((kinds, np.array([kind for *_, kind in others], np.uint8)))[keep],
         (beginnings, other_beginnings),
         table,
     )
 
 
-def _possible_manual_entries(whole: str, bodies: Sequence[int]) -> list[int]:
-    """Gives the passages in which a sign of terms may stand: one look at all texts instead of one at each of them.
+def _find_owners(places: Integers, bodies: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """Gives for places in the text of a block the passages that they lie in, and where they lie in their texts.
 
-    A sign in a title is taken for one in the text before it.
+    A place in a title lies behind the text of the passage before it; those in the first title are left out.
     """
-    found: set[int] = set()
-    for sign in TERM_SIGNS:
-        at = whole.find(sign)
-        while at >= 0:
-            number = bisect_right(bodies, at) - 1
-            found.add(max(number, 0))
-            at = whole.find(sign, max(at + 1, bodies[number + 1])) if number + 1 < len(bodies) else -1
-    return sorted(found)
+    passages = np.searchsorted(bodies, places, side="right") - 1
+    known = passages >= 0
+    return passages[known].tolist(), (places[known] - bodies[passages[known]]).tolist()
+
+
+def _find_other_names(
+    rows: Sequence[PassageRow], signs: tuple[list[int], list[int]]
+) -> list[tuple[str, int, NameKind]]:
+    """Gives the further names in titles, and terms, each with its passage and kind.
+
+    Args:
+        rows: The passages.
+        signs: Passages with signs of terms, and where these are.
+    """
+    others: list[tuple[str, int, NameKind]] = []
+    for number, row in enumerate(rows):
+        title = row.title
+        if title and has_further_names(title):
+            others += [(name, number, kind) for name, kind in further_names(title)]
+    for number in dict.fromkeys(signs[0]):
+        if may_have_terms(rows[number].text):
+            others += [(name, number, kind) for name, kind in terms_in(rows[number].text)]
+    return others
+
+
+def _find_acronyms(
+    rows: Sequence[PassageRow],
+    subject_ends: Sequence[int],
+    parentheses: tuple[list[int], list[int]],
+    others: list[tuple[str, int, NameKind]],
+) -> list[tuple[str, str, int]]:
+    """Gives acronyms that texts explain, each with its long form and its passage.
+
+    Args:
+        rows: The passages.
+        subject_ends: Where the subject ends that each text begins with, 0 where it has none.
+        parentheses: Passages with parentheses that may hold an acronym, and where these are.
+        others: Other names, to which the acronyms of what passages are about are added.
+    """
+    explained: list[tuple[str, str, int]] = []
+    asked = -1
+    for number, place in zip(*parentheses, strict=True):
+        text = rows[number].text
+        if number != asked and own_acronym_at(text, place):
+            asked = number
+            acronym = own_acronym(rows[number].title or text[: subject_ends[number]], text)
+            if acronym:
+                others.append((acronym, number, NameKind.ACRONYM))
+        letters = acronym_at(text, place)
+        if letters:
+            long_form = long_form_before(text, place, letters)
+            if long_form:
+                explained.append((letters, long_form, number))
+    return explained

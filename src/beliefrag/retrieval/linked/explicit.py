@@ -32,7 +32,7 @@ Integers = NDArray[np.int32]
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|^//")
 _MANUAL_PAGE = re.compile(r"(?<![\w.-])([A-Za-z_][\w.@+:-]{0,60})\(([1-8][a-z]{0,4})\)")
 _PAGE_SECTION = re.compile(r"\([1-8][a-z]{0,4}\)")
-"""Looked for first: it begins with a character that is rare, so texts without such references cost next to nothing."""
+"""Looked for first: parentheses are known, so texts without such references cost next to nothing."""
 _PAGE_FILE = re.compile(r"(.+)\.([1-8][a-z]{0,4})")
 _PATH = " > "
 _MOST_TARGETS = 3
@@ -60,7 +60,7 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
     places: list[tuple[int, int, int]] = []
     sections: list[tuple[int, int]] = []
     found: list[tuple[int, int, int, str]] = []
-    with_pages = _passages_with_pages(rows, tokens.text)
+    with_pages = _passages_with_pages(rows, tokens)
     for number, row in enumerate(rows):
         if not (row.links or number in with_pages or _PATH in row.title):
             continue
@@ -86,9 +86,9 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
     )
 
 
-def _passages_with_pages(rows: Sequence[PassageRow], whole: str) -> set[int]:
-    """Gives the passages that may refer to manual pages, by one look at the titles and texts of all of them."""
-    sections = [section.start() for section in _PAGE_SECTION.finditer(whole)]
+def _passages_with_pages(rows: Sequence[PassageRow], tokens: Tokens) -> set[int]:
+    """Gives the passages that may refer to manual pages, by a look at the parentheses in their titles and texts."""
+    sections = [place for place in tokens.parentheses.tolist() if _PAGE_SECTION.match(tokens.text, place)]
     if not sections:
         return set()
     # A title and a text each have a mark at the end.

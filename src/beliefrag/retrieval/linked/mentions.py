@@ -22,7 +22,7 @@ Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]
 Long = NDArray[np.int64]
 
-BLOCK = 500
+BLOCK = 1000
 """Passages that are worked on at once."""
 CAPITAL = "capital"
 """The array that says which words are written with a capital letter, which is needed on the way only."""
@@ -148,16 +148,19 @@ class _BlockGround:
     def __init__(self, block: WordBlock, corpus: CorpusWords) -> None:
         self._block = block
         self._rarity_needed = rarity_needed(corpus.count)
-        self._summed = np.zeros(len(block.words) + 1, np.float64)
-        np.cumsum(corpus.rarity.take(block.words, mode="clip"), dtype=np.float64, out=self._summed[1:])
+        self._rarity = corpus.rarity
         # A title ends at the first mark of its passage.
         marks = np.flatnonzero(block.words <= 1)
         self._title_ends = marks[np.searchsorted(marks, block.bounds[:-1])]
 
     def with_rarity(self, starts: Long, lengths: Long, names: Long, owner: Long) -> _Mentions:
         """Adds to mentions the sum of the rarities of their words."""
-        rarity = (self._summed[starts + lengths] - self._summed[starts]).astype(np.float32)
-        return _Mentions(starts, lengths, names, owner, rarity)
+        rarity = np.zeros(len(starts), np.float64)
+        here = np.arange(len(starts))
+        for step in range(int(lengths.max(initial=0))):
+            here = here[lengths[here] > step]
+            rarity[here] += self._rarity[self._block.words[starts[here] + step]]
+        return _Mentions(starts, lengths, names, owner, rarity.astype(np.float32))
 
     def find_mentions(
         self, runs: Runs, kind: int, names: Hashes, is_term: NDArray[np.bool_] | None, own: OwnNames | None

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from beliefrag.retrieval.linked.arrays import ArrayWriter
 
-__all__ = ["MOST_ROWS", "BoundsWriter", "RowSorter", "write_order"]
+__all__ = ["MOST_ROWS", "BoundsWriter", "RowSorter", "find_order", "write_order"]
 
 MOST_ROWS = 1 << 18
 """Rows that are held in memory before they are written to a sorted run."""
@@ -91,8 +91,35 @@ class RowSorter:
 
 
 def _sort(columns: Sequence[Column], keys: int) -> tuple[Column, ...]:
-    order = np.argsort(columns[0], kind="stable") if keys == 1 else np.lexsort(columns[:keys][::-1])
+    order = find_order(columns[:keys])
     return tuple(column[order] for column in columns)
+
+
+def find_order(columns: Sequence[Column]) -> NDArray[np.int64]:
+    """Gives the order in which rows rise, the first column first; equal rows stay in the order that they have.
+
+    Numpy sorts several times faster when equal values may come in any order. So the first column is sorted like that,
+    and then only those rows again that are equal in it.
+    """
+    first = columns[0]
+    order = np.argsort(first)
+    rising = first[order]
+    same = rising[1:] == rising[:-1]
+    if not same.any():
+        return order
+    tied = np.zeros(len(order), bool)
+    tied[1:] = same
+    tied[:-1] |= same
+    places = np.flatnonzero(tied)
+    rows = order[places]
+    begins = np.ones(len(places), bool)
+    begins[1:] = rising[places[1:]] != rising[places[:-1]]
+    groups = np.cumsum(begins)
+    if len(columns) == 1:
+        order[places] = np.sort(groups << 32 | rows) & 0xFFFFFFFF
+    else:
+        order[places] = rows[np.lexsort((rows, *(column[rows] for column in columns[:0:-1]), groups))]
+    return order
 
 
 def write_order(arrays: ArrayWriter, name: str, kind: DTypeLike, order: str) -> None:

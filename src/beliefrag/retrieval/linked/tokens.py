@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +51,13 @@ _UNSPACED = re.compile(
 # What a character is, as bits.
 _KNOWN, _WORD, _ALONE, _LOWER, _UPPER = 1, 2, 4, 8, 16
 _BEFORE_STOP, _CLOSER, _SPACE, _OPENER, _BEGINS, _STOP, _FULL_STOP = 32, 64, 128, 256, 512, 1024, 2048
-_END, _TITLE = 4096, 8192
+_END, _TITLE, _PARENTHESIS, _SIGN = 4096, 8192, 16384, 32768
 
 _MASK = (1 << 64) - 1
 _BASE = 0xD6E8FEB86659FD93
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _LONGEST_SPACE = 64
-_NEW_LINE = ord("\n")
+_NEW_LINE, _HYPHEN = ord("\n"), ord("-")
 _CODES = 0x110000
 _PIECE = 100_000
 """Characters that are cut into words at once."""
@@ -99,6 +99,7 @@ def _learn(codes: NDArray[Any]) -> None:
             | _SPACE * (letter.isspace() and code not in _MARKS)
         )
         kind |= _STOP * (letter in ".!?") | _FULL_STOP * (letter in "。！？；")
+        kind |= _PARENTHESIS * (letter == "(") | _SIGN * (letter in "\n-_=")
         _value[code] = _mix(ord(letter.lower()[0]))
         _class[code] = kind
 
@@ -149,11 +150,15 @@ class Tokens:
     starts: Integers
     """Where each word begins in `text`."""
     ends: Integers
+    parentheses: Integers
+    """Where a parenthesis opens in `text` that may hold an acronym or the section of a manual page, and ..."""
+    signs: Integers
+    """... where a sign stands that options and parameters are written with: a new line, `--`, `_` or `=`."""
 
 
 def split_text(text: str) -> TextTokens:
     """Cuts a short text, such as a question, into words; sentence ends are left out."""
-    hashes, starts, ends, capital, _, _ = _split(text.translate(_CONTROLS))
+    hashes, starts, ends, capital, *_ = _split(text.translate(_CONTROLS))
     keep = hashes > PASSAGE_END
     return TextTokens(hashes[keep], starts[keep], ends[keep], capital[keep])
 
@@ -162,23 +167,32 @@ def split_passages(passages: Sequence[tuple[str, str]]) -> Tokens:
     """Cuts titles and texts into words and sentences."""
     pieces = list(_cut_pieces([f"{title}{_TITLE_END}{text}{_TEXT_END}" for title, text in passages]))
     columns = [_split(piece) for piece in pieces]
-    ended = sum(len(final) for *_, final in columns)
-    titled = sum(np.count_nonzero(first & _TITLE) for *_, first, _ in columns)
+    ended = sum(len(column.final) for column in columns)
+    titled = sum(np.count_nonzero(column.first & _TITLE) for column in columns)
     if ended != len(passages) or titled != len(passages):
         return split_passages([(title.translate(_CONTROLS), text.translate(_CONTROLS)) for title, text in passages])
     characters = words = 0
     bounds = [np.zeros(1, np.int32)]
-    for piece, (hashes, starts, ends, _, _, final) in zip(pieces, columns, strict=True):
-        for places in (starts, ends):
+    for piece, column in zip(pieces, columns, strict=True):
+        for places in (column.starts, column.ends, column.parentheses, column.signs):
             np.add(places, characters, out=places)
-        bounds.append((final + (words + 1)).astype(np.int32))
+        bounds.append((column.final + (words + 1)).astype(np.int32))
         characters += len(piece)
-        words += len(hashes)
-    hashes, starts, ends, capital, first, _ = (
-        np.concatenate(column) if len(pieces) > 1 else column[0] for column in zip(*columns, strict=True)
+        words += len(column.hashes)
+    joined = _Split(
+        *(np.concatenate(column) if len(pieces) > 1 else column[0] for column in zip(*columns, strict=True))
     )
-    letter = (first & _BEFORE_STOP) != 0
-    return Tokens(hashes, capital, letter, np.concatenate(bounds), "".join(pieces), starts, ends)
+    return Tokens(
+        joined.hashes,
+        joined.capital,
+        (joined.first & _BEFORE_STOP) != 0,
+        np.concatenate(bounds),
+        "".join(pieces),
+        joined.starts,
+        joined.ends,
+        joined.parentheses,
+        joined.signs,
+    )
 
 
 def _cut_pieces(passages: Sequence[str]) -> Iterator[str]:
@@ -209,10 +223,23 @@ def hash_runs(words: Hashes) -> np.uint64:
     return np.uint64(value)
 
 
-def _split(
-    text: str,
-) -> tuple[Hashes, Integers, Integers, NDArray[np.bool_], NDArray[np.uint16], NDArray[np.int64]]:
-    """Gives hashes, starts, ends, capitals, what the first character of each token is, and which tokens end a passage.
+class _Split(NamedTuple):
+    """The tokens of a text: what each is, and where some characters stand."""
+
+    hashes: Hashes
+    starts: Integers
+    ends: Integers
+    capital: NDArray[np.bool_]
+    first: NDArray[np.uint16]
+    """What the first character of each token is."""
+    final: NDArray[np.int64]
+    """Which tokens end a passage."""
+    parentheses: Integers
+    signs: Integers
+
+
+def _split(text: str) -> _Split:
+    """Cuts a text into tokens.
 
     These few passes over all characters are a good part of what a graph costs, so they avoid what numpy is slow at:
     `flatnonzero` of anything but truth values, and a binary search for each of many places.
@@ -253,7 +280,25 @@ def _split(
     hashes[mark.take(starts, mode="clip")] = SENTENCE_END
     final = np.flatnonzero((first & _END) != 0)
     hashes[final] = PASSAGE_END
-    return hashes, starts.astype(np.int32), ends.astype(np.int32), capital, first, final
+    parentheses, signs = _find_signs(codes, kinds)
+    return _Split(hashes, starts.astype(np.int32), ends.astype(np.int32), capital, first, final, parentheses, signs)
+
+
+def _find_signs(codes: NDArray[np.int64], kinds: NDArray[np.uint16]) -> tuple[Integers, Integers]:
+    """Gives the places of parentheses that may hold an acronym or the section of a manual page, and those of signs.
+
+    Behind such a parenthesis stands a space, a quote, a capital letter without a small one, or a single digit.
+    """
+    places = np.flatnonzero((kinds & (_PARENTHESIS | _SIGN)) != 0)
+    opens = places[(kinds[places] & _PARENTHESIS) != 0]
+    after, second = (kinds.take(opens + step, mode="clip") for step in (1, 2))
+    likely = (after & (_SPACE | _OPENER)) != 0
+    likely |= ((after & _UPPER) != 0) & ((second & _LOWER) == 0)
+    likely |= ((after & (_WORD | _BEFORE_STOP)) == _WORD) & ((second & (_LOWER | _CLOSER)) != 0)
+    signs = places[(kinds[places] & _SIGN) != 0]
+    # A hyphen is a sign together with another one.
+    signs = signs[(codes[signs] != _HYPHEN) | (codes.take(signs + 1, mode="clip") == _HYPHEN)]
+    return opens[likely].astype(np.int32), signs.astype(np.int32)
 
 
 def _spread(hashes: Hashes) -> None:

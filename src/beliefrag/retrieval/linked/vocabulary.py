@@ -199,11 +199,16 @@ class VocabularyBuilder:
         )
         stems, prefixes = np.concatenate((other, plain)), np.concatenate((other_prefixes, plain_prefixes))
         known = self._stems.find(stems)
-        new = np.unique(stems[known < 0])
-        if len(new):
-            self._stems.add(new)
+        missing = np.flatnonzero(known < 0)
+        if len(missing):
+            wanted = stems[missing]
+            order = np.argsort(wanted)
+            rising = wanted[order]
+            is_first = np.ones(len(rising), bool)
+            np.not_equal(rising[1:], rising[:-1], out=is_first[1:])
+            new = rising[is_first]
             self._arrays.append("stem_hash", new)
-            known = self._stems.find(stems)
+            known[missing[order]] = self._stems.add(new)[np.cumsum(is_first) - 1]
         numbers = self._words.add(hashes)
         self._arrays.append("word_hash", hashes)
         self._arrays.append("word_prefix", (prefixes >> np.uint64(32)).astype(np.uint32))
