@@ -233,7 +233,6 @@ def http(
     import sys
 
     from beliefrag.cli.opening import open_assembly
-    from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
     from beliefrag.web.reload import IndexReloader
@@ -242,7 +241,9 @@ def http(
     from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
-    if feedback is not None and not page:
+    if page:
+        from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
+    elif feedback is not None:
         raise typer.BadParameter("--feedback needs --page, on which it is given", param_hint="--feedback")
     paths = options.join_docs(documents.docs, further)
     settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
