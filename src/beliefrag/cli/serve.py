@@ -336,10 +336,9 @@ def mcp(
 
     from beliefrag.cli.opening import open_assembly
     from beliefrag.web.auth import read_token
-    from beliefrag.web.mcp import serve_mcp_http, serve_mcp_stdio
+    from beliefrag.web.mcp.mcp_stdio import serve_mcp_stdio
     from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
-    from beliefrag.web.server import listen
     from beliefrag.web.service import AnswerService
 
     network: dict[str, object] = {"--host": host, "--port": port, "--token-file": access.token_file}
@@ -364,6 +363,10 @@ def mcp(
         with json_log(sys.stderr):
             serve_mcp_stdio(service, IndexReloader(service, docs=paths, index=documents.index))
         return
+
+    from beliefrag.web.mcp.mcp_app import serve_mcp_http
+    from beliefrag.web.server import listen
+
     address = host or _LOOPBACK
     token = read_token(access.token_file, address)
     # The address comes first: if it is taken, no document was read in vain.

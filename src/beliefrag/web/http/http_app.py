@@ -20,10 +20,10 @@ from beliefrag.web.http.ask_route import ask_routes
 from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.direct import DirectRoutes
+from beliefrag.web.http.reload_route import reload_routes
 from beliefrag.web.http.responses import responses_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
-from beliefrag.web.reload import reload_routes
 from beliefrag.web.request_log import RequestLog, refuse
 
 __all__ = ["HttpContext", "create_app"]
