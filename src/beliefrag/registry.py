@@ -43,7 +43,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from traceback import walk_tb
@@ -128,7 +128,8 @@ class Extension(Generic[T, I]):
                 f"The {self.kind} {self.name!r} has no option {unknown[0]!r}.", remedy=self._known_options()
             )
         try:
-            return TypeAdapter(self.options).validate_python(self._split_lists(values))
+            reader = _option_reader(self.options)  # type: ignore[arg-type] # mypy: a class need not be hashable
+            return reader.validate_python(self._split_lists(values))
         except ValidationError as error:
             first = error.errors()[0]
             given = f"{first['loc'][0]}={first['input']!r}" if first["loc"] else _as_text(values)
@@ -188,6 +189,12 @@ class ExtensionChoice(Generic[T, I]):
         """Gives what to type: `NAME`, or `NAME:key=value,...` with the options that differ from their defaults."""
         changed = self.changed_options()
         return f"{self.name}:{_as_text(changed)}" if changed else self.name
+
+
+@cache
+def _option_reader(options: type[Any]) -> TypeAdapter[Any]:
+    """Gives what reads texts as the types of these options; making it takes longer than reading."""
+    return TypeAdapter(options)
 
 
 class Registry(Generic[T, I]):

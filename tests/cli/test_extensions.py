@@ -4,100 +4,126 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from beliefrag.bench.datasets.formats import DATASET_FORMATS
+from beliefrag.methods import METHODS
+from beliefrag.models.providers import MODEL_PROVIDERS
+from beliefrag.retrieval import RETRIEVERS
+from beliefrag.studies import STUDIES
+from beliefrag.verifiers import VERIFIERS
 from tests.cli.shell import ANSWER, QUESTION, Ran, in_shell, write_docs, write_script
 from tests.support.bench_runs import write_dataset
 from tests.support.bench_runs import write_script as write_bench_script
 from tests.support.extension import install_extension
 
+Command = Callable[..., Ran]
+REGISTRIES = (METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS, STUDIES, MODEL_PROVIDERS)
+
 
 @pytest.fixture
-def installed(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process that has the package."""
-    folder = install_extension(tmp_path / "site")
-    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Makes this process know no more than a new one: what it finds out about packages is forgotten afterwards."""
+    for registry in REGISTRIES:
+        monkeypatch.setattr(registry, "_reported", set())
+        vars(registry).pop("_offers", None)
+    yield
+    for registry in REGISTRIES:
+        for name in vars(registry).pop("_offers", {}):
+            registry._extensions.pop(name, None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "beliefrag_example"]:
+        del sys.modules[name]
 
 
-def ask(home: Path, env: dict[str, str], *more: str) -> Ran:
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None, beliefrag: Command) -> Command:
+    """Runs a command in this process, which has the package."""
+    monkeypatch.syspath_prepend(str(install_extension(tmp_path / "site")))
+    return beliefrag
+
+
+def question(home: Path, *more: str) -> list[str | Path]:
     model = write_script(home, {**ANSWER, "repeat": True})
-    return in_shell("ask", QUESTION, "--docs", write_docs(home), "--model", model, "--json", *more, env=env)
+    return ["ask", QUESTION, "--docs", write_docs(home), "--model", model, "--json", *more]
 
 
-def test_a_method_of_another_package_answers_with_its_options(home: Path, installed: dict[str, str]) -> None:
-    ran = ask(home, installed, "--method", "two_searches:word=designer")
+def test_a_method_of_another_package_answers_with_its_options(home: Path, tmp_path: Path) -> None:
+    # In a process of its own, as a person has it; the other tests are spared the start of one.
+    folder = install_extension(tmp_path / "site")
+    env = {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+    ran = in_shell(*question(home, "--method", "two_searches:word=designer"), env=env)
     assert ran.code == 0, ran.err
     assert ran.record["made_with"]["method"] == "two_searches"
     queries = [step.get("query") for step in ran.record["steps"]]
     assert queries == [QUESTION, f"{QUESTION} designer", None]
 
 
-def test_a_retriever_of_another_package_searches_with_its_options(home: Path, installed: dict[str, str]) -> None:
-    ran = ask(home, installed, "--method", "static", "--retriever", "title_search:weight=3")
+def test_a_retriever_of_another_package_searches_with_its_options(home: Path, installed: Command) -> None:
+    ran = installed(*question(home, "--method", "static", "--retriever", "title_search:weight=3"))
     assert ran.code == 0, ran.err
     assert ran.record["made_with"]["retriever"] == "title search, weight 3"
-    wrong = in_shell("ask", QUESTION, "--docs", home / "docs", "--retriever", "title_search:wait=3", env=installed)
+    wrong = installed("ask", QUESTION, "--docs", home / "docs", "--retriever", "title_search:wait=3")
     assert wrong.code == 2
     assert "'wait'" in wrong.err and "weight: float = 2.0" in wrong.err
 
 
-def test_a_verifier_form_of_another_package_is_asked(home: Path, installed: dict[str, str]) -> None:
-    ran = ask(home, installed, "--borrow", "published", "--verifier", "trusting:support=0.9")
+def test_a_verifier_form_of_another_package_is_asked(home: Path, installed: Command) -> None:
+    ran = installed(*question(home, "--borrow", "published", "--verifier", "trusting:support=0.9"))
     assert ran.code == 0, ran.err
     assert ran.record["made_with"]["verifier"] == "trusting"
     assert ran.record["steps"][1]["diagnostics"]["support"] == 0.9
 
 
-def test_without_the_package_its_name_is_refused_with_those_that_are_known(home: Path) -> None:
-    ran = ask(home, {}, "--method", "two_searches")
+def test_without_the_package_its_name_is_refused_with_those_that_are_known(
+    home: Path, fresh: None, beliefrag: Command
+) -> None:
+    ran = beliefrag(*question(home, "--method", "two_searches"))
     assert ran.code == 2
     assert "'two_searches'" in ran.err and "static" in ran.err
 
 
-def test_a_package_that_cannot_be_imported_is_named_in_one_line(
-    home: Path, tmp_path: Path, installed: dict[str, str]
-) -> None:
+def test_a_package_that_cannot_be_imported_is_named_in_one_line(home: Path, tmp_path: Path, installed: Command) -> None:
     module = tmp_path / "site" / "beliefrag_example" / "two_searches.py"
     module.write_text("import nothing_of_that_name\n", encoding="utf-8")
-    ran = ask(home, installed, "--method", "two_searches")
+    ran = installed(*question(home, "--method", "two_searches"))
     assert ran.code == 2
     assert ran.err.count("\n") == 1 and "beliefrag-example" in ran.err and "nothing_of_that_name" in ran.err
 
 
-def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Path, installed: dict[str, str]) -> None:
-    listed = in_shell("data", "list", env=installed)
+def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Path, installed: Command) -> None:
+    listed = installed("data", "list")
     assert "quiz_cards\tCC0\tno\texample.org/cards\tcards.jsonl\n" in listed.out
     cards = [{"number": number, "front": f"What is {number} times two?", "back": str(2 * number)} for number in (1, 2)]
     file = home / "cards.jsonl"
     file.write_text("".join(f"{json.dumps(card)}\n" for card in cards), encoding="utf-8")
-    ran = in_shell("data", "import", "quiz_cards", file, "--out", home / "cards", env=installed)
+    ran = installed("data", "import", "quiz_cards", file, "--out", home / "cards")
     assert ran.code == 0, ran.err
     assert "questions    2\n" in ran.out and "licence      CC0\n" in ran.out
-    ran = in_shell(
+    ran = installed(
         *("bench", "run", "--data", home / "cards", "--methods", "static", "--model", "echo:4"),
         *("--no-judge", "--yes", "--out", home / "run"),
-        env=installed,
     )
     assert ran.code == 0, ran.err
-    assert "quiz_cards\tStatic\t2\t0.500\t" in in_shell("bench", "report", home / "run", env=installed).out
+    assert "quiz_cards\tStatic\t2\t0.500\t" in installed("bench", "report", home / "run").out
 
 
-def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: dict[str, str]) -> None:
-    assert "echo\tEcho\t" in in_shell("model", "providers", env=installed).out
-    ran = in_shell(
+def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: Command) -> None:
+    assert "echo\tEcho\t" in installed("model", "providers").out
+    ran = installed(
         *("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Colin Archer", "--method", "static", "--json"),
-        env=installed,
     )
     assert ran.code == 0, ran.err
     assert ran.record["answer"] == "Colin Archer"
     assert ran.record["made_with"]["model"] == "echo:Colin Archer"
 
 
-def test_all_extensions_are_listed_and_a_broken_one_is_named(tmp_path: Path, installed: dict[str, str]) -> None:
+def test_all_extensions_are_listed_and_a_broken_one_is_named(tmp_path: Path, installed: Command) -> None:
     (tmp_path / "site" / "beliefrag_example" / "trusting.py").write_text("1 / 0\n", encoding="utf-8")
-    ran = in_shell("config", "extensions", env=installed)
+    ran = installed("config", "extensions")
     assert ran.code == 0
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert ["method", "two_searches", "word: str = 'born'", "Searches twice, then answers."] in rows
@@ -106,34 +132,34 @@ def test_all_extensions_are_listed_and_a_broken_one_is_named(tmp_path: Path, ins
     assert len(broken) == 1 and "trusting" in broken[0] and "ZeroDivisionError" in broken[0]
 
 
-def test_a_study_of_another_package_is_made_with_its_options(home: Path, installed: dict[str, str]) -> None:
+def test_a_study_of_another_package_is_made_with_its_options(home: Path, installed: Command) -> None:
     write_dataset(home, "north", 3)
     model = write_bench_script(home)
     line = ("study", "searches:method=iterative", "--data", "north", "--model", model, "--out", "studies")
-    ran = in_shell(*line, env=installed)
+    ran = installed(*line)
     assert ran.code == 0, ran.err
     assert "iterative makes" in ran.out
     record = json.loads((home / "studies" / "searches" / "numbers.json").read_text())
     assert record["runs"]["searches"]["methods"] == ["iterative"]
     assert (home / "studies" / "searches" / "searches.csv").read_text().startswith("method,searches,")
     assert "(searches/index.md)" in (home / "studies" / "index.md").read_text()
-    ran = in_shell("study", "searches", "--option", "colour=red", "--data", "north", "--out", "o", env=installed)
+    ran = installed("study", "searches", "--option", "colour=red", "--data", "north", "--out", "o")
     assert ran.code == 2
     assert "'colour'" in ran.err and "method: str" in ran.err
 
 
 def test_an_option_of_a_model_provider_stands_in_the_settings_file(
-    home: Path, installed: dict[str, str], tmp_path: Path
+    home: Path, installed: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = tmp_path / "own.toml"
     settings.write_text("[models.echo]\nends_with = '!'\n", encoding="utf-8")
     words = ("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Oslo", "--method", "static", "--json")
-    assert in_shell(*words, "--config", str(settings), env=installed).record["answer"] == "Oslo!"
-    by_variable = {**installed, "BELIEFRAG_MODELS__ECHO__ENDS_WITH": "?"}
-    assert in_shell(*words, env=by_variable).record["answer"] == "Oslo?"
+    assert installed(*words, "--config", str(settings)).record["answer"] == "Oslo!"
+    monkeypatch.setenv("BELIEFRAG_MODELS__ECHO__ENDS_WITH", "?")
+    assert installed(*words).record["answer"] == "Oslo?"
 
 
-def test_the_list_of_extensions_has_those_of_every_kind(installed: dict[str, str]) -> None:
-    listed = in_shell("config", "extensions", env=installed).out
+def test_the_list_of_extensions_has_those_of_every_kind(installed: Command) -> None:
+    listed = installed("config", "extensions").out
     for name in ("two_searches", "trusting", "quiz_cards", "searches", "echo"):
         assert f"\t{name}\t" in listed

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,9 @@ def test_every_example_is_listed() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
-def test_an_example_answers(example: Path, tmp_path: Path) -> None:
+def test_an_example_answers(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "handbook").mkdir()
     (tmp_path / "handbook" / "travel.md").write_text(
         "# Travel\n\nTravel above the limit is approved by the head of finance.\n", encoding="utf-8"
@@ -41,15 +41,11 @@ def test_an_example_answers(example: Path, tmp_path: Path) -> None:
         "BELIEFRAG_BORROW": "published",
         "BELIEFRAG_VERIFIER": "structured",
     }
-    done = subprocess.run(
-        [sys.executable, str(example)],
-        cwd=tmp_path,
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "the head of finance" in done.stdout
-    assert "travel.md" in done.stdout or "answered" in done.stdout
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    # As a script, but in this process: to load the libraries of others again takes longest of all.
+    runpy.run_path(str(example), run_name="__main__")
+    said = capfd.readouterr().out
+    assert "the head of finance" in said
+    assert "travel.md" in said or "answered" in said

@@ -48,7 +48,8 @@ def smollm2() -> Path:
 
 @pytest.fixture(scope="module")
 def model(smollm2: Path) -> Iterator[Embedded]:
-    model = Embedded(smollm2, context=2048)
+    # One thread, because other tests run beside; models of single tests have one for each processor.
+    model = Embedded(smollm2, context=2048, threads=1)
     yield model
     asyncio.run(model.aclose())
 

@@ -20,6 +20,7 @@ from beliefrag.types import Budget, Diagnostics
 Chance = Callable[[dict[str, float]], float]
 
 WEIGHTS = Diagnostics(relevance=1.5, support=3.0, conflict=0.0, uncertainty=-2.0, gap=-1.0, novelty=0.5, cost=-0.5)
+WEIGHT_OF: dict[str, float] = asdict(WEIGHTS)
 INTERCEPT = -0.5
 SCALE = ScoreScale(18.0, 6.0)
 MODEL = "local:made-up:0123456789abcdef"
@@ -27,7 +28,7 @@ MODEL = "local:made-up:0123456789abcdef"
 
 def logistic(x: dict[str, float]) -> float:
     """The planted answerability."""
-    return sigmoid(INTERCEPT + sum(weight * x[name] for name, weight in asdict(WEIGHTS).items()))
+    return sigmoid(INTERCEPT + sum(weight * x[name] for name, weight in WEIGHT_OF.items()))
 
 
 def write_run(
@@ -85,7 +86,7 @@ def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int,
     steps = []
     right = 0.0
     for place in range(rounds + 1):
-        x = {name: draw.random() for name in asdict(WEIGHTS)} | {"conflict": 0.0}
+        x = {name: draw.random() for name in WEIGHT_OF} | {"conflict": 0.0}
         if place == 0:
             x = {"relevance": 0.0, "support": 0.0, "conflict": 0.0, "uncertainty": 1.0, "gap": 1.0, "novelty": 1.0}
             x["cost"] = 0.0

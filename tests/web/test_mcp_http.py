@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from beliefrag.types import Passage
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.mcp import serve_mcp_http
+from beliefrag.web.mcp.mcp_app import serve_mcp_http
 from beliefrag.web.request_log import json_log
 from beliefrag.web.server import AnswerServer, listen
 from tests.support.endless import Endless, all_cancelled, asked

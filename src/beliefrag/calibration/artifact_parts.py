@@ -21,7 +21,7 @@ from beliefrag.policy import (
     RawAnswerability,
     ScoreScale,
 )
-from beliefrag.runs.statistics import Estimate
+from beliefrag.runs.estimate import Estimate
 from beliefrag.types import Diagnostics
 
 __all__ = [

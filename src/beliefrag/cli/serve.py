@@ -233,7 +233,6 @@ def http(
     import sys
 
     from beliefrag.cli.opening import open_assembly
-    from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
     from beliefrag.web.reload import IndexReloader
@@ -242,7 +241,9 @@ def http(
     from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
-    if feedback is not None and not page:
+    if page:
+        from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
+    elif feedback is not None:
         raise typer.BadParameter("--feedback needs --page, on which it is given", param_hint="--feedback")
     paths = options.join_docs(documents.docs, further)
     settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
@@ -335,10 +336,9 @@ def mcp(
 
     from beliefrag.cli.opening import open_assembly
     from beliefrag.web.auth import read_token
-    from beliefrag.web.mcp import serve_mcp_http, serve_mcp_stdio
+    from beliefrag.web.mcp.mcp_stdio import serve_mcp_stdio
     from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
-    from beliefrag.web.server import listen
     from beliefrag.web.service import AnswerService
 
     network: dict[str, object] = {"--host": host, "--port": port, "--token-file": access.token_file}
@@ -363,6 +363,10 @@ def mcp(
         with json_log(sys.stderr):
             serve_mcp_stdio(service, IndexReloader(service, docs=paths, index=documents.index))
         return
+
+    from beliefrag.web.mcp.mcp_app import serve_mcp_http
+    from beliefrag.web.server import listen
+
     address = host or _LOOPBACK
     token = read_token(access.token_file, address)
     # The address comes first: if it is taken, no document was read in vain.

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -75,11 +76,7 @@ class Prompts:
             SettingsError: The folder is missing, holds a file that is no prompt of ours, or a template uses an
                 unknown field or lacks the question.
         """
-        shipped = resources.files(__package__)
-        templates = {name: (shipped / f"{name}.txt").read_text(encoding="utf-8").strip() for name in NAMES}
-        if folder is not None:
-            templates |= _read_replacements(folder)
-        return cls(templates)
+        return cls(_read_shipped() | (_read_replacements(folder) if folder is not None else {}))
 
     def fill(self, prompt: str, **values: str) -> str:
         """Replaces the fields of the template in one pass: text that was filled in is never looked at again."""
@@ -88,6 +85,12 @@ class Prompts:
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each template, shortened: what a run records and an artifact is checked against."""
         return dict(self._hashes)
+
+
+@cache
+def _read_shipped() -> dict[str, str]:
+    shipped = resources.files(__package__)
+    return {name: (shipped / f"{name}.txt").read_text(encoding="utf-8").strip() for name in NAMES}
 
 
 def _read_replacements(folder: Path) -> dict[str, str]:

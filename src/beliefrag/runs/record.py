@@ -8,6 +8,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -267,8 +268,13 @@ def _other_version(versions: object, what: str) -> RunError:
 
 def versions() -> dict[str, str]:
     """Gives what the run was made with."""
-    parts = {name: version(name) for name in ("numpy", "openai", "tantivy", "xllamacpp")}
-    return {"beliefrag": __version__, "python": platform.python_version(), "system": platform.system(), **parts}
+    ours = {"beliefrag": __version__, "python": platform.python_version(), "system": platform.system()}
+    return {**ours, **_package_versions()}
+
+
+@cache
+def _package_versions() -> dict[str, str]:
+    return {name: version(name) for name in ("numpy", "openai", "tantivy", "xllamacpp")}
 
 
 def now() -> str:

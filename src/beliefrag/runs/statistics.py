@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.run_errors import UnequalQuestions
 
 __all__ = [
@@ -45,8 +45,6 @@ __all__ = [
 
 MEAN_RESAMPLES = 2_000
 PAIRED_RESAMPLES = 10_000
-MIN_QUESTIONS = 20
-"""With fewer questions a percentile interval is too narrow to be trusted. Tables mark such an interval."""
 
 _BLOCK = 1_000_000
 """How many values are drawn at a time, so that memory stays flat."""
@@ -57,41 +55,6 @@ _NO_SPREAD = 1e-9
 """What rounding makes of resamples that are all alike."""
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with the interval in which it can be trusted, where there is one."""
-
-    # Pydantic reads this where an estimate is part of a file.
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
-
-    value: float
-    low: float | None = None
-    """None where there is too little to say, as with one question, which says nothing about others."""
-    high: float | None = None
-    questions: int | None = None
-    """How many questions it rests on, never how many episodes; None where that is said elsewhere."""
-    level: float = 0.95
-    smallest: int | None = None
-    """For a mean over datasets: how many questions the smallest dataset has."""
-
-    @property
-    def has_few_questions(self) -> bool:
-        """Whether there are too few questions, in any dataset, for the interval to be trusted."""
-        known = self.questions if self.smallest is None else self.smallest
-        return known is not None and known < MIN_QUESTIONS
-
-    def without_flat_interval(self) -> Estimate:
-        """Gives the same estimate without bounds if both bounds are equal.
-
-        If all questions have the same value, then resampling finds no spread. Other questions may still differ.
-        """
-        return replace(self, low=None, high=None) if self.low == self.high else self
-
-    def record(self) -> dict[str, Any]:
-        """Gives the estimate as plain values for a file."""
-        return {"value": self.value, "low": self.low, "high": self.high, "few": self.has_few_questions}
 
 
 @dataclass(frozen=True, slots=True)

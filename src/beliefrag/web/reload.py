@@ -12,19 +12,16 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import Response
 
 from beliefrag.engine.assembly import Assembly, reopen_passages
 from beliefrag.errors import BeliefRAGError, CorpusError
 from beliefrag.retrieval.ledger import IndexIncomplete, Snapshot, read_snapshot
 from beliefrag.retrieval.passage_source import PassageSource
-from beliefrag.web.problems import AsciiJson, HttpProblem, document_problems, problem_of_failure
 from beliefrag.web.request_log import mask_credentials
 from beliefrag.web.service import AnswerService
 
-__all__ = ["IndexReloader", "reload_routes"]
+__all__ = ["IndexReloader", "ReloadBody"]
 
 _log = logging.getLogger(__name__)
 _CHECK_SECONDS = 5.0
@@ -115,31 +112,6 @@ class IndexReloader:
         with contextlib.suppress(CorpusError, OSError):
             return read_snapshot(self._folder)
         return None
-
-
-def reload_routes(reloader: IndexReloader) -> APIRouter:
-    """Gives the route that reloads the index."""
-    router = APIRouter()
-
-    @router.post(
-        "/v1/reload",
-        operation_id="reload",
-        summary="Open the newest version of the index, or read the documents again",
-        response_model=ReloadBody,
-        responses=document_problems(401, 403, 421, 503),
-    )
-    async def reload(request: Request) -> Response:
-        if "origin" in request.headers:
-            # Without a token a web page could make a browser send this.
-            raise HttpProblem(403, "from_a_browser", "This cannot be asked for by a web page.")
-        try:
-            return AsciiJson((await reloader.reload()).model_dump())
-        except BeliefRAGError as error:
-            fields = {"cause": type(error).__name__, "error": mask_credentials(error.message)}
-            _log.warning("the index cannot be reloaded; the old one is kept", extra={"fields": fields})
-            raise problem_of_failure(type(error).__name__) from None
-
-    return router
 
 
 def _corpus(assembly: Assembly) -> str | None:

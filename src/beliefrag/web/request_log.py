@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -20,7 +20,9 @@ from beliefrag.events import CallFinished, Event, Finished, Retrieved, Started
 from beliefrag.outcome import Failed
 from beliefrag.web.admission import Waiting
 from beliefrag.web.problems import HttpProblem, problem_of_failure
-from beliefrag.web.server_metrics import ServerMetrics
+
+if TYPE_CHECKING:
+    from beliefrag.web.server_metrics import ServerMetrics
 
 __all__ = [
     "ClientDisconnected",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -289,6 +289,9 @@ class PostgresSession(BatchSession):
 
     def close(self) -> None:
         """Lets another writer in. Calling it twice is harmless."""
+        with suppress(psycopg.Error):
+            # A server notices a closed connection a little later, and would keep the next writer out until then.
+            self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._connection.close()
 
     def _is_engine_error(self, problem: Exception) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from starlette.requests import Request
 
@@ -12,11 +12,13 @@ from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
 from beliefrag.web.admission import Waiting
 from beliefrag.web.auth import came_from_page
-from beliefrag.web.page import AskPage
 from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import request_record
 from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
+
+if TYPE_CHECKING:
+    from beliefrag.web.page import AskPage
 
 __all__ = ["HttpContext"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -19,13 +20,11 @@ from beliefrag.web.http.ask_route import ask_routes
 from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
 from beliefrag.web.http.direct import DirectRoutes
+from beliefrag.web.http.reload_route import reload_routes
 from beliefrag.web.http.responses import responses_routes
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.page import page_routes
 from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
-from beliefrag.web.reload import reload_routes
 from beliefrag.web.request_log import RequestLog, refuse
-from beliefrag.web.view.view_app import create_view_app
 
 __all__ = ["HttpContext", "create_app"]
 
@@ -88,6 +87,9 @@ def create_app(
             return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     if context.page is not None:
+        from beliefrag.web.page import page_routes  # noqa: PLC0415 (slow to load)
+        from beliefrag.web.view.view_app import create_view_app  # noqa: PLC0415 (slow to load)
+
         app.include_router(page_routes(context.page, service))
         # Last, because it takes all addresses that are left: those of the viewer.
         app.mount("/", create_view_app(context.page.episodes))
@@ -100,7 +102,9 @@ def create_app(
     hosts = AllowedHosts.for_address(host, allowed_hosts)
     app.add_middleware(ServerAuth, credential=credential or BearerToken(token), hosts=hosts)
     app.add_middleware(RequestLog, metrics=metrics)
-    _complete_openapi(app, needs_token=token is not None)
+    # Made when it is first asked for: a server should not begin later for it.
+    complete = cache(partial(_complete_openapi, app.openapi, needs_token=token is not None))
+    app.openapi = complete  # type: ignore[method-assign]
     return app
 
 
@@ -131,9 +135,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     return _respond(request, HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {}))
 
 
-def _complete_openapi(app: FastAPI, *, needs_token: bool) -> None:
-    """Adds our error bodies and the token to the OpenAPI document, and removes FastAPI's own error body."""
-    document = app.openapi()
+def _complete_openapi(make: Callable[[], dict[str, Any]], *, needs_token: bool) -> dict[str, Any]:
+    """Adds our error bodies and the token to FastAPI's OpenAPI document, and removes FastAPI's own error body."""
+    document = make()
     schemas: dict[str, Any] = document["components"]["schemas"]
     for body in (ProblemBody, OpenAIErrorBody):
         schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -149,3 +153,4 @@ def _complete_openapi(app: FastAPI, *, needs_token: bool) -> None:
                 operation["security"] = [{"token": []}]
     if needs_token:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    return document

@@ -1,17 +1,13 @@
-"""Serves MCP: over standard input and output to one agent, or over HTTP, with the protection of `serve http`."""
+"""Serves MCP over HTTP, with the protection of `serve http`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import os
-import signal
 import socket
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from fastapi import FastAPI
-from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
@@ -20,6 +16,7 @@ from beliefrag.web.auth import AllowedHosts, BearerToken, ServerAuth, is_loopbac
 from beliefrag.web.health import health_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.mcp.disconnect import DisconnectMonitor
+from beliefrag.web.mcp.mcp_stdio import library_log
 from beliefrag.web.mcp.sessions import SessionLimit
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.reload import IndexReloader
@@ -28,7 +25,7 @@ from beliefrag.web.server import AnswerServer
 from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService
 
-__all__ = ["create_mcp_app", "serve_mcp_http", "serve_mcp_stdio"]
+__all__ = ["create_mcp_app", "serve_mcp_http"]
 
 _PATH = "/mcp"
 
@@ -92,56 +89,8 @@ def serve_mcp_http(
     app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts, reloader=reloader)
     # A client that only listens could delay the end for as long as it likes.
     server = AnswerServer(app, service, before_shutdown=monitor.close_idle_streams)
-    with _library_log():
+    with library_log():
         asyncio.run(server.serve(sockets=[bound]))
-
-
-def serve_mcp_stdio(service: AnswerService, reloader: IndexReloader | None = None) -> None:
-    """Serves one client until it closes the pipe. Standard output carries the protocol and nothing else.
-
-    After SIGINT or SIGTERM the process ends at once, with 130 or 143.
-    """
-
-    async def run() -> None:
-        serving = asyncio.create_task(_serve_pipe(service, reloader))
-        signalled = asyncio.create_task(_wait_for_signal())
-        await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done():
-            await service.drain()
-            await service.aclose()
-            # A thread waits for the client's next line and cannot be woken: an orderly exit would wait for it.
-            os._exit(128 + signalled.result())
-        signalled.cancel()
-        await service.aclose()
-        try:
-            serving.result()
-        except* ConnectionError:
-            # The client died without closing its end first, so nobody reads an error.
-            pass
-
-    with _library_log():
-        asyncio.run(run())
-
-
-async def _serve_pipe(service: AnswerService, reloader: IndexReloader | None) -> None:
-    server = create_mcp_server(service)
-    watching = reloader.watch() if reloader else contextlib.nullcontext()
-    async with stdio_server() as (incoming, outgoing), watching:
-        await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-async def _wait_for_signal() -> int:
-    loop = asyncio.get_running_loop()
-    first: asyncio.Future[int] = loop.create_future()
-
-    def on_signal(number: int) -> None:
-        if not first.done():
-            first.set_result(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, on_signal, number)
-    return await first
 
 
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
@@ -158,18 +107,3 @@ def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSec
     hosts = [form for name in sorted(names) for form in (name, f"{name}:*")]
     origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-
-
-@contextlib.contextmanager
-def _library_log() -> Iterator[None]:
-    """Sends the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
-    library, ours = logging.getLogger("mcp"), logging.getLogger("beliefrag")
-    before = library.handlers, library.propagate, library.level
-    debugging = ours.getEffectiveLevel() <= logging.DEBUG
-    library.handlers, library.propagate = ours.handlers, False
-    library.setLevel(logging.DEBUG if debugging else logging.ERROR)
-    try:
-        yield
-    finally:
-        library.handlers, library.propagate = before[:2]
-        library.setLevel(before[2])

@@ -1,0 +1,81 @@
+"""Serves MCP over standard input and output to one agent, without loading what only a server over HTTP needs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Iterator
+
+from mcp.server.stdio import stdio_server
+
+from beliefrag.web.mcp.tools import create_mcp_server
+from beliefrag.web.reload import IndexReloader
+from beliefrag.web.service import AnswerService
+
+__all__ = ["library_log", "serve_mcp_stdio"]
+
+
+def serve_mcp_stdio(service: AnswerService, reloader: IndexReloader | None = None) -> None:
+    """Serves one client until it closes the pipe. Standard output carries the protocol and nothing else.
+
+    After SIGINT or SIGTERM the process ends at once, with 130 or 143.
+    """
+
+    async def run() -> None:
+        serving = asyncio.create_task(_serve_pipe(service, reloader))
+        signalled = asyncio.create_task(_wait_for_signal())
+        await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            await service.drain()
+            await service.aclose()
+            # A thread waits for the client's next line and cannot be woken: an orderly exit would wait for it.
+            os._exit(128 + signalled.result())
+        signalled.cancel()
+        await service.aclose()
+        try:
+            serving.result()
+        except* ConnectionError:
+            # The client died without closing its end first, so nobody reads an error.
+            pass
+
+    with library_log():
+        asyncio.run(run())
+
+
+async def _serve_pipe(service: AnswerService, reloader: IndexReloader | None) -> None:
+    server = create_mcp_server(service)
+    watching = reloader.watch() if reloader else contextlib.nullcontext()
+    async with stdio_server() as (incoming, outgoing), watching:
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def _wait_for_signal() -> int:
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[int] = loop.create_future()
+
+    def on_signal(number: int) -> None:
+        if not first.done():
+            first.set_result(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            loop.add_signal_handler(number, on_signal, number)
+    return await first
+
+
+@contextlib.contextmanager
+def library_log() -> Iterator[None]:
+    """Sends the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
+    library, ours = logging.getLogger("mcp"), logging.getLogger("beliefrag")
+    before = library.handlers, library.propagate, library.level
+    debugging = ours.getEffectiveLevel() <= logging.DEBUG
+    library.handlers, library.propagate = ours.handlers, False
+    library.setLevel(logging.DEBUG if debugging else logging.ERROR)
+    try:
+        yield
+    finally:
+        library.handlers, library.propagate = before[:2]
+        library.setLevel(before[2])
