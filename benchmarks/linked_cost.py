@@ -33,6 +33,8 @@ from typing import Any
 
 import tantivy
 
+# Loaded before a clock starts, as tantivy is: the writer loads it, and NumPy with it, when it makes the first graph.
+import beliefrag.retrieval.linked  # noqa: F401
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever, session
 from beliefrag.retrieval.passage_store import ANALYSER
 from beliefrag.types import Passage

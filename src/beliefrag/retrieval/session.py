@@ -17,7 +17,6 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.document import links_of
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.retrieval.free_memory import return_free_memory
 from beliefrag.retrieval.ledger import (
     IN_FORCE,
     LEDGER,
@@ -28,6 +27,7 @@ from beliefrag.retrieval.ledger import (
     LedgerEntry,
     read_snapshot,
 )
+from beliefrag.retrieval.memory import return_free_memory
 from beliefrag.retrieval.passage_store import (
     ID,
     KEY,

@@ -15,6 +15,7 @@ from beliefrag.paths import cache_dir
 from beliefrag.retrieval.document import links_of
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import IndexedFile
+from beliefrag.retrieval.memory import pause_cycle_search
 from beliefrag.retrieval.passage_store import check_passage, dead_passages
 from beliefrag.retrieval.session import StoredPassage, WriteSession
 from beliefrag.types import Passage
@@ -157,7 +158,7 @@ class PassageWriter:
         session = self._changes
         added = removed = 0
         for block in _cut_blocks(passages):
-            with session.explain_write_errors():
+            with session.explain_write_errors(), pause_cycle_search():
                 session.look_up([passage.id for passage in block])
                 sources = ("",)
                 for passage in block:
@@ -200,7 +201,7 @@ class PassageWriter:
         with self._changes.explain_write_errors():
             stale = self._changes.ids_of(source)
         for block in _cut_blocks(passages):
-            with self._changes.explain_write_errors():
+            with self._changes.explain_write_errors(), pause_cycle_search():
                 self._changes.look_up([given.id for given in block])
                 for given in block:
                     passage, new, held = self._choose_id(given, source, stale)
@@ -324,7 +325,7 @@ class IndexWriter(PassageWriter):
         # Arrays are imported by those who need them only: a search by words does not wait for numpy.
         from beliefrag.retrieval.linked.linked_retriever import write_graph  # noqa: PLC0415
 
-        with self._session.explain_write_errors():
+        with self._session.explain_write_errors(), pause_cycle_search():
             self._session.commit()
             return write_graph(self._session.path, self._session.view(), map_blocks)
 
