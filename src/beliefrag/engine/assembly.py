@@ -430,6 +430,10 @@ def guarantee_from_settings(
     """
     if settings.max_error is None:
         return None
+    changed = METHODS.choose(settings.method, settings.methods).changed_options() if settings.method else {}
+    if changed:
+        named = ", ".join(f"{name}={value}" for name, value in changed.items())
+        calibration_warnings = [*calibration_warnings, f"it was made without the options {named} of {settings.method}"]
     return select_guarantee(
         artifact,
         max_error=settings.max_error,
