@@ -147,6 +147,19 @@ def test_equal_cosines_do_not_depend_on_the_order_of_indexing() -> None:
     assert keys[places].tolist() == [1, 3]
 
 
+def test_vectors_beyond_those_kept_wide_are_found_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = np.random.default_rng(1).standard_normal((50, 8)).astype(np.float16)
+    keys = np.arange(50)
+    whole = PassageVectors(keys, made).nearest(made[7].astype(np.float32), 5)
+    monkeypatch.setattr("beliefrag.retrieval.dense.vectors._SEARCHED_TOGETHER", 16)
+    monkeypatch.setattr("beliefrag.retrieval.dense.vectors._KEPT_WIDE", 32)
+    cut = PassageVectors(keys, made)
+    for _ in range(2):
+        places, cosines = cut.nearest(made[7].astype(np.float32), 5)
+        assert places == whole[0] and cosines == pytest.approx(whole[1])
+    assert set(cut._wide) == {0, 16}, "the last two blocks are not kept"
+
+
 def test_hybrid_joins_both_searches_by_ranks(tmp_path: Path, shelf: list[Passage]) -> None:
     dense = open_dense(shelf, tmp_path, WordVectors())
     hybrid = HybridRetriever(dense)

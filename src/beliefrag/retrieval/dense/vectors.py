@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,10 @@ _UNFINISHED = "new-"
 _BLOCK = 16
 """Passages that are embedded before they are written down; a worker of a cluster takes as many at a time."""
 _SEARCHED_TOGETHER = 65_536
-"""Vectors that are turned into 32-bit numbers at once, so that memory does not grow with the corpus."""
+"""Vectors that are turned into 32-bit numbers at once."""
+_KEPT_WIDE = 2 * _SEARCHED_TOGETHER
+"""So many vectors are kept as 32-bit numbers (200 MB), because turning them takes five times as long as comparing them.
+Of more, the rest is turned at each search, so that memory does not grow with the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class PassageVectors:
 
     keys: NDArray[np.int64]
     vectors: NDArray[np.float16]
+    _wide: dict[int, NDArray[np.float32]] = field(default_factory=dict, repr=False, compare=False)
+    """The blocks that are kept as 32-bit numbers, by where they begin."""
 
     @classmethod
     def read(cls, arrays: Arrays) -> PassageVectors:
@@ -57,7 +62,11 @@ class PassageVectors:
             return [], []
         cosines = np.empty(len(self.keys), np.float32)
         for low in range(0, len(self.keys), _SEARCHED_TOGETHER):
-            block = self.vectors[low : low + _SEARCHED_TOGETHER].astype(np.float32)
+            block = self._wide.get(low)
+            if block is None:
+                block = self.vectors[low : low + _SEARCHED_TOGETHER].astype(np.float32)
+                if low < _KEPT_WIDE:
+                    self._wide[low] = block
             np.matmul(block, vector, out=cosines[low : low + len(block)])
         k = min(k, len(cosines))
         # All that are as near as the last one are looked at, so that ties do not depend on the order of indexing.
