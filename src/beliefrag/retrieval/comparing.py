@@ -75,8 +75,6 @@ class DateComparison:
     answer: str
     compared: tuple[str, str]
     """For each option what was found, in words."""
-    passages: tuple[str, ...]
-    """The ids of the passages that the dates stand in."""
 
 
 def find_options(question: str, passages: Sequence[Passage]) -> tuple[NamedOption, NamedOption] | None:
@@ -162,8 +160,7 @@ def compare_dates(question: str, passages: Sequence[Passage]) -> DateComparison 
         for option, holder, value in zip(options, holders, (one, other), strict=True)
         if holder is not None
     )
-    used = dict.fromkeys([options[0].passage, holders[0], options[1].passage, holders[1]])
-    return DateComparison(chosen.text, (first, second), tuple(passages[each].id for each in used if each is not None))
+    return DateComparison(chosen.text, (first, second))
 
 
 def _read_comparison(rest: str) -> tuple[_Attribute, bool] | None:

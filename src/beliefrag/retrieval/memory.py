@@ -14,8 +14,8 @@ __all__ = ["pause_cycle_search", "return_free_memory"]
 def pause_cycle_search() -> Iterator[None]:
     """Keeps Python from looking for reference cycles meanwhile.
 
-    Indexing makes many small objects and no cycles, and each look goes through all that is held: a tenth of its
-    time. Reading documents does make cycles, so it must not be done within.
+    Indexing makes many small objects and no cycles, and each look goes through all that is held: some 8 % of
+    its time. Reading documents does make cycles, so it must not be done within.
     """
     was_on = gc.isenabled()
     gc.disable()
