@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag import bench
@@ -106,6 +106,7 @@ def auto(
     out: str | Path,
     n: int = 120,
     method: str | None = None,
+    moves: bool = True,
     name: str | None = None,
     seed: int = 0,
     settings: Settings | None = None,
@@ -125,6 +126,7 @@ def auto(
         out: The file of the calibration. The questions and the states go into a folder beside it.
         n: How many questions to make.
         method: The method to calibrate, beliefrag or lean; by default that of the settings.
+        moves: For lean: make each move where the first answer is unsure, so that it is fitted what they are worth.
         name: The name of the calibration; by default that of the model.
         seed: Another seed draws other passages.
         settings: Model, budget and the rest; by default those of the settings file and the environment.
@@ -145,11 +147,12 @@ def auto(
     count_guarantees_in_file(path)
     folder = path.with_name(f"{path.stem}.questions")
     used = (method or chosen.method).partition(":")[0]
+    spec = collection_spec(bench.RunSpec(judge=False), method=used, moves=moves)
     paths = [Path(docs)] if isinstance(docs, str | Path) else [Path(each) for each in docs]
     index, _ = docs_index(paths, cache_dir())
     passages = index.first(len(index))
     seeds = draw_seeds(passages, n, seed=seed)
-    plan = _plan(seeds, passages, n, method=used, settings=chosen, folder=folder)
+    plan = _plan(seeds, passages, n, spec, settings=chosen, folder=folder)
     if confirm is not None and not confirm(plan):
         return None
     made = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
@@ -157,8 +160,13 @@ def auto(
     folder.mkdir(parents=True, exist_ok=True)
     lines = "".join(f"{each.record()}\n" for each in made.questions)
     (folder / "questions.jsonl").write_text(lines, encoding="utf-8")
-    spec = collection_spec(bench.RunSpec(datasets=(dataset,), judge=False), method=used)
-    bench.run(spec, out=folder / "states", settings=chosen, concurrency=concurrency, progress=run_progress)
+    bench.run(
+        replace(spec, datasets=(dataset,)),
+        out=folder / "states",
+        settings=chosen,
+        concurrency=concurrency,
+        progress=run_progress,
+    )
     artifact = fit_artifact(read_collection([folder / "states"]), _LABEL, name=name)
     write_artifact(artifact, path)
     return AutoCalibration(artifact, path, made, folder)
@@ -168,8 +176,8 @@ def _plan(
     seeds: Sequence[QuestionSeed],
     passages: Sequence[Passage],
     n: int,
+    spec: bench.RunSpec,
     *,
-    method: str,
     settings: Settings,
     folder: Path,
 ) -> AutoPlan:
@@ -179,8 +187,8 @@ def _plan(
         for number, each in enumerate(seeds[:n])
     )
     dataset = Dataset(_NAME, placeholders, tuple(passages), Card(name=_NAME))
-    spec = collection_spec(bench.RunSpec(datasets=(dataset,), judge=False, preview=True), method=method)
-    ahead = bench.preview(spec, out=folder / "planned", settings=settings).plan.estimate
+    planned = replace(spec, datasets=(dataset,), preview=True)
+    ahead = bench.preview(planned, out=folder / "planned", settings=settings).plan.estimate
     calls = CALLS_PER_QUESTION * n
     making = Usage(calls=calls, tokens_in=calls * TOKENS_PER_CALL, tokens_out=calls * 20)
     share = n / max(1, len(placeholders))

@@ -126,6 +126,19 @@ def test_nothing_is_asked_where_the_cost_is_refused(docs: Path, tmp_path: Path) 
     assert not (tmp_path / "mine.json").exists() and not (tmp_path / "mine.questions").exists()
 
 
+def test_asking_costs_less_where_lean_makes_no_move(docs: Path, tmp_path: Path) -> None:
+    plans: list[AutoPlan] = []
+    for moves in (True, False):
+        confirm = lambda plan: plans.append(plan) is not None  # noqa: E731 - it says no
+        calibrate.auto(
+            docs, out=tmp_path / "mine.json", method="lean", moves=moves, settings=SETTINGS, confirm=confirm
+        )
+    assert plans[0].asking and plans[1].asking
+    assert plans[1].asking.calls < plans[0].asking.calls / 2
+    with pytest.raises(SettingsError, match="--no-moves"):
+        calibrate.auto(docs, out=tmp_path / "mine.json", method="beliefrag", moves=False, settings=SETTINGS)
+
+
 def test_a_cost_that_nobody_knows_is_told_as_unknown() -> None:
     making = Usage(calls=150, tokens_in=50_000, tokens_out=3_000)
     assert "unknown cost" in str(AutoPlan(9, 30, making, None, 0.0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli import options, run_options
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
@@ -28,6 +28,7 @@ def calibrate_auto(
     ),
     n: Annotated[int, typer.Option("--n", "-n", metavar="N", min=10, help="How many questions to make.")] = 120,
     method: options.Method = None,
+    no_moves: run_options.NoMoves = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed asks about other passages.")] = 0,
     concurrency: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most calls at a time.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.")] = False,
@@ -62,6 +63,7 @@ def calibrate_auto(
         paths,
         out=out,
         n=n,
+        moves=not no_moves,
         seed=seed,
         settings=settings,
         concurrency=concurrency,

@@ -53,16 +53,7 @@ def collect(
             rich_help_panel=run_options.WHAT,
         ),
     ] = False,
-    no_moves: Annotated[
-        bool,
-        typer.Option(
-            "--no-moves",
-            metavar="",
-            help="With lean: read once and make no move, in less than half of the time. What moves are worth is then "
-            "not fitted.",
-            rich_help_panel=run_options.WHAT,
-        ),
-    ] = False,
+    no_moves: run_options.NoMoves = False,
     how: run_options.RunOptions,
     no_judge: run_options.NoJudge = False,
     judge: run_options.JudgeOptions,

@@ -20,6 +20,7 @@ __all__ = [
     "Data",
     "JudgeOptions",
     "NoJudge",
+    "NoMoves",
     "On",
     "Out",
     "RunOptions",
@@ -73,6 +74,16 @@ N = Annotated[
         metavar="N",
         min=1,
         help="How many questions of each dataset are asked; all by default.",
+        rich_help_panel=WHAT,
+    ),
+]
+NoMoves = Annotated[
+    bool,
+    typer.Option(
+        "--no-moves",
+        metavar="",
+        help="With lean: read once and make no move, in less than half of the time. What moves are worth is then "
+        "not fitted.",
         rich_help_panel=WHAT,
     ),
 ]

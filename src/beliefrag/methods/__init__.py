@@ -73,8 +73,9 @@ METHODS: Registry[Method, MethodInputs] = Registry(
 STATE_COLLECTORS = ("survey", "survey_uncorrected", "lean_survey", "lean_reads")
 """The state collectors, by the names that recorded runs have for them. They are no methods to compare with others."""
 
-_COLLECTOR_COST = 1.5
-"""A state collector goes on where BeliefRAG ends, and tries an answer at each state. The factor is a guess."""
+_COLLECTOR_COSTS = {"survey": 1.5, "survey_uncorrected": 1.5, "lean_survey": 3.5, "lean_reads": 1.0}
+"""How much more a state collector costs than its method: it goes on where the method ends, and makes every move where a
+first answer is unsure. The factors are guesses, but for lean_reads, which reads once as lean does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def typical_cost(name: str, verifier: str) -> TypicalCost | None:
     """
     if name in STATE_COLLECTORS:
         whole = typical_cost("lean" if reads_draft(name) else "beliefrag", verifier)
-        return whole.times(_COLLECTOR_COST) if whole else None
+        return whole.times(_COLLECTOR_COSTS[name]) if whole else None
     cost = METHODS[name].cost
     if not isinstance(cost, CostWithVerifier):
         return cost
