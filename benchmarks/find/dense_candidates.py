@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -17,22 +17,16 @@ from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
 from beliefrag.retrieval.linked import linked_retriever
 from beliefrag.retrieval.linked.candidates import Candidates, Limits, QuestionName, Route, Way, gather_candidates
 from beliefrag.retrieval.linked.graph import NameGraph
+from beliefrag.types import Hit
 from benchmarks.find.mixed_corpus import SETS, is_for_fitting, load_mixed_corpus
 from benchmarks.find.rank_questions import DEPTH
 
 
-def main() -> None:
-    """Runs it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=int, default=500, help="questions of each set")
-    parser.add_argument("--dense", type=int, default=10, help="passages of dense retrieval that are candidates too")
-    parser.add_argument("--out", type=Path, required=True)
-    chosen = parser.parse_args()
-    mixed = load_mixed_corpus()
-    source = PassageSource(passages=list(mixed.passages.values()))
-    dense = open_retriever(RETRIEVERS.choose("dense", {}), source)
+def search_with_dense(dense: str, source: PassageSource, most: int) -> Callable[[str, int], Sequence[Hit]]:
+    """Gives a search as linked retrieval makes it, with the first passages of dense retrieval as more candidates."""
+    near = open_retriever(RETRIEVERS.choose(dense, {}), source)
     linked = cast(linked_retriever.LinkedRetriever, open_retriever(RETRIEVERS.choose("linked", {}), source))
-    numbers = {linked.graph.passage_id(number): number for number in range(len(mixed.passages))}
+    numbers = {linked.graph.passage_id(number): number for number in range(len(linked.graph))}
     more: list[int] = []
 
     def gather_more(
@@ -47,16 +41,34 @@ def main() -> None:
             found.add(number, Route(Way.SEARCH))
         return found
 
-    linked_retriever.gather_candidates = gather_more  # type: ignore[attr-defined]
+    def search(query: str, k: int) -> Sequence[Hit]:
+        more[:] = [numbers[hit.passage.id] for hit in near.search(query, most)]
+        linked_retriever.gather_candidates = gather_more  # type: ignore[attr-defined]
+        try:
+            return linked.search(query, k)
+        finally:
+            linked_retriever.gather_candidates = gather_candidates  # type: ignore[attr-defined]
+
+    return search
+
+
+def main() -> None:
+    """Runs it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=int, default=500, help="questions of each set")
+    parser.add_argument("--dense", type=int, default=10, help="passages of dense retrieval that are candidates too")
+    parser.add_argument("--out", type=Path, required=True)
+    chosen = parser.parse_args()
+    mixed = load_mixed_corpus()
+    source = PassageSource(passages=list(mixed.passages.values()))
+    search = search_with_dense("dense", source, chosen.dense)
     ranked: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for name in SETS:
         ranked[name] = {}
         for each in [each for each in mixed.questions[name] if not is_for_fitting(name, each)][: chosen.most]:
-            question = each.question.text
-            more[:] = [numbers[hit.passage.id] for hit in dense.search(question, chosen.dense)]
-            hits = linked.search(question, DEPTH)
+            hits = search(each.question.text, DEPTH)
             ranked[name][each.id] = [(hit.passage.id, round(hit.score, 6)) for hit in hits]
-    record = {"system": "linked_dense", "identity": linked.identity, "passages": len(numbers), "ranked": ranked}
+    record = {"system": "linked_dense", "identity": "linked dense", "passages": len(mixed.passages), "ranked": ranked}
     chosen.out.write_text(json.dumps(record), encoding="utf-8")
 
 

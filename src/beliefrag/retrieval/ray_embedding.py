@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from beliefrag.errors import RetrievalError
+from beliefrag.errors import MissingExtra, RetrievalError
 from beliefrag.ray_cluster import RayCluster, WorkerPool
-from beliefrag.retrieval.dense.embedder import Floats, GgufEmbedder
+from beliefrag.retrieval.dense.embedder import Embed, Floats
 from beliefrag.retrieval.dense.embedding_model import (
-    DEFAULT_WEIGHTS,
     DenseOptions,
     EmbeddingModel,
     hash_weights,
     load_model,
     name_model,
+    open_embedder,
 )
 
 __all__ = ["open_ray_model"]
@@ -41,14 +41,14 @@ class _EmbedOnWorker:
             if hash_weights(path) != self.sha256:
                 return f"The weights {path} on {socket.gethostname()} are others than those of this machine."
             return _load_embedder(path)(texts)
-        except RetrievalError as problem:
+        except (MissingExtra, RetrievalError) as problem:
             return f"On {socket.gethostname()}: {problem.message}"
 
 
 @lru_cache(maxsize=1)
-def _load_embedder(path: Path) -> GgufEmbedder:
+def _load_embedder(path: Path) -> Embed:
     # There is one worker for each processor.
-    return GgufEmbedder(path, threads=1)
+    return open_embedder(path, threads=1)
 
 
 def open_ray_model(cluster: RayCluster, pool: WorkerPool, options: DenseOptions) -> EmbeddingModel:
@@ -64,15 +64,15 @@ def open_ray_model(cluster: RayCluster, pool: WorkerPool, options: DenseOptions)
         ClusterError: Workers keep dying, or the cluster is gone.
     """
     path = options.path
-    embed = _EmbedOnWorker(str(path) if options.weights else "", hash_weights(path))
+    pulled = f" with `beliefrag model pull {options.name}`" if options.name else ""
+    embed = _EmbedOnWorker(options.name or str(path), hash_weights(path))
 
     def embed_blocks(blocks: Iterable[list[str]]) -> Iterator[Floats]:
         for reply in cluster.map_on(pool, embed, blocks):
             if isinstance(reply, str):
                 raise RetrievalError(
                     reply,
-                    remedy=f"Put the same file there, with `beliefrag model pull {DEFAULT_WEIGHTS}` where it is the "
-                    "usual one, or leave --on out.",
+                    remedy=f"Put the same file there{pulled}, or leave --on out.",
                 )
             yield reply
 

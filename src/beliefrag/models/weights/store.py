@@ -35,7 +35,7 @@ _CHUNK = 4 * 1024 * 1024
 
 def path_of(weights: Weights) -> Path:
     """Gives the file that holds these weights after a download."""
-    return cache_dir() / "models" / f"{weights.name}.gguf"
+    return cache_dir() / "models" / f"{weights.name}{weights.suffix}"
 
 
 def partial_path(target: Path) -> Path:
@@ -56,6 +56,8 @@ def lock_path(target: Path) -> Path:
 def is_present(weights: Weights) -> bool:
     """Says whether the weights are here, judged by their size: quick enough for a list."""
     path = path_of(weights)
+    if weights.tokenizer and not is_present(weights.tokenizer):
+        return False
     return path.is_file() and path.stat().st_size == weights.size
 
 
@@ -75,6 +77,11 @@ def resolve(spec: str) -> Path:
         return _own_file(name)
     weights = find(name or DEFAULT)
     path = path_of(weights)
+    if weights.suffix != ".gguf":
+        raise ModelError(
+            f"{weights.name} answers no questions: {weights.purpose}.",
+            remedy=f"Name it for retrieval, as --retriever dense:weights={weights.name}, and another --model.",
+        )
     if not path.is_file():
         raise ModelError(
             f"The weights of {weights.name} are not on this machine.",
@@ -105,7 +112,14 @@ def remove(name: str) -> int:
     Raises:
         ModelError: The name is unknown, nothing is there, or another process is downloading them.
     """
-    target = path_of(find(name))
+    weights = find(name)
+    freed = sum(_remove_file(path_of(each)) for each in (weights, weights.tokenizer) if each)
+    if not freed:
+        raise ModelError(f"The weights of {name} are not on this machine.", remedy="See `beliefrag model list`.")
+    return freed
+
+
+def _remove_file(target: Path) -> int:
     freed = 0
     if target.parent.is_dir():
         with hold_lock(lock_path(target), wait=False):
@@ -113,8 +127,6 @@ def remove(name: str) -> int:
                 freed += _delete(path)
             shutil.rmtree(scratch_path(target), ignore_errors=True)
             _hash_record(target).unlink(missing_ok=True)
-    if not freed:
-        raise ModelError(f"The weights of {name} are not on this machine.", remedy="See `beliefrag model list`.")
     return freed
 
 

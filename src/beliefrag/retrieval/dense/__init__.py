@@ -1,7 +1,7 @@
-"""Search by meaning: vectors of a small model in the runtime that answers too, alone or joined with BM25.
+"""Search by meaning: vectors of a small embedding model, alone or joined with BM25.
 
-`embedder` turns texts into vectors, `embedding_model` says which model does, `vectors` keeps those of a corpus, and
-`dense_retriever` searches them.
+`embedder` (in the runtime that answers too) and `onnx_embedder` (with the extra beliefrag[dense]) turn texts into
+vectors, `embedding_model` says which of them does, `vectors` keeps those of a corpus, `dense_retriever` searches them.
 """
 
 from beliefrag.retrieval.dense.dense_retriever import DenseRetriever, HybridRetriever

@@ -11,6 +11,7 @@ from pathlib import Path
 from beliefrag.errors import RetrievalError
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval.dense.embedder import Embed, Floats, GgufEmbedder
+from beliefrag.retrieval.dense.onnx_embedder import OnnxEmbedder, find_tokenizer
 
 __all__ = [
     "DEFAULT_WEIGHTS",
@@ -19,11 +20,16 @@ __all__ = [
     "OpenModel",
     "load_model",
     "name_model",
+    "open_embedder",
     "searched_text",
 ]
 
 DEFAULT_WEIGHTS = "all-minilm-l6-v2"
-"""The weights that `beliefrag model pull` fetches for dense retrieval."""
+"""The weights of dense retrieval where no others are named."""
+
+_ONNX = ".onnx"
+_KNOWN = {DEFAULT_WEIGHTS: (".gguf", 25), "gte-small": (_ONNX, 134)}
+"""The weights that `beliefrag model pull` fetches for dense retrieval: how their file ends, and its size in MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,13 @@ class DenseOptions:
     """The options of dense and hybrid retrieval."""
 
     weights: str = ""
-    """A file with an embedding model in GGUF format; by default the one that `beliefrag model pull` fetches."""
+    """all-minilm-l6-v2 (the default), gte-small, or a file with an embedding model in GGUF or ONNX format."""
+
+    @property
+    def name(self) -> str:
+        """The known name of the weights; empty for a file of one's own."""
+        name = self.weights or DEFAULT_WEIGHTS
+        return name if name in _KNOWN else ""
 
     @property
     def path(self) -> Path:
@@ -40,15 +52,22 @@ class DenseOptions:
         Raises:
             RetrievalError: They are not on this machine.
         """
-        path = Path(self.weights) if self.weights else cache_dir() / "models" / f"{DEFAULT_WEIGHTS}.gguf"
+        if not self.name:
+            path = Path(self.weights)
+            if path.is_file():
+                return path.resolve()
+            raise RetrievalError(
+                f"There are no weights {path} for dense retrieval.",
+                remedy=f"Check the path, or name one of {', '.join(_KNOWN)}.",
+            )
+        suffix, size = _KNOWN[self.name]
+        path = cache_dir() / "models" / f"{self.name}{suffix}"
         if path.is_file():
             return path.resolve()
-        if self.weights:
-            raise RetrievalError(f"There are no weights {path} for dense retrieval.", remedy="Check the path.")
         raise RetrievalError(
-            f"The weights of {DEFAULT_WEIGHTS}, which dense retrieval needs, are not on this machine.",
-            remedy=f"Get them with `beliefrag model pull {DEFAULT_WEIGHTS}` (25 MB), or name a file: "
-            "--retriever dense:weights=FILE.gguf",
+            f"The weights of {self.name}, which dense retrieval needs, are not on this machine.",
+            remedy=f"Get them with `beliefrag model pull {self.name}` ({size} MB), or name a file: "
+            "--retriever dense:weights=FILE",
         )
 
     def check(self) -> None:
@@ -100,9 +119,25 @@ def _hash_file(path: Path, size: int, changed: int) -> str:
 
 
 def hash_weights(path: Path) -> str:
-    """Gives the SHA-256 of a file with weights."""
-    stamp = path.stat()
-    return _hash_file(path, stamp.st_size, stamp.st_mtime_ns)
+    """Gives the SHA-256 of a file with weights; where the tokenizer is a file of its own, that of both hashes.
+
+    Raises:
+        RetrievalError: There is no tokenizer.
+    """
+    files = (path, find_tokenizer(path)) if path.suffix == _ONNX else (path,)
+    stamps = [(each, each.stat()) for each in files]
+    hashes = [_hash_file(each, stamp.st_size, stamp.st_mtime_ns) for each, stamp in stamps]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+
+
+def open_embedder(path: Path, threads: int | None = None) -> Embed:
+    """Loads what makes vectors with these weights.
+
+    Raises:
+        RetrievalError: The weights cannot be loaded.
+        MissingExtra: They are in ONNX format, and what reads that is not installed.
+    """
+    return OnnxEmbedder(path, threads) if path.suffix == _ONNX else GgufEmbedder(path, threads)
 
 
 def name_model(path: Path) -> str:
@@ -112,7 +147,7 @@ def name_model(path: Path) -> str:
 
 @lru_cache(maxsize=2)
 def _load(path: Path, name: str) -> EmbeddingModel:
-    return EmbeddingModel(name, GgufEmbedder(path))
+    return EmbeddingModel(name, open_embedder(path))
 
 
 def load_model(options: DenseOptions) -> EmbeddingModel:
@@ -120,6 +155,7 @@ def load_model(options: DenseOptions) -> EmbeddingModel:
 
     Raises:
         RetrievalError: The weights are not there, or they cannot be loaded.
+        MissingExtra: They need a library that is not installed.
     """
     path = options.path
     return _load(path, name_model(path))

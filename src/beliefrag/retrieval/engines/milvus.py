@@ -78,7 +78,7 @@ class MilvusOptions:
     dense: str = ""
     """In a collection of your own, with hybrid: the dense vector field. Give the weights that its vectors are of."""
     weights: str = ""
-    """With hybrid: a file with an embedding model in GGUF format, in place of all-minilm-l6-v2."""
+    """With hybrid: gte-small, or a file with an embedding model (GGUF, ONNX), in place of all-minilm-l6-v2."""
     approximate: bool = False
     """With hybrid, for a new collection: let Milvus search vectors by an index of its choice, which a large collection
     needs. Without it the vector of every passage is compared."""

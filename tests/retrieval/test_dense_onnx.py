@@ -1,0 +1,128 @@
+"""Embedding models in ONNX format: a tiny one that the tests write, and gte-small where it was pulled."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beliefrag.cli import main
+from beliefrag.errors import MissingExtra, RetrievalError
+from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
+from beliefrag.retrieval.dense import DenseOptions, load_model
+from beliefrag.retrieval.dense.embedding_model import name_model
+from beliefrag.retrieval.dense.onnx_embedder import OnnxEmbedder
+from beliefrag.types import Passage
+from tests.support.messages import mentions
+from tests.support.onnx_model import write_onnx_model
+
+PASSAGES = [
+    Passage("lamp", "Beacon", "A beacon guides ships."),
+    Passage("meal", "Bread", "Bread with butter."),
+    Passage("person", "Engineer", "The engineer sleeps."),
+]
+
+
+def test_the_vector_is_the_mean_over_tokens_and_follows_from_the_text_alone(tmp_path: Path) -> None:
+    path = write_onnx_model(tmp_path)
+    embed = OnnxEmbedder(path)
+    both, bread = embed(["Bread butter", "bread"])
+    assert both[[5, 6]] == pytest.approx([0.5**0.5] * 2)
+    assert bread[5] == pytest.approx(1)
+    assert OnnxEmbedder(path, threads=1)(["bread"])[0].tobytes() == bread.tobytes()
+    assert len(embed([])) == 0
+    odd = embed(["word " * 5000, "漢字" * 4000, "\ud800 broken", ""])
+    assert np.linalg.norm(odd, axis=1) == pytest.approx([1, 1, 1, 1], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["dense", "hybrid"])
+def test_a_file_in_onnx_format_serves_dense_and_hybrid_retrieval(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    path = write_onnx_model(tmp_path / "models")
+    chosen = RETRIEVERS.choose(f"{name}:weights={path}", {})
+    retriever = open_retriever(chosen, PassageSource(passages=PASSAGES))
+    assert retriever.search("butter", 1)[0].passage.id == "meal"
+    assert name_model(path) in str(retriever.identity)
+
+
+def test_another_tokenizer_makes_another_model(tmp_path: Path) -> None:
+    path = write_onnx_model(tmp_path)
+    before = name_model(path)
+    place = path.with_name("tiny.tokenizer.json")
+    place.write_bytes(place.read_bytes().replace(b"butter", b"cheese"))
+    assert name_model(path) != before
+
+
+def test_the_tokenizer_of_a_model_from_the_hub_stands_above_its_folder(tmp_path: Path) -> None:
+    path = write_onnx_model(tmp_path / "onnx", name="model")
+    path.with_name("model.tokenizer.json").rename(tmp_path / "tokenizer.json")
+    assert OnnxEmbedder(path)(["bread"]).shape == (1, 8)
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(RetrievalError) as caught:
+        load_model(DenseOptions(str(path)))
+    assert "tokenizer.json" in caught.value.remedy
+
+
+def test_what_is_no_model_is_told_by_name(tmp_path: Path) -> None:
+    path = write_onnx_model(tmp_path)
+    path.write_bytes(b"no model")
+    with pytest.raises(RetrievalError, match=r"tiny\.onnx"):
+        OnnxEmbedder(path)
+    path.with_name("tiny.tokenizer.json").write_text("{}")
+    with pytest.raises(RetrievalError, match=r"tiny\.tokenizer\.json"):
+        OnnxEmbedder(path)
+
+
+def test_a_model_that_asks_for_something_else_is_told(tmp_path: Path) -> None:
+    embed = OnnxEmbedder(write_onnx_model(tmp_path, inputs=2))
+    with pytest.raises(RetrievalError, match="pixels"):
+        embed(["bread"])
+
+
+def test_without_the_libraries_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_onnx_model(tmp_path)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtra) as caught:
+        OnnxEmbedder(path)
+    assert "beliefrag[dense]" in caught.value.remedy
+
+
+def test_a_known_name_that_was_not_pulled_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path))
+    with pytest.raises(RetrievalError) as caught:
+        load_model(DenseOptions("gte-small"))
+    assert "beliefrag model pull gte-small" in caught.value.remedy
+    with pytest.raises(RetrievalError) as caught:
+        load_model(DenseOptions("gte-medium"))
+    assert mentions(caught.value.remedy, "all-minilm-l6-v2", "gte-small")
+
+
+def test_vectors_of_such_a_model_lie_beside_the_index_and_serve_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "note.md").write_text("# Bread\n\nBread with butter.\n")
+    path = write_onnx_model(tmp_path / "models")
+    assert main(["index", "note.md", "--out", "notes.index", "--vectors", "--weights", str(path)]) == 0
+    assert name_model(path) in capfd.readouterr().out
+    chosen = RETRIEVERS.choose(f"dense:weights={path}", {})
+    retriever = open_retriever(chosen, PassageSource(index=tmp_path / "notes.index"))
+    assert "butter" in retriever.search("bread", 1)[0].passage.text
+
+
+@pytest.mark.weights
+def test_gte_small_finds_by_meaning_and_its_vectors_do_not_depend_on_threads() -> None:
+    try:
+        path = DenseOptions("gte-small").path
+    except RetrievalError:
+        pytest.skip("gte-small is not on this machine: beliefrag model pull gte-small")
+    embed = OnnxEmbedder(path)
+    texts = ["A beacon for ships.", "Bread with butter.", "Which light guides sailors at night?"]
+    lamp, meal, question = embed(texts)
+    assert float(question @ lamp) > float(question @ meal) + 0.03
+    assert OnnxEmbedder(path, threads=1)(texts).tobytes() == embed(texts).tobytes()
