@@ -44,7 +44,7 @@ TITLES = {
     "dense": "dense (MiniLM)",
     "hybrid": "hybrid of BM25 and dense",
     "linked": "linked (as shipped)",
-    "linked_dense": "linked, with the first 10 of dense as more candidates",
+    "linked:dense=all-minilm-l6-v2": "linked, with the first 10 of dense as more candidates",
 }
 NAMES = {
     "hotpotqa": "HotpotQA",

@@ -137,7 +137,7 @@ def test_asking_costs_less_where_lean_makes_no_move(docs: Path, tmp_path: Path) 
         calibrate.auto(docs, out=tmp_path / "mine.json", method="lean", moves=moves, settings=SETTINGS, confirm=confirm)
     assert plans[0].asking and plans[1].asking
     assert plans[1].asking.calls < plans[0].asking.calls / 2
-    with pytest.raises(SettingsError, match="--no-moves"):
+    with pytest.raises(SettingsError, match="moves"):
         calibrate.auto(docs, out=tmp_path / "mine.json", method="beliefrag", moves=False, settings=SETTINGS)
 
 

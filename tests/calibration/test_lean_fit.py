@@ -116,7 +116,7 @@ def test_states_are_collected_for_the_method_that_is_named() -> None:
 
     assert collection_spec(RunSpec(), method="lean").methods == ("lean_survey",)
     assert collection_spec(RunSpec(), method="lean", moves=False).methods == ("lean_reads",)
-    with pytest.raises(SettingsError, match="--no-moves"):
+    with pytest.raises(SettingsError, match="moves"):
         collection_spec(RunSpec(), method="beliefrag", moves=False)
     assert collection_spec(RunSpec()).methods == ("survey",)
     for method, uncorrected in (("static", False), ("lean", True)):

@@ -25,6 +25,13 @@ PASSAGES = [
 ]
 
 
+class Pooled:
+    """A session that gives one vector for a text, as a model with a pooling layer of its own does."""
+
+    def run(self, *_: object) -> list[np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+        return [np.ones((1, 8), np.float32)]
+
+
 def test_the_vector_is_the_mean_over_tokens_and_follows_from_the_text_alone(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path)
     embed = OnnxEmbedder(path)
@@ -49,6 +56,21 @@ def test_a_file_in_onnx_format_serves_dense_and_hybrid_retrieval(
     assert name_model(path) in str(retriever.identity)
 
 
+def test_near_passages_are_candidates_of_linked_retrieval_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    path = write_onnx_model(tmp_path / "models", words=("seafarers", "beacon"), alike=True)
+    source = PassageSource(passages=PASSAGES)
+    query = "What do seafarers find with butter?"
+    chosen = RETRIEVERS.choose(f"linked:dense={path}", {})
+    found = open_retriever(chosen, source)
+    ways = {hit.passage.id: hit.provenance.way for hit in found.search(query, 3) if hit.provenance}
+    assert ways["meal"] == "search" and ways["lamp"] == "dense"
+    without = open_retriever(RETRIEVERS.choose("linked", {}), source)
+    assert "lamp" not in [hit.passage.id for hit in without.search(query, 3)]
+    assert name_model(path) in str(found.identity) and found.identity != without.identity
+    assert getattr(chosen.options, "identity") == found.identity  # noqa: B009
+
+
 def test_another_tokenizer_makes_another_model(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path)
     before = name_model(path)
@@ -67,6 +89,13 @@ def test_the_tokenizer_of_a_model_from_the_hub_stands_above_its_folder(tmp_path:
     assert "tokenizer.json" in caught.value.remedy
 
 
+def test_a_link_to_a_file_of_another_name_is_read_by_its_own_name(tmp_path: Path) -> None:
+    path = write_onnx_model(tmp_path / "snapshot", name="model")
+    path.rename(tmp_path / "blob")
+    path.symlink_to(tmp_path / "blob")
+    assert load_model(DenseOptions(str(path))).embed(["bread"]).shape == (1, 8)
+
+
 def test_what_is_no_model_is_told_by_name(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path)
     path.write_bytes(b"no model")
@@ -81,6 +110,26 @@ def test_a_model_that_asks_for_something_else_is_told(tmp_path: Path) -> None:
     embed = OnnxEmbedder(write_onnx_model(tmp_path, inputs=2))
     with pytest.raises(RetrievalError, match="pixels"):
         embed(["bread"])
+
+
+def test_a_model_that_gives_one_vector_for_a_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed = OnnxEmbedder(write_onnx_model(tmp_path))
+    monkeypatch.setattr(embed, "_session", Pooled())
+    with pytest.raises(RetrievalError) as caught:
+        embed(["bread butter"])
+    assert "gte-small" in caught.value.remedy
+
+
+def test_an_index_is_not_begun_where_the_vectors_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "note.md").write_text("# Bread\n\nBread with butter.\n")
+    path = write_onnx_model(tmp_path / "models")
+    path.with_name("tiny.tokenizer.json").unlink()
+    assert main(["index", "note.md", "--out", "notes.index", "--vectors", "--weights", str(path)]) != 0
+    assert "tokenizer.json" in capfd.readouterr().err
+    assert not (tmp_path / "notes.index").exists()
 
 
 def test_without_the_libraries_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,16 @@ WORDS = ("beacon", "ships", "sailors", "night", "bread", "butter", "engineer")
 _INT64, _FLOAT = 7, 1
 
 
-def write_onnx_model(folder: Path, *, name: str = "tiny", words: Sequence[str] = WORDS, inputs: int = 1) -> Path:
+def write_onnx_model(
+    folder: Path, *, name: str = "tiny", words: Sequence[str] = WORDS, alike: bool = False, inputs: int = 1
+) -> Path:
     """Writes NAME.onnx and NAME.tokenizer.json; gives the first.
 
     Args:
         folder: Where.
         name: The name of the files.
         words: The words that it knows.
+        alike: All its words mean the same.
         inputs: With 2 it asks for something that nobody gives.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,6 +30,8 @@ def write_onnx_model(folder: Path, *, name: str = "tiny", words: Sequence[str] =
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / f"{name}.tokenizer.json"))
     table = np.eye(len(words) + 1, dtype=np.float32)
+    if alike:
+        table[1:] = table[1]
     node = _text(1, "table") + _text(1, "input_ids") + _text(2, "vectors") + _text(4, "Gather")
     stored = b"".join(_number(1, size) for size in table.shape) + _number(2, _FLOAT)
     stored += _text(8, "table") + _bytes(9, table.tobytes())

@@ -62,10 +62,12 @@ export function waitingFor(event: StreamEvent): string | null {
 function retrieved(data: Record<string, unknown>): StepLine {
   if (typeof data["query"] !== "string") return { text: "Nothing more to search for", detail: "" };
   const added = new Set(list(data["added"]).map(String));
-  const titles = list(data["hits"]).map(record).filter((hit) => added.has(text(hit["id"]))).map((hit) => text(hit["title"]) || text(hit["id"]));
-  const named = [...new Set(titles)];
+  const hits = list(data["hits"]).map(record).filter((hit) => added.has(text(hit["id"])));
+  const named = [...new Set(hits.map((hit) => text(hit["title"]) || text(hit["id"])))];
   const more = named.length > TITLES_SHOWN ? ` and ${named.length - TITLES_SHOWN} more` : "";
-  const found = added.size ? `found ${passages(added.size)} in ${named.slice(0, TITLES_SHOWN).join("; ")}${more}` : "found nothing new";
+  const along = hits.filter((hit) => !["", "search"].includes(text(hit["found_by"]))).length;
+  const names = along ? `, ${along} of them along names` : "";
+  const found = added.size ? `found ${passages(added.size)} in ${named.slice(0, TITLES_SHOWN).join("; ")}${more}${names}` : "found nothing new";
   return { text: "Searched", detail: `${data["query"]}: ${found}` };
 }
 

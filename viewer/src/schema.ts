@@ -5,6 +5,8 @@ export interface Passage { title: string; text: string | null; source: string; p
 export interface Citation { passage_id: string; start: number; end: number; role: string }
 export interface Shown { passage_id: string; spans: [number, number][] }
 export interface Comparison { name: string; value: number; relation: string; threshold: number; holds: boolean }
+/** How a search came to a passage: by its words, or along a name that the question or another passage has. */
+export interface Way { way: string; passage: string; name: string }
 export interface Search {
   query: string | null;
   is_question: boolean;
@@ -12,6 +14,7 @@ export interface Search {
   added: string[];
   known: string[];
   refused: string[];
+  found_by: Record<string, Way>;
 }
 export interface Step {
   step: number;

@@ -2,7 +2,7 @@
 
 import { h, type Child } from "./dom.ts";
 import { count, share, whole } from "./format.ts";
-import type { Comparison, Episode, Search, Step } from "./schema.ts";
+import type { Comparison, Episode, Search, Step, Way } from "./schema.ts";
 import { line, words } from "./text.ts";
 
 /** The steps from one on. `side` keeps their anchors apart where two episodes share a page. */
@@ -75,10 +75,25 @@ function search(episode: Episode, found: Search): Child {
               line(episode.passages[id]?.title || id, 80),
               h("span", { class: "muted" }, ` ${fate(found, id)}`),
               gold(episode, id),
+              along(episode, found.found_by[id]),
             ),
           ),
         ),
   ];
+}
+
+// A passage that was found by the search's own words needs no further word.
+function along(episode: Episode, way: Way | undefined): Child {
+  if (way === undefined || way.way === "search") return null;
+  const name = ["\u201c", line(way.name, 60), "\u201d"];
+  const from = line(episode.passages[way.passage]?.title || way.passage, 60);
+  const told: Record<string, Child> = {
+    named: ["the question names ", name],
+    link: [from, " names ", name],
+    backlink: ["names ", name, ", which ", from, " is about"],
+    shared: ["names ", name, ", as ", from, " does"],
+  };
+  return h("small", { class: "way muted" }, told[way.way] ?? line(way.way, 60));
 }
 
 function fate(found: Search, id: string): string {

@@ -16,9 +16,9 @@ const tracks = (one: Episode) => passageIds([one]).map((id) => track(one, id));
 
 test("a passage enters, stays, is dropped and is refused when it comes again", () => {
   const found = tracks(episode([
-    step(0, { search: { query: "q", is_question: true, hits: [["a", 9.5], ["b", 8]], added: ["a", "b"], known: [], refused: [] } }),
+    step(0, { search: { query: "q", is_question: true, hits: [["a", 9.5], ["b", 8]], added: ["a", "b"], known: [], refused: [], found_by: {} } }),
     step(1, { action: "VERIFY", dropped: [{ id: "b", why: "the verifier flagged it" }] }),
-    step(2, { search: { query: "r", is_question: false, hits: [["b", 7], ["a", 6]], added: [], known: ["a"], refused: ["b"] } }),
+    step(2, { search: { query: "r", is_question: false, hits: [["b", 7], ["a", 6]], added: [], known: ["a"], refused: ["b"], found_by: {} } }),
     step(3, { action: "ANSWER" }),
   ]));
   assert.deepEqual(found.map(({ id, states }) => [id, states]), [
@@ -34,7 +34,7 @@ test("a passage enters, stays, is dropped and is refused when it comes again", (
 
 test("a dropped passage that is taken back enters again", () => {
   const [found] = tracks(episode([
-    step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [] }, evidence: ["a"] }),
+    step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [], found_by: {} }, evidence: ["a"] }),
     step(1, { action: "VERIFY", dropped: [{ id: "a", why: "flagged" }] }),
     step(2, { action: "ANSWER", evidence: ["a"] }),
   ]));
@@ -43,7 +43,7 @@ test("a dropped passage that is taken back enters again", () => {
 });
 
 test("a supporting passage that was never found is shown, last", () => {
-  const found = tracks(episode([step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [] } })], { gold: { answers: ["x"], supporting: ["z"] } }));
+  const found = tracks(episode([step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [], found_by: {} } })], { gold: { answers: ["x"], supporting: ["z"] } }));
   assert.deepEqual(found.map(({ id, states }) => [id, states]), [["a", ["entered"]], ["z", ["absent"]]]);
 });
 

@@ -53,7 +53,7 @@ test("numbers of a verdict get the titles of the evidence, not those of worked e
 });
 
 test("two episodes part at the first step that does something else", () => {
-  const search = (query: string, id: string) => ({ query, is_question: false, hits: [[id, 1]] as [string, number][], added: [id], known: [], refused: [] });
+  const search = (query: string, id: string) => ({ query, is_question: false, hits: [[id, 1]] as [string, number][], added: [id], known: [], refused: [], found_by: {} });
   const left = episode({ method_title: "A", steps: [step("RETRIEVE", { search: search("q", "a") }), step("VERIFY")] });
   const right = episode({ method_title: "B", steps: [step("RETRIEVE", { search: search("q", "a") }), step("ANSWER")] });
   assert.equal(alikeSteps(left, right), 1);

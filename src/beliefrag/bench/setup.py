@@ -87,10 +87,12 @@ def collection_spec(
     """
     if method == "lean" and not uncorrected:
         return replace(spec, methods=(LEAN_SURVEY if moves else LEAN_READS,))
-    if method != "beliefrag" or not moves:
+    if method == "beliefrag" and not moves:
+        raise SettingsError("Only lean makes moves.", remedy="Leave out --no-moves, or give --method lean.")
+    if method != "beliefrag":
         raise SettingsError(
             f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
-            remedy="Name one of them with --method; --uncorrected is for beliefrag, --no-moves for lean.",
+            remedy="Name one of them with --method; --uncorrected is for beliefrag.",
         )
     return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.errors import CalibrationError
+from beliefrag.errors import CalibrationError, explain_missing_extra
 from beliefrag.retrieval.linked.features import FEATURES
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
 from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
@@ -123,7 +123,8 @@ _Rows = tuple[Floats, NDArray[np.bool_], NDArray[np.float64]]
 
 def _fit_first_look(examples: Sequence[RankerExample], trees: int) -> Ranker:
     """Fits the linear cut and the first trees; the second look of what it gives sees nothing."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    with explain_missing_extra("A fit", "bench"):
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     rows, needed, weights = (
         np.concatenate(column)

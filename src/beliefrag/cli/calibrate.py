@@ -111,7 +111,12 @@ def ranker(
     from beliefrag import bench
     from beliefrag.bench.own_ranker import fit_own_ranker
     from beliefrag.cli.output import print_notice, show_status
+    from beliefrag.errors import SettingsError
 
+    if not out.absolute().parent.is_dir():
+        raise SettingsError(
+            f"There is no folder {out.parent} for the ranker.", remedy="Make it, or name another --out."
+        )
     with show_status("reading documents"):
         dataset = bench.user_dataset(questions, docs)
     with show_status("fitting"):

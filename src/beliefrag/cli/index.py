@@ -49,7 +49,7 @@ def index(
         bool,
         typer.Option(
             "--names/--no-names",
-            help="Also make the graph of names, which --retriever linked needs. It takes twice as long as the rest.",
+            help="Also make the graph of names, which --retriever linked needs. It takes about as long as the rest.",
         ),
     ] = True,
     vectors: Annotated[

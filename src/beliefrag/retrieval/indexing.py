@@ -114,7 +114,7 @@ def index_paths(
         names: Whether to make the graph of names too, which linked retrieval needs. It takes about as long as the
             index itself.
         vectors: Make the vectors too, with this embedding model, which dense and hybrid retrieval need. It takes a
-            twentieth of a second for each passage and processor.
+            tenth of a second for each passage and processor.
         on: `ray` or `ray:ADDRESS`, to read, cut, name and embed on the workers of a Ray cluster. This process alone
             writes the index, which is the same as without them.
 

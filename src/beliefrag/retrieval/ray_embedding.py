@@ -72,7 +72,7 @@ def open_ray_model(cluster: RayCluster, pool: WorkerPool, options: DenseOptions)
             if isinstance(reply, str):
                 raise RetrievalError(
                     reply,
-                    remedy=f"Put the same file there{pulled}, or leave --on out.",
+                    remedy=f"Have the same file and extras there{pulled}, or leave --on out.",
                 )
             yield reply
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from beliefrag.types import Provenance
 from beliefrag.web.view import LiveSource, TraceSource, ViewServer
 from tests.support.browsing import Visit, episode_id, no_browser, page_expectations, visit
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
@@ -196,7 +198,9 @@ def test_an_episode_is_shown_as_it_happens(browser: Browser, tmp_path: Path) -> 
     model = script(tmp_path, verdict(0.9, 0.0, 0.0), {"purpose": "answer", "reply": "here it is"})
     # Playwright holds this thread's event loop.
     with ThreadPoolExecutor(1) as thread:
-        episode = play(model, PlannedRetriever(hits("one", "two")), question="Where is it?")
+        first, second = hits("one", "two")
+        linked = replace(second, provenance=Provenance("link", "one", "Fram <b>"))
+        episode = play(model, PlannedRetriever([first, linked]), question="Where is it?")
         events = thread.submit(asyncio.run, episode).result().events
     source = LiveSource({"answer": 0.5})
     with ViewServer(source) as server:
@@ -207,6 +211,7 @@ def test_an_episode_is_shown_as_it_happens(browser: Browser, tmp_path: Path) -> 
             source.add_event(event)
         expect(page.get_by_role("heading", level=1)).to_have_text("Where is it?")
         expect(page.locator(".step")).to_have_count(1)
+        expect(page.locator(".step .hits .way")).to_have_text(["one names \u201cFram <b>\u201d"])
         expect(page.get_by_role("region", name="How it ended")).to_contain_text("running")
         page.locator("table.evidence summary").first.click()
         for event in events[3:-1]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from beliefrag.types import Provenance
 from beliefrag.web.view import LiveSource, TraceSource, ViewError
 from beliefrag.web.view.schema import NotAvailable
 from beliefrag.web.view.trace import read_trace, view_events, view_prompts
@@ -98,6 +100,21 @@ def test_every_beginning_of_an_episode_can_be_shown(trace: Path) -> None:
         assert (episode.outcome == "running") == (known < len(records))
         assert bool(episode.waiting) == (known < len(records))
         view_prompts(records[:known])
+
+
+async def test_how_a_passage_was_found_is_told(tmp_path: Path) -> None:
+    model = script(tmp_path, verdict(0.9, 0.0, 0.0), {"purpose": "answer", "reply": "here"})
+    first, second = hits("one", "two")
+    linked = replace(second, provenance=Provenance("link", "one", "Fram"))
+    result = await play(model, PlannedRetriever([first, linked]))
+    source = LiveSource({"answer": 0.5})
+    for event in result.events:
+        source.add_event(event)
+    search = source.episode(0).steps[0].search
+    assert search is not None
+    assert {each: (by.way, by.passage, by.name) for each, by in search.found_by.items()} == {
+        "two": ("link", "one", "Fram")
+    }
 
 
 async def test_an_episode_under_way_grows_with_each_event(tmp_path: Path) -> None:

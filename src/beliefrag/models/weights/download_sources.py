@@ -329,7 +329,8 @@ def _download_package(file: NpmFile, folder: Path, partial: PartialFile) -> Path
     found = list(packed.glob("*.tgz"))
     if code != 0 or len(found) != 1:
         # npm says what happened first, and then what one might do.
-        reason = _tell_error([line for line in _lines_after("npm error", log) if "code" not in line][:1])
+        lines = _lines_after("npm error", log) or _lines_after("npm ERR!", log)
+        reason = _tell_error([line for line in lines if not line.startswith(" code ")][:1])
         raise DownloadError(
             f"{file.package} {file.version} could not be downloaded{reason}.",
             remedy="Try again, and see what `npm ping` says.",

@@ -103,7 +103,8 @@ def missing_identity(spec: str) -> str | None:
     if not spec.startswith(_PREFIX) or _is_path(name):
         return None
     weights = find(name or DEFAULT)
-    return None if path_of(weights).is_file() else weights.identity
+    is_here = path_of(weights).is_file() or weights.suffix != ".gguf"
+    return None if is_here else weights.identity
 
 
 def remove(name: str) -> int:

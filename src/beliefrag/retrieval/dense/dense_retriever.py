@@ -17,7 +17,7 @@ from beliefrag.types import Hit, Provenance
 if TYPE_CHECKING:
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["DenseRetriever", "HybridRetriever"]
+__all__ = ["DenseRetriever", "HybridRetriever", "open_dense"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,13 @@ class HybridRetriever:
         return [Hit(passages[each.id], each.score, Provenance(each.ways)) for each in joined]
 
 
-def _open(options: DenseOptions, source: PassageSource) -> DenseRetriever:
+def open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
+    """Opens dense retrieval; vectors that are not there are made.
+
+    Raises:
+        RetrievalError: The weights are not there, or they cannot be loaded.
+        MissingExtra: They need a library that is not installed.
+    """
     model = load_model(options)
     index = source.open_index()
     vectors, ids = open_vectors(index, model, cache_dir(), beside=source.folder)
@@ -94,7 +100,7 @@ def _open(options: DenseOptions, source: PassageSource) -> DenseRetriever:
     options=DenseOptions,
 )
 def _open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
-    return _open(options, source)
+    return open_dense(options, source)
 
 
 @RETRIEVERS.register(
@@ -104,4 +110,4 @@ def _open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
     options=DenseOptions,
 )
 def _open_hybrid(options: DenseOptions, source: PassageSource) -> HybridRetriever:
-    return HybridRetriever(_open(options, source))
+    return HybridRetriever(open_dense(options, source))

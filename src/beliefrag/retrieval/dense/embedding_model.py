@@ -11,7 +11,7 @@ from pathlib import Path
 from beliefrag.errors import RetrievalError
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval.dense.embedder import Embed, Floats, GgufEmbedder
-from beliefrag.retrieval.dense.onnx_embedder import OnnxEmbedder, find_tokenizer
+from beliefrag.retrieval.dense.onnx_embedder import OnnxEmbedder, find_tokenizer, import_onnx
 
 __all__ = [
     "DEFAULT_WEIGHTS",
@@ -53,9 +53,10 @@ class DenseOptions:
             RetrievalError: They are not on this machine.
         """
         if not self.name:
-            path = Path(self.weights)
+            # A link stays one: its name says what the file is, and the tokenizer stands beside it.
+            path = Path(self.weights).absolute()
             if path.is_file():
-                return path.resolve()
+                return path
             raise RetrievalError(
                 f"There are no weights {path} for dense retrieval.",
                 remedy=f"Check the path, or name one of {', '.join(_KNOWN)}.",
@@ -63,7 +64,7 @@ class DenseOptions:
         suffix, size = _KNOWN[self.name]
         path = cache_dir() / "models" / f"{self.name}{suffix}"
         if path.is_file():
-            return path.resolve()
+            return path.absolute()
         raise RetrievalError(
             f"The weights of {self.name}, which dense retrieval needs, are not on this machine.",
             remedy=f"Get them with `beliefrag model pull {self.name}` ({size} MB), or name a file: "
@@ -71,12 +72,15 @@ class DenseOptions:
         )
 
     def check(self) -> None:
-        """Checks that the weights are on this machine.
+        """Checks that the weights, and what reads them, are on this machine.
 
         Raises:
-            RetrievalError: They are not.
+            RetrievalError: The weights or their tokenizer are not.
+            MissingExtra: They are in ONNX format, and what reads that is not installed.
         """
-        self.path.stat()
+        if _is_onnx(path := self.path):
+            import_onnx()
+            find_tokenizer(path)
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ def hash_weights(path: Path) -> str:
     Raises:
         RetrievalError: There is no tokenizer.
     """
-    files = (path, find_tokenizer(path)) if path.suffix == _ONNX else (path,)
+    files = (path, find_tokenizer(path)) if _is_onnx(path) else (path,)
     stamps = [(each, each.stat()) for each in files]
     hashes = [_hash_file(each, stamp.st_size, stamp.st_mtime_ns) for each, stamp in stamps]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
@@ -137,7 +141,11 @@ def open_embedder(path: Path, threads: int | None = None) -> Embed:
         RetrievalError: The weights cannot be loaded.
         MissingExtra: They are in ONNX format, and what reads that is not installed.
     """
-    return OnnxEmbedder(path, threads) if path.suffix == _ONNX else GgufEmbedder(path, threads)
+    return OnnxEmbedder(path, threads) if _is_onnx(path) else GgufEmbedder(path, threads)
+
+
+def _is_onnx(path: Path) -> bool:
+    return path.suffix.lower() == _ONNX
 
 
 def name_model(path: Path) -> str:

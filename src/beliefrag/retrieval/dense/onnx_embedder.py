@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,23 @@ import numpy as np
 from beliefrag.errors import RetrievalError, explain_missing_extra
 from beliefrag.retrieval.dense.embedder import Floats
 
-__all__ = ["OnnxEmbedder", "find_tokenizer"]
+__all__ = ["OnnxEmbedder", "find_tokenizer", "import_onnx"]
 
 _MOST_TOKENS = 512
 """Tokens of a text that the model reads: gte-small and its like were made for no more."""
 _MOST_CHARACTERS = 10_000
+
+
+def import_onnx() -> tuple[ModuleType, ModuleType]:
+    """Imports `onnxruntime` and `tokenizers`, 80 MB that nothing else needs.
+
+    Raises:
+        MissingExtra: They are not installed.
+    """
+    with explain_missing_extra("An embedding model in ONNX format", "dense"):
+        import onnxruntime  # noqa: PLC0415
+        import tokenizers  # noqa: PLC0415
+    return onnxruntime, tokenizers
 
 
 def find_tokenizer(weights: Path) -> Path:
@@ -37,7 +50,7 @@ def find_tokenizer(weights: Path) -> Path:
             return place
     raise RetrievalError(
         f"The weights {weights} have no tokenizer beside them.",
-        remedy="Put the model's tokenizer.json into their folder.",
+        remedy="Put the model's tokenizer.json into their folder, or get known ones again with `beliefrag model pull`.",
     )
 
 
@@ -56,9 +69,7 @@ class OnnxEmbedder:
     """
 
     def __init__(self, path: Path, threads: int | None = None) -> None:
-        with explain_missing_extra("An embedding model in ONNX format", "dense"):
-            import onnxruntime  # noqa: PLC0415
-            import tokenizers  # noqa: PLC0415
+        onnxruntime, tokenizers = import_onnx()
         place = find_tokenizer(path)
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(place))
@@ -106,6 +117,8 @@ class OnnxEmbedder:
         }
         try:
             layer = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+            if layer.ndim != 3 or layer.shape[:2] != ids.shape:
+                raise ValueError(f"it gives {layer.shape} numbers for {len(tokens)} tokens")
             vector: Floats = layer[0].mean(axis=0)
         except Exception as problem:
             raise RetrievalError(

@@ -96,7 +96,7 @@ class MilvusVectors:
             raise CorpusError(
                 f"The vectors of {self._field} in {name} have {held} numbers, and those of {model.name} have "
                 f"{model.dimensions}.",
-                remedy="Name the weights that made them with weights=FILE.gguf.",
+                remedy="Name the weights that made them with weights=NAME or weights=FILE.",
             )
 
     def find_nearest_ids(self, vector: NDArray[np.float32], limit: int) -> tuple[list[tuple[str, float]], IndexState]:

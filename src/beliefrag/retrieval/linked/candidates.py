@@ -55,6 +55,8 @@ class Limits:
     named: int = 6
     in_seeds: int = 6
     in_links: int = 4
+    near: int = 10
+    """How many of the nearest passages are taken, where there are vectors."""
     most_homes: int = 200
     """A name that more passages have says nothing about which is meant."""
     most_mentioners: int = 2000
@@ -73,6 +75,8 @@ class Way(StrEnum):
     """It mentions the name of another candidate."""
     SHARED = "shared"
     """It mentions a name that another candidate mentions too."""
+    DENSE = "dense"
+    """Its vector is near that of the question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,6 +39,7 @@ from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Hit, Passage, Provenance
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.dense.dense_retriever import DenseRetriever
     from beliefrag.retrieval.passage_source import PassageSource
 
 __all__ = [
@@ -185,13 +186,15 @@ class LinkedRetriever:
     ranker: Ranker
     steps: int = 1
     limits: Limits = field(default_factory=Limits)
+    near: DenseRetriever | None = None
+    """Its first passages are candidates too; None for candidates by words and names alone."""
 
     score_scale = SCORE_SCALE
 
     @property
     def identity(self) -> str:
-        """Names the engine below, the ranker and the steps."""
-        return _identity(self.ranker.name, self.steps, self.index.identity)
+        """Names the engine below, the ranker, the steps and the embedding model."""
+        return _identity(self.ranker.name, self.steps, self.near.model.name if self.near else "", self.index.identity)
 
     @property
     def fingerprint(self) -> str:
@@ -247,6 +250,8 @@ class LinkedRetriever:
         question = read_question(text, split_text(text), self.graph)
         names = names_in_question(question.tokens, question.token_rarity, self.graph)
         candidates = gather_candidates(hits, score, names, self.graph, self.limits)
+        for number in self._find_near(text):
+            candidates.add(number, Route(Way.DENSE))
         first = hits[: self.limits.search]
 
         def look() -> Ranking:
@@ -272,13 +277,22 @@ class LinkedRetriever:
                 ranking = look()
         return ranking
 
+    def _find_near(self, text: str) -> Iterator[int]:
+        if self.near is not None:
+            for hit in self.near.search(text, self.limits.near):
+                yield self._numbers[hit.passage.id]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {self.graph.passage_id(number): number for number in range(len(self.graph))}
+
     def _fill_up(self, query: str, k: int, known: set[str], lowest: float) -> Iterator[Hit]:
         rest = [hit.passage for hit in self.index.search(query, k) if hit.passage.id not in known]
         for place, passage in enumerate(rest[: k - len(known)], start=1):
             yield Hit(passage, lowest / (1 + place), Provenance(Way.SEARCH))
 
     def _explain(self, route: Route, passage: Passage, query: str, passages: Mapping[str, Passage]) -> Provenance:
-        if route.way is Way.SEARCH:
+        if route.way in (Way.SEARCH, Way.DENSE):
             return Provenance(route.way)
         if route.way is Way.NAMED:
             tokens = split_text(query[:_MOST_CHARACTERS])
@@ -291,8 +305,8 @@ class LinkedRetriever:
         return Provenance(route.way, source, " ".join(name.split()))
 
 
-def _identity(ranker: str, steps: int, searched: str = Bm25Index.identity) -> str:
-    return f"linked {ranker} steps={steps} over {searched}"
+def _identity(ranker: str, steps: int, near: str, searched: str = Bm25Index.identity) -> str:
+    return f"linked {ranker} steps={steps} over {searched}{f' and dense {near}' if near else ''}"
 
 
 def link_passages(searched: SearchedPassages, folder: Path) -> LinkedRetriever:
@@ -317,6 +331,8 @@ class LinkedOptions:
     """How many steps along names are taken from what the search found: 1 or 2."""
     ranker: str = ""
     """A file with a ranker of one's own; the shipped one by default."""
+    dense: str = ""
+    """The weights of an embedding model whose nearest passages are candidates too; none by default."""
 
     def __post_init__(self) -> None:
         if self.steps not in {1, 2}:
@@ -325,7 +341,13 @@ class LinkedOptions:
     @property
     def identity(self) -> str:
         """Names the ranking before anything is opened."""
-        return _identity((load_ranker(Path(self.ranker)) if self.ranker else _shipped_ranker()).name, self.steps)
+        ranker = load_ranker(Path(self.ranker)) if self.ranker else _shipped_ranker()
+        near = ""
+        if self.dense:
+            from beliefrag.retrieval.dense.embedding_model import DenseOptions, name_model  # noqa: PLC0415
+
+            near = name_model(DenseOptions(self.dense).path)
+        return _identity(ranker.name, self.steps, near)
 
 
 @RETRIEVERS.register(
@@ -338,7 +360,7 @@ def _open_linked(options: LinkedOptions, source: PassageSource) -> LinkedRetriev
     ranker = load_ranker(Path(options.ranker)) if options.ranker else _shipped_ranker()
     index, folder = source.open_index(), source.folder
     if folder is None:
-        return LinkedRetriever(index, graph_in_memory(index), ranker, options.steps)
+        return LinkedRetriever(index, graph_in_memory(index), ranker, options.steps, near=_open_near(options, source))
     try:
         graph = open_graph(folder, index.fingerprint)
     except IndexIncomplete:
@@ -346,4 +368,14 @@ def _open_linked(options: LinkedOptions, source: PassageSource) -> LinkedRetriev
         if fresh is None:
             raise
         index, graph = fresh, open_graph(folder, fresh.fingerprint)
-    return LinkedRetriever(index, graph, ranker, options.steps)
+    return LinkedRetriever(index, graph, ranker, options.steps, near=_open_near(options, source))
+
+
+def _open_near(options: LinkedOptions, source: PassageSource) -> DenseRetriever | None:
+    if not options.dense:
+        return None
+    # The runtime of an embedding model is loaded for those who ask for it.
+    from beliefrag.retrieval.dense.dense_retriever import open_dense  # noqa: PLC0415
+    from beliefrag.retrieval.dense.embedding_model import DenseOptions  # noqa: PLC0415
+
+    return open_dense(DenseOptions(options.dense), source)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import METHODS
-from beliefrag.runs.episode import Episode, Step
+from beliefrag.runs.episode import Episode, Search, Step
 from beliefrag.runs.record import RunRecord
 from beliefrag.types import Passage, Usage
 from beliefrag.web.view.run_datasets import RunDatasets
@@ -29,6 +29,7 @@ from beliefrag.web.view.schema import (
     StepView,
     UsageView,
     ViewError,
+    WayView,
     repairs_in_words,
 )
 
@@ -118,7 +119,6 @@ def view_episode(
 
 def _view_step(step: Step, question: str | None) -> StepView:
     search, attempt = step.search, step.attempt
-    query = question if search and search.is_question else search and search.query
     return _copy(
         StepView,
         step,
@@ -127,10 +127,16 @@ def _view_step(step: Step, question: str | None) -> StepView:
         diagnostics=asdict(step.diagnostics) if step.diagnostics else None,
         belief=asdict(step.belief) if step.belief else None,
         attempt=_copy(AttemptView, attempt, f1=attempt.scores.get("f1")) if attempt else None,
-        search=_copy(SearchView, search, query=query) if search else None,
+        search=_view_search(search, question) if search else None,
         # The reason for a removal is the reason of the step that removed it.
         dropped=tuple(DroppedView(id=each, why=step.reason) for each in step.dropped or ()),
     )
+
+
+def _view_search(search: Search, question: str | None) -> SearchView:
+    query = question if search.is_question else search.query
+    ways = {each: _copy(WayView, by) for each, by in search.found_by.items()}
+    return _copy(SearchView, search, query=query, found_by=ways)
 
 
 def _view_calls(episode: Episode, number: int) -> Iterator[CallView]:

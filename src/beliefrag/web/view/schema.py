@@ -32,6 +32,7 @@ __all__ = [
     "StepView",
     "UsageView",
     "ViewError",
+    "WayView",
     "repairs_in_words",
 ]
 
@@ -63,6 +64,14 @@ class PassageView(_View):
     """Where in its source it stands, in words."""
 
 
+class WayView(_View):
+    """How a search came to a passage."""
+
+    way: str
+    passage: str = ""
+    name: str = ""
+
+
 class SearchView(_View):
     """What RETRIEVE asked for and what came back."""
 
@@ -74,6 +83,8 @@ class SearchView(_View):
     added: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    found_by: Mapping[str, WayView] = {}
+    """How each passage was found, by id, where the retriever has more ways than one."""
 
 
 class DroppedView(_View):

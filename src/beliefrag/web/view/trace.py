@@ -156,6 +156,9 @@ def _step_records(records: Sequence[EventRecord]) -> Iterator[dict[str, Any]]:
             found = {"added": record["added"], "known": record["known"], "refused": record["refused"]}
             hits = [(hit["passage"]["id"], hit["score"]) for hit in record["hits"]]
             own = record["query"] == question
+            found["found_by"] = {
+                hit["passage"]["id"]: hit["provenance"] for hit in record["hits"] if hit.get("provenance")
+            }
             step["search"] = {"query": record["query"], "is_question": own, "hits": hits, **found}
             step["evidence"] = record["evidence"]
         elif step is not None and kind == "rewritten":
