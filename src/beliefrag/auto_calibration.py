@@ -137,7 +137,7 @@ def auto(
 
     Raises:
         DataError: The documents have too little text, or no question passed the checks.
-        SettingsError: The file exists and is no calibration, or the method has none.
+        SettingsError: The file exists and is no calibration, its folder cannot be made, or the method has none.
         BeliefRAGError: The model cannot be asked.
     """
     chosen = settings or load_settings({}).settings
@@ -155,9 +155,14 @@ def auto(
     plan = _plan(seeds, passages, n, spec, settings=chosen, folder=folder)
     if confirm is not None and not confirm(plan):
         return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"The folder {folder} for the questions cannot be made: {error.strerror}.", remedy="Name another --out."
+        ) from None
     made = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
     dataset = make_dataset(_NAME, made.questions, passages)
-    folder.mkdir(parents=True, exist_ok=True)
     lines = "".join(f"{each.record()}\n" for each in made.questions)
     (folder / "questions.jsonl").write_text(lines, encoding="utf-8")
     bench.run(
@@ -181,6 +186,8 @@ def _plan(
     settings: Settings,
     folder: Path,
 ) -> AutoPlan:
+    # From few passages there are fewer questions to make.
+    n = min(n, len(seeds))
     # What asking costs depends on how many questions there are, not on their words.
     placeholders = tuple(
         LabelledQuestion(Question(each.passages[0].text[:80], f"stand_in_{number}"), Gold(("unknown",)))
@@ -191,13 +198,7 @@ def _plan(
     ahead = bench.preview(planned, out=folder / "planned", settings=settings).plan.estimate
     calls = CALLS_PER_QUESTION * n
     making = Usage(calls=calls, tokens_in=calls * TOKENS_PER_CALL, tokens_out=calls * 20)
-    share = n / max(1, len(placeholders))
-    asking = Usage(
-        calls=round(ahead.methods.calls * share),
-        tokens_in=round(ahead.methods.tokens_in * share),
-        tokens_out=round(ahead.methods.tokens_out * share),
-    )
-    return AutoPlan(len(passages), n, making, None if ahead.unknown else asking, ahead.seconds * share)
+    return AutoPlan(len(passages), n, making, None if ahead.unknown else ahead.methods, ahead.seconds)
 
 
 async def _make(

@@ -121,6 +121,27 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
     assert set(found.artifact.fit.fit_questions) < {each["id"] for each in questions}
 
 
+def test_where_the_questions_cannot_be_kept_nothing_is_asked(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Townsman, "chat", None)
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=r"mine\.questions"):
+        calibrate.auto(docs, out=tmp_path / "file" / "mine.json", method="beliefrag", settings=SETTINGS)
+
+
+def test_from_few_passages_few_questions_are_promised(docs: Path, tmp_path: Path) -> None:
+    plans: list[AutoPlan] = []
+    docs.write_text("".join(docs.read_text().splitlines(keepends=True)[:5]))
+
+    def confirm(plan: AutoPlan) -> bool:
+        plans.append(plan)
+        return False
+
+    calibrate.auto(docs, out=tmp_path / "mine.json", method="beliefrag", settings=SETTINGS, confirm=confirm)
+    assert plans[0].questions < 10
+
+
 def test_nothing_is_asked_where_the_cost_is_refused(docs: Path, tmp_path: Path) -> None:
     assert calibrate.auto(docs, out=tmp_path / "mine.json", settings=SETTINGS, confirm=lambda _: False) is None
     assert not (tmp_path / "mine.json").exists() and not (tmp_path / "mine.questions").exists()
@@ -155,6 +176,7 @@ def test_the_command_says_the_cost_and_where_the_calibration_is(docs: Path, capf
     assert main([*words, "--yes", "--method", "beliefrag"]) == 0
     told = capfd.readouterr()
     assert "written: calibration.json" in told.err and "held-out questions" in told.err
+    assert mentions(told.err, "30 of 30 questions made", "30 of 30 questions asked")
     assert Path("calibration.json").exists()
 
 

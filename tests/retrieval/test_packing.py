@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beliefrag.retrieval.chunk import count_words
-from beliefrag.retrieval.packing import LEAST_WORDS, PackedPassage, describe_packing, find_sentences, pack_passages
+from beliefrag.retrieval.packing import (
+    LEAST_WORDS,
+    PackedPassage,
+    describe_packing,
+    find_sentences,
+    pack_passages,
+    read_sentences,
+)
 from beliefrag.types import Passage
 
 FILM = Passage(
@@ -56,6 +63,14 @@ def test_spans_point_into_the_whole_passage_and_gaps_are_marked() -> None:
     parts = [film.passage.text[start:end] for start, end in film.spans]
     assert film.shown.text == " … ".join(parts)
     assert film.passage is FILM
+
+
+@pytest.mark.parametrize(("title", "leans"), [("Safety > Keys", True), ("", True), ("Alma Vance", False)])
+def test_a_pronoun_in_the_second_sentence_stands_for_a_title_but_not_for_headings(title: str, leans: bool) -> None:
+    text = "The head of the office is Alma Vance. She keeps the keys of the boathouse. She is old."
+    passage = Passage("p", title, text)
+    read = read_sentences("Who keeps the keys?", [passage], [find_sentences(text)])
+    assert [one.leans_back for one in read.sentences] == [False, leans, True]
 
 
 def test_a_pronoun_brings_what_it_stands_for() -> None:

@@ -59,17 +59,19 @@ def calibrate_auto(
         print_notice(f"ahead, an estimate: {plan}")
         return not dry_run and _is_confirmed(yes)
 
-    found = calibrate.auto(
-        paths,
-        out=out,
-        n=n,
-        moves=not no_moves,
-        seed=seed,
-        settings=settings,
-        concurrency=concurrency,
-        confirm=confirm,
-        progress=_ProgressLines("questions made"),
-    )
+    with _ProgressLines() as lines:
+        found = calibrate.auto(
+            paths,
+            out=out,
+            n=n,
+            moves=not no_moves,
+            seed=seed,
+            settings=settings,
+            concurrency=concurrency,
+            confirm=confirm,
+            progress=lambda done, wanted: lines.tell(done, wanted, "questions made"),
+            run_progress=lambda run: lines.tell(run.done, run.plan.left, "questions asked"),
+        )
     if found is None:
         print_notice("nothing was asked")
         return
@@ -95,15 +97,35 @@ def _is_confirmed(yes: bool) -> bool:
 
 
 class _ProgressLines:
-    """Prints how many there are, every tenth of the way."""
+    """Prints how many there are, every tenth of the way, and something at least every few seconds."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._told = 0
+    def __init__(self) -> None:
+        from beliefrag.cli.silence import SilenceBreaker
 
-    def __call__(self, done: int, wanted: int) -> None:
+        self._what = ""
+        self._done = self._told = 0
+        self._wanted = 0
+        self._silence = SilenceBreaker(lambda _: self._print())
+
+    def __enter__(self) -> _ProgressLines:
+        self._silence.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._silence.__exit__()
+
+    def tell(self, done: int, wanted: int, what: str) -> None:
+        if what != self._what:
+            self._told = 0
+        self._what, self._done, self._wanted = what, done, wanted
+        if done >= self._told + max(1, wanted // 10):
+            self._print()
+            self._silence.reset()
+
+    def _print(self) -> None:
         from beliefrag.cli.output import print_notice
 
-        if done >= self._told + max(1, wanted // 10):
-            self._told = done
-            print_notice(f"{done} of {wanted} {self._what}")
+        # Before anything is asked there is nothing to say: a person may be reading the estimate.
+        if self._what:
+            self._told = self._done
+            print_notice(f"{self._done} of {self._wanted} {self._what}")

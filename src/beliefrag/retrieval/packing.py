@@ -60,6 +60,8 @@ _PARENTHESES = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
 ASKS_NUMBER = re.compile(
     r"\b(?:when|how (?:many|much|long|old|far|tall|big|large)|(?:what|which) year|date)\b", re.IGNORECASE
 )
+_HEADINGS = " > "
+"""What stands between the headings that lead to a passage, where its title is made of them."""
 _DIGIT = re.compile(r"\d")
 _PREFIX = 5
 _PREFIX_MATCH = 0.7
@@ -120,7 +122,8 @@ class ReadSentence:
     names: frozenset[int]
     """The other passages whose titles it has."""
     has_number: bool
-    begins_with_pronoun: bool
+    leans_back: bool
+    """It begins with a pronoun that the sentence before explains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +310,7 @@ def _choose(selection: _Selection, reading: SentenceReading, weights: Sequence[f
         selection.take(best)
         covered = [max(before, now) for before, now in zip(covered, best.covers, strict=True)]
         named |= best.names
-        # The first sentence needs none before it: its pronoun stands for the title.
-        before = by_place.get((best.passage, best.place - 1)) if best.begins_with_pronoun and best.place > 1 else None
+        before = by_place.get((best.passage, best.place - 1)) if best.leans_back else None
         if before is not None and not selection.has(before) and selection.fits(before):
             selection.take(before)
 
@@ -329,6 +331,8 @@ def read_sentences(
     counts = [0] * len(asked)
     for number, (passage, own) in enumerate(zip(passages, spans, strict=True)):
         title_covers = cover_words(asked, titles[number])
+        # A pronoun in the first two sentences stands for the title, unless that is a way of headings.
+        explained = 1 if passage.title and _HEADINGS not in passage.title else 0
         for place, (start, end) in enumerate(own):
             text = passage.text[start:end]
             words = lower_words(text)
@@ -344,7 +348,7 @@ def read_sentences(
                     tuple(map(max, covers, title_covers)) if asked else (),
                     frozenset(at for at, name in enumerate(names) if at != number and name and name in joined),
                     _DIGIT.search(text) is not None,
-                    PRONOUN.match(text) is not None,
+                    place > explained and PRONOUN.match(text) is not None,
                 )
             )
     importance = [math.log(1 + len(rows) / (1 + count)) for count in counts]
