@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beliefrag.events import Decided, Event, Retrieved
-from beliefrag.explanation import describe_belief, explain_episode
+from beliefrag.explanation import describe_belief, describe_reason, explain_episode
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Action, Belief, Citation, CitationRole, Decision, Passage, Usage
@@ -64,12 +64,23 @@ def test_what_would_change_its_mind_depends_on_how_it_ended() -> None:
     answered = Answered(reason="r", answerability=0.9, answer="28 m", citations=(CITED,), **ENDING)
     assert mentions(explain_episode(answered, []).would_change, "document", "otherwise", "quoted")
     declined = Abstained(reason="no search is left within the budget", answerability=0.1, best_guess="Linz", **ENDING)
-    told = explain_episode(declined, [], ["Linz"]).would_change
+    told = explain_episode(declined, [], ["Linz"], name_options=True).would_change
     assert "\u201cLinz\u201d" in told and "--rounds" in told and "--best-guess" in told
     stopped = Stopped(reason="another search is not worth it", answerability=0.4, answer="x", **ENDING)
-    assert "--" not in explain_episode(stopped, []).would_change
+    assert "--" not in explain_episode(stopped, [], name_options=True).would_change
     failed = Failed(reason="e", answerability=None, cause="c", error="e", remedy="Start the server.", **ENDING)
     assert explain_episode(failed, []).would_change == "Start the server."
+
+
+def test_who_has_no_command_line_is_told_no_options() -> None:
+    declined = Abstained(reason="no search is left within the budget", answerability=0.1, best_guess="Linz", **ENDING)
+    told = explain_episode(declined, [], ["Linz"]).would_change
+    assert mentions(told, "\u201cLinz\u201d", "more searches", "budget") and "--" not in told
+
+
+def test_the_reason_of_a_step_has_percentages_for_probabilities() -> None:
+    told = describe_reason("read it again: about 480 tokens, and it helps with probability 0.31")
+    assert told.endswith("about 480 tokens, and it helps with probability 31%")
 
 
 @pytest.mark.parametrize(

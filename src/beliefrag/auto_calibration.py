@@ -30,6 +30,7 @@ from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.selection import count_guarantees_in_file
 from beliefrag.engine.assembly import open_model
 from beliefrag.errors import SettingsError
+from beliefrag.models.server_models import use_server_model
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
@@ -140,7 +141,7 @@ def auto(
         SettingsError: The file exists and is no calibration, its folder cannot be made, or the method has none.
         BeliefRAGError: The model cannot be asked.
     """
-    chosen = settings or load_settings({}).settings
+    chosen = settings or use_server_model(load_settings({}).settings)
     if n < 10:
         raise SettingsError(f"{n} questions are too few to fit anything on.", remedy="Make at least 10.")
     path = Path(out)

@@ -29,6 +29,7 @@ from beliefrag.methods import choose_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
 from beliefrag.models.postgres_replies import MissingStoreError
 from beliefrag.models.reply_stores import STORE_FAILURES, StorePlace, open_reply_store, reply_store_place
+from beliefrag.models.server_models import use_server_model
 from beliefrag.models.weights.store import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
@@ -110,7 +111,14 @@ def check_everything(
         index: The folder of an index to read.
     """
     settings, finding = check_settings(given or {}, config)
-    found = [*check_installation(), *check_cache(settings.cache), finding, *check_model(settings)]
+    found = [*check_installation(), *check_cache(settings.cache), finding]
+    try:
+        # Where the settings cannot be read, the defaults are checked, and no server.
+        known = settings if finding.state is CheckState.PROBLEM else use_server_model(settings)
+    except SettingsError as error:
+        found.append(_problem("model", error))
+    else:
+        found += check_model(known)
     return [*found, *check_documents(docs, index)]
 
 

@@ -13,7 +13,7 @@ from beliefrag import events
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome
 from beliefrag.types import Action, Belief, CitationRole
 
-__all__ = ["ACTION_WORDS", "BELIEF_WORDS", "Explanation", "describe_belief", "explain_episode"]
+__all__ = ["ACTION_WORDS", "BELIEF_WORDS", "Explanation", "describe_belief", "describe_reason", "explain_episode"]
 
 ACTION_WORDS = {
     Action.RETRIEVE: "search",
@@ -36,6 +36,7 @@ BELIEF_WORDS = {
 """What each number is called in front of people."""
 
 _COMPARED = re.compile(r" \((?:[a-z ]+ \d+\.\d\d is (?:not )?[^()]*)\)")
+_PROBABILITY = re.compile(r"(?<=probability )\d\.\d\d")
 _BUDGET_ENDED = "no search is left within the budget"
 _MOST_WORDS = 5
 
@@ -71,15 +72,24 @@ def describe_belief(belief: Belief | None, answerability: float | None) -> str:
     return ", ".join(parts)
 
 
-def explain_episode(outcome: Outcome, stream: Sequence[events.Event], uncovered: Sequence[str] = ()) -> Explanation:
+def describe_reason(reason: str) -> str:
+    """Gives the reason of a step or an end without the numbers that were compared; probabilities are percentages."""
+    return _PROBABILITY.sub(lambda found: f"{float(found[0]):.0%}", _COMPARED.sub("", reason))
+
+
+def explain_episode(
+    outcome: Outcome, stream: Sequence[events.Event], uncovered: Sequence[str] = (), *, name_options: bool = False
+) -> Explanation:
     """Explains why an episode searched and stopped, and what would change its mind.
 
     Args:
         outcome: How it ended.
         stream: Its events.
         uncovered: Words of the question that stand in no passage that was read.
+        name_options: Whether to name the options of the command line that change the end: only a terminal has them.
     """
-    return Explanation(_explain_searches(stream), _explain_end(outcome), _explain_change(outcome, uncovered))
+    would_change = _explain_change(outcome, uncovered, name_options=name_options)
+    return Explanation(_explain_searches(stream), _explain_end(outcome), would_change)
 
 
 def _explain_searches(stream: Sequence[events.Event]) -> str:
@@ -87,7 +97,7 @@ def _explain_searches(stream: Sequence[events.Event]) -> str:
     reason = ""
     for event in stream:
         if isinstance(event, events.Decided):
-            reason = event.decision.reason
+            reason = describe_reason(event.decision.reason)
         elif isinstance(event, events.Retrieved) and event.query is not None:
             reasons.append(reason)
     if not reasons:
@@ -100,7 +110,7 @@ def _explain_searches(stream: Sequence[events.Event]) -> str:
 
 
 def _explain_end(outcome: Outcome) -> str:
-    reason = _COMPARED.sub("", outcome.reason)
+    reason = describe_reason(outcome.reason)
     if isinstance(outcome, Failed) or outcome.answerability is None:
         return reason
     if isinstance(outcome, Abstained):
@@ -110,7 +120,7 @@ def _explain_end(outcome: Outcome) -> str:
     return f"{reason}; {outcome.answerability:.0%} likely right"
 
 
-def _explain_change(outcome: Outcome, uncovered: Sequence[str]) -> str:
+def _explain_change(outcome: Outcome, uncovered: Sequence[str], *, name_options: bool) -> str:
     if isinstance(outcome, Failed):
         return outcome.remedy
     missing = ", ".join(f"\u201c{word}\u201d" for word in uncovered[:_MOST_WORDS])
@@ -122,7 +132,7 @@ def _explain_change(outcome: Outcome, uncovered: Sequence[str]) -> str:
         return otherwise if outcome.citations else about or "a document that says it in plain words"
     parts = [about or "a document that says it in plain words"]
     if _BUDGET_ENDED in outcome.reason:
-        parts.append("or more searches (--rounds)")
-    if isinstance(outcome, Abstained) and outcome.best_guess is not None:
+        parts.append("or more searches (--rounds)" if name_options else "or more searches than the budget allows")
+    if name_options and isinstance(outcome, Abstained) and outcome.best_guess is not None:
         parts.append("or --best-guess, which gives the guess as the answer")
-    return " ".join(parts)
+    return ", ".join(parts)

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import (
@@ -22,6 +22,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     TypeAdapter,
     ValidationError,
     field_validator,
@@ -174,14 +175,21 @@ class Settings(BaseModel):
     thresholds: Thresholds = Thresholds()
     prices: Prices = Prices()
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _choose_method(cls, given: Any) -> Any:
+    def _choose_method(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
         """Takes lean only for the model that a calibration of lean ships for; a method that is named stays."""
-        if isinstance(given, dict) and given.get("method") is None:
-            own = given.get("model", DEFAULT_MODEL) == DEFAULT_MODEL
-            return {**given, "method": "lean" if own else "beliefrag"}
-        return given
+        if not isinstance(given, dict) or given.get("method") is not None:
+            return validate(given)
+        own = given.get("model", DEFAULT_MODEL) == DEFAULT_MODEL
+        settings = validate({**given, "method": "lean" if own else "beliefrag"})
+        # Nobody named it, so another model may bring another method.
+        settings.model_fields_set.discard("method")
+        return settings
+
+    def with_model(self, model: str) -> Self:
+        """Gives the same settings with another model, and with the method that suits it where none was named."""
+        return type(self).model_validate({**self.model_dump(exclude_unset=True), "model": model})
 
     @field_validator("pack")
     @classmethod

@@ -52,8 +52,8 @@ class Terminal:
         self._screen = rest
         return read + words
 
-    def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
+    def type(self, text: str | bytes) -> None:
+        os.write(self._ours, text.encode() if isinstance(text, str) else text)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -91,9 +91,11 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(open_pr
     assert "Colin Archer was born in Larvik." in terminal.wait_for("ask> ")
     terminal.type("/why\n")
     why = terminal.wait_for("ask> ")
-    assert "1. retrieve" in why
+    assert "1. search: not answerable yet" in why
     assert QUESTION in why
-    assert "It ended as answered" in why
+    assert re.search(r"It ended as answered: the question can be answered now; \d+% likely right\.", why)
+    assert "What would change it: a document" in why
+    assert not re.search(r"answerability|conflict|retrieve|\d\.\d\d", why)
     terminal.type("Who designed the Fram?\n")
     terminal.wait_for("Larvik")
     terminal.wait_for("ask> ")
@@ -170,6 +172,23 @@ def test_hostile_passages_cannot_act_on_the_terminal(home: Path, open_prompt: Ca
     shown = terminal.wait_for("ask> ")
     assert "owned" in shown
     assert "\x1b]0" not in shown
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:surrogateescape", "utf-8:strict"])
+def test_bytes_that_are_no_text_are_refused_and_the_prompt_asks_again(
+    open_prompt: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    terminal = open_prompt("--quiet")
+    terminal.wait_for("ask> ")
+    terminal.type(b"Who \xff approves travel?\n")
+    refused = terminal.wait_for("type it again in UTF-8.")
+    assert "bytes that are no text" in refused and "Larvik" not in refused
+    terminal.wait_for("ask> ")
+    terminal.type("/why\n")
+    terminal.wait_for("Nothing was asked yet.")
+    terminal.type(f"{QUESTION}\n")
+    terminal.wait_for("Larvik")
 
 
 def test_without_a_terminal_a_question_is_needed(home: Path, beliefrag: Callable[..., Ran]) -> None:

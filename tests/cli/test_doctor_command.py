@@ -108,6 +108,43 @@ def test_probabilities_are_missed_only_where_the_verifier_needs_them(
     assert "--verifier graded" in findings(needed)["token probabilities"][1]
 
 
+@pytest.mark.parametrize("place", ["option", "variable", "file"])
+def test_a_server_without_a_model_is_checked_with_its_one_model(
+    beliefrag: Command, home: Path, chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    chat_server.play(completion("yes"), completion("yes", logprobs=LOGPROBS))
+    monkeypatch.setattr("beliefrag.models.server_models.list_server_models", lambda _: ["gpt-oss-120b"])
+    if place == "variable":
+        monkeypatch.setenv("BELIEFRAG_BASE_URL", chat_server.url)
+    if place == "file":
+        (home / "beliefrag.toml").write_text(f'base_url = "{chat_server.url}"\n')
+    ran = beliefrag("doctor", *(("--base-url", chat_server.url) if place == "option" else ()))
+    found = findings(ran)
+    assert ran.code == 0
+    assert found["model"] == ("ok", f"openai:gpt-oss-120b@{chat_server.url}")
+    assert "weights" not in found and len(chat_server.requests) == 2
+
+
+def test_a_server_with_several_models_is_a_row_that_lists_them_and_hides_no_other(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beliefrag.models.server_models.list_server_models", lambda _: ["a", "b"])
+    ran = beliefrag("doctor", "--base-url", "http://127.0.0.1:9/v1", "--docs", write_docs(home))
+    found = findings(ran)
+    assert ran.code == 1
+    assert found["model"][0] == "problem"
+    assert mentions(found["model"][1], "2 models: a, b.", "--model")
+    assert (found["settings"], found["documents"]) == (("ok", "from given"), ("ok", "3 files"))
+    assert "weights" not in found
+
+
+def test_a_server_that_does_not_say_its_models_is_a_row_too(beliefrag: Command) -> None:
+    ran = beliefrag("doctor", "--base-url", f"http://127.0.0.1:{closed_port()}/v1")
+    assert ran.code == 1
+    assert findings(ran)["model"][0] == "problem"
+    assert mentions(findings(ran)["model"][1], "does not say which models it has", "--base-url", "--model")
+
+
 @pytest.mark.parametrize(
     ("play", "words"),
     [

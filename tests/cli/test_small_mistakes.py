@@ -18,7 +18,7 @@ from beliefrag.cli.episode_display import LineDisplay
 from beliefrag.cli.output import show_status
 from beliefrag.errors import CorpusError
 from beliefrag.events import CallStarted
-from beliefrag.retrieval.passage_store import explain_engine_errors
+from beliefrag.retrieval.engine_errors import explain_engine_errors
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
 from tests.cli.test_ask_mistakes import closed_port, expect_one_line
 from tests.cli.test_doctor_command import findings
@@ -139,7 +139,7 @@ def test_a_full_disk_is_told_in_the_words_of_the_system(said: Exception, words: 
         explain_engine_errors(CorpusError, "It failed", remedy="Stop."),
     ):
         raise said
-    assert caught.value.message == f"It failed: {words}"
+    assert str(caught.value) == f"It failed: {words}. Stop."
 
 
 def test_a_suggestion_has_one_mark_at_its_end(beliefrag: Command) -> None:

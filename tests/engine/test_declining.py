@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,16 @@ import pytest
 
 from beliefrag.engine import loop
 from beliefrag.engine.assembly import assemble
-from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.events import Retrieved
 from beliefrag.outcome import Abstained, Answered, Stopped
+from beliefrag.policy import Situation, Thresholds, decide_end
 from beliefrag.prompts import Prompts
 from beliefrag.result import Result
 from beliefrag.settings import DECLINE_BELOW, Settings
-from beliefrag.types import Action, Attempt, CitationRole, Decision, Hit, Passage, Question
+from beliefrag.types import Action, Attempt, Belief, Budget, CitationRole, Decision, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, script
 from tests.support.messages import mentions
@@ -51,8 +53,14 @@ class Planned:
         return Decision(action, "planned", "as planned", query=query, drop=self.drop, answer=answer)
 
 
-async def play(folder: Path, method: Planned, *searches: Sequence[Hit], **rules: Any) -> Result:
-    model = script(folder, {"purpose": "answer", "reply": "28 m", "repeat": True})
+async def play(
+    folder: Path,
+    method: Method,
+    *searches: Sequence[Hit],
+    replies: Sequence[dict[str, Any]] = ({"purpose": "answer", "reply": "28 m", "repeat": True},),
+    **rules: Any,
+) -> Result:
+    model = script(folder, *replies)
     harness = Harness(model, PlannedRetriever(*searches), Prompts.load(), build_verifier("structured"), **rules)
     question = Question("How high is the clock tower of Graz?")
     return Result.from_events([event async for event in loop.run(question, method, harness)])
@@ -85,6 +93,85 @@ async def test_who_abstains_tells_the_draft_as_a_guess(tmp_path: Path) -> None:
     method = Planned(((Action.RETRIEVE, 0.1, None), (Action.ABSTAIN, 0.2, "a tower")))
     result = await play(tmp_path, method, [TOWER])
     assert (result.answer, result.best_guess, result.usage.calls) == (None, "a tower", 0)
+
+
+ABSTAINS = Planned(((Action.RETRIEVE, 0.1, None), (Action.ABSTAIN, 0.2, None)))
+
+
+async def test_who_abstains_without_a_draft_is_asked_for_a_guess_where_questions_are_asked(tmp_path: Path) -> None:
+    result = await play(tmp_path, ABSTAINS, [TOWER], decline_below=0.35)
+    assert isinstance(result.outcome, Abstained)
+    assert (result.answer, result.best_guess, result.usage.calls) == (None, "28 m", 1)
+    assert result.usage.tokens > 0 and "28 m" in result.nearest[-1].quote
+
+
+@pytest.mark.parametrize("rules", [{}, {"decline_below": 0.0}])
+async def test_under_the_rules_of_the_paper_nobody_is_asked_for_a_guess(tmp_path: Path, rules: dict[str, Any]) -> None:
+    result = await play(tmp_path, ABSTAINS, [TOWER], **rules)
+    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", None, 0)
+
+
+async def test_without_evidence_there_is_no_guess(tmp_path: Path) -> None:
+    result = await play(tmp_path, ABSTAINS, [], decline_below=0.35)
+    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", None, 0)
+
+
+class Spending(Planned):
+    """Spends tokens on another call before it declines."""
+
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        if view.queries:
+            await calls.rewrite(view.question, "tower", "nothing was found")
+        return await super().measure(view, calls)
+
+
+@pytest.mark.parametrize(("tokens", "guess"), [(10_000, "28 m"), (1, None)])
+async def test_a_guess_is_asked_for_only_within_the_token_budget(
+    tmp_path: Path, tokens: int, guess: str | None
+) -> None:
+    replies = [{"purpose": "rewriter", "reply": "Graz"}, {"purpose": "answer", "reply": "28 m"}]
+    budget = Budget(tokens=tokens)
+    spending = Spending(ABSTAINS.steps)
+    result = await play(tmp_path, spending, [TOWER], replies=replies, decline_below=0.35, budget=budget)
+    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", guess, 2 if guess else 1)
+
+
+async def test_a_guess_that_cannot_be_had_changes_no_decision(tmp_path: Path) -> None:
+    broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
+    for replies in ([broken], [{"purpose": "answer", "reply": "...", "repeat": True}]):
+        result = await play(tmp_path, ABSTAINS, [TOWER], replies=replies, decline_below=0.35)
+        assert (result.outcome.name, result.best_guess) == ("abstained", None)
+        assert result.nearest
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A method that searches once and then ends as the policy of the paper says."""
+
+    name: ClassVar[str] = "ending"
+    sure: float
+
+    def begin(self) -> Controller:
+        return self
+
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        return Measurement(answerability=self.sure)
+
+    def decide(self, view: View, measurement: Measurement) -> Decision:
+        if not view.queries:
+            return Decision(Action.RETRIEVE, "first", "first")
+        legal = (Action.ANSWER, Action.STOP, Action.ABSTAIN)
+        belief = Belief(0.9, 0.9, 0.0, 0.1, 0.1, 0.0)
+        return decide_end(Situation(belief, self.sure, 0.0, 1.0, 1, 0, (), legal, correction_fits=False), Thresholds())
+
+
+@pytest.mark.parametrize("sure", [0.4, 0.6])
+async def test_who_is_declined_is_not_told_that_an_answer_can_be_given(tmp_path: Path, sure: float) -> None:
+    result = await play(tmp_path, Ending(sure), [TOWER], decline_below=0.7)
+    assert result.outcome.name == "abstained"
+    assert mentions(result.reason, "not sure enough to answer", f"answerability {sure:.2f}", "not at least 0.70")
+    assert not re.search("can be answered|give the best answer", result.reason)
+    assert ("no search is left within the budget" in result.reason) == (sure < 0.5)
 
 
 CORRECTED = Planned(

@@ -225,6 +225,9 @@ def test_a_chain_asks_and_gets_answer_probability_reason_and_sources(tmp_path: P
     assert answer["sources"][0].metadata["score"] > 0
     assert [step["action"] for step in answer["steps"]] == ["RETRIEVE", "ANSWER"]
     assert answer["usage"]["calls"] == 2
+    (citation,) = answer["citations"]
+    assert (citation["passage_id"], citation["quote"], citation["source"]) == ("fram", TEXTS["fram"], "fram.md")
+    assert (answer["best_guess"], answer["nearest"]) == (None, [])
 
 
 def test_a_mapping_with_the_question_in_it_is_understood_and_one_without_is_refused(tmp_path: Path) -> None:
@@ -236,9 +239,11 @@ def test_a_mapping_with_the_question_in_it_is_understood_and_one_without_is_refu
 
 
 def test_declining_is_an_outcome_without_an_answer(tmp_path: Path) -> None:
-    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, UNSURE), **DECLINING) as rag:
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, UNSURE, ANSWER), **DECLINING) as rag:
         answer = BeliefRAGRunnable(rag).invoke(QUESTION)
-    assert (answer["outcome"], answer["answer"]) == ("abstained", None)
+    assert (answer["outcome"], answer["answer"], answer["best_guess"]) == ("abstained", None, "Colin Archer")
+    assert answer["citations"] == []
+    assert answer["nearest"][0]["quote"] == TEXTS["fram"]
     assert answer["reason"]
 
 

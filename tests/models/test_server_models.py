@@ -6,12 +6,16 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from beliefrag import BeliefRAG, Passage
 from beliefrag.cli import options
 from beliefrag.errors import SettingsError
-from beliefrag.models.server_models import choose_server_model
+from beliefrag.models.server_models import choose_server_model, use_server_model
+from beliefrag.settings import DEFAULT_MODEL, Settings
 
 Serve = Callable[[int, bytes], str]
 
@@ -77,3 +81,58 @@ def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
     with pytest.raises(SettingsError) as raised:
         choose_server_model("http://me:secret@127.0.0.1:9/v1")
     assert "127.0.0.1" in str(raised.value) and "secret" not in str(raised.value)
+
+
+def test_a_server_without_a_model_stands_for_its_one_model(serve: Serve) -> None:
+    url = serve(200, models("qwen"))
+    settings = Settings(base_url=url, timeout=7)
+    chosen = use_server_model(settings)
+    # The method that suits the embedded model gives way to the one for any other model; what was set stays.
+    assert (settings.method, chosen.model, chosen.method) == ("lean", "qwen", "beliefrag")
+    assert (chosen.base_url, chosen.timeout) == (settings.base_url, 7)
+
+
+def test_a_model_that_is_named_stays_and_no_server_is_asked() -> None:
+    for named in (Settings(model="mine"), Settings(model=DEFAULT_MODEL, base_url="http://127.0.0.1:9/v1")):
+        assert use_server_model(named) is named
+
+
+def test_a_method_that_is_named_stays_with_the_model_of_a_server(serve: Serve) -> None:
+    chosen = use_server_model(Settings(base_url=serve(200, models("qwen")), method="lean"))
+    assert (chosen.model, chosen.method) == ("qwen", "lean")
+
+
+def test_a_variable_that_may_be_set_for_other_programs_sends_no_documents_to_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert use_server_model(Settings()).model == DEFAULT_MODEL
+
+
+def test_a_command_that_asks_no_model_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELIEFRAG_BASE_URL", "http://127.0.0.1:9/v1")
+    assert options.read_settings(options.CalibrationOptions(), config=None).model == DEFAULT_MODEL
+    with pytest.raises(SettingsError, match="does not say which models"):
+        options.read_settings(options.ModelOptions(), config=None)
+
+
+@pytest.mark.parametrize("place", ["given", "variable", "file"])
+def test_the_python_class_asks_the_one_model_of_a_server(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    url = serve(200, models("qwen"))
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    if place == "variable":
+        monkeypatch.setenv("BELIEFRAG_BASE_URL", url)
+    if place == "file":
+        Path("beliefrag.toml").write_text(f'base_url = "{url}"\n', encoding="utf-8")
+    given: dict[str, Any] = {"base_url": url} if place == "given" else {}
+    with BeliefRAG(passages=[Passage("a", "", "a lighthouse")], method="static", **given) as rag:
+        assert rag.settings.model == "qwen"
+
+
+def test_the_python_class_lists_the_models_of_a_server_with_several(serve: Serve) -> None:
+    with pytest.raises(SettingsError, match=r"2 models: a, b\. .*model= in Python"):
+        BeliefRAG(passages=[Passage("a", "", "a lighthouse")], base_url=serve(200, models("a", "b")))

@@ -28,6 +28,7 @@ def test_an_answer_comes_with_probability_reason_sources_steps_and_cost(plain: S
     assert (reply["outcome"], reply["answer"]) == ("answered", ANSWER)
     assert reply["answerability"] > 0.5
     assert "can be answered now" in reply["reason"]
+    assert reply["would_change"] == "a document that says otherwise than the sentence quoted"
     assert {source["id"] for source in reply["sources"]} == {"travel", "leave"}
     assert [(each["source"], each["place"]) for each in reply["citations"]] == [("travel.md", "lines 12-14")]
     assert [step["action"] for step in reply["steps"]] == ["RETRIEVE", "ANSWER"]
@@ -61,7 +62,7 @@ def test_declining_is_an_outcome_without_an_answer(tmp_path: Path) -> None:
         response = server.ask()
     assert response.status_code == 200
     reply = response.json()
-    assert (reply["outcome"], reply["answer"]) == ("abstained", None)
+    assert (reply["outcome"], reply["answer"], reply["best_guess"]) == ("abstained", None, ANSWER)
     assert "inadequate" in reply["reason"]
 
 

@@ -109,6 +109,8 @@ async def test_an_agent_asks_and_searches_with_the_token(tmp_path: Path, era: st
     assert [(each["passage_id"], each["quote"], each["place"]) for each in answer["citations"]] == [
         ("fram", "The polar ship Fram was designed by Colin Archer.", "line 3")
     ]
+    assert answer["why"].startswith("Searched once, ")
+    assert answer["would_change"] == "a document that says otherwise than the sentence quoted"
     assert len(told) == 4
     assert [passage["id"] for passage in found.structured_content["passages"]] == ["archer"]
     assert "secret" not in result.model_dump_json() + found.model_dump_json()
@@ -265,6 +267,31 @@ async def test_only_so_many_questions_are_answered_at_a_time_and_searches_go_on(
     assert second.is_error
     assert mentions(text(second), "1 questions", "0 are waiting")
     assert found.structured_content["passages"]
+
+
+async def test_who_waits_is_told_the_place_in_the_queue(tmp_path: Path, endless: Endless) -> None:
+    told: asyncio.Queue[str] = asyncio.Queue()
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.put_nowait(message or "")
+
+    limits = ServerLimits(concurrency=1, queue=2, timeout=120)
+    of = service(settings(tmp_path), limits=limits)
+    async with live(of) as (address, _), connected(address) as client, asyncio.timeout(120):
+        calls = [asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))]
+        await asked(endless, 1)
+        for place in (1, 2):
+            further = client.call_tool("ask", {"question": QUESTION}, progress_callback=tell)
+            calls.append(asyncio.create_task(further))
+            assert await told.get() == f"waiting, place {place}"
+        calls[0].cancel()
+        moved_up = await told.get()
+        while not moved_up.startswith("waiting"):  # The next one has begun meanwhile, and tells of its steps.
+            moved_up = await told.get()
+        assert moved_up.startswith("waiting, place 1, about ")
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
 
 async def test_a_question_that_takes_too_long_is_an_error_and_its_model_call_is_stopped(

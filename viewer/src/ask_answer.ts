@@ -21,11 +21,17 @@ export function answerView(asked: Asked, steps: HTMLElement | null, open: OpenDo
     isDeclined ? declined(answer) : given(answer),
     quotes(answer, cited, open),
     furtherSources(answer, cited, open),
-    h("p", { class: "why muted" }, words(answer.why || withoutNumbers(answer.reason), 600)),
+    h("p", { class: "why muted" }, words(explanation(answer), 1000)),
     h("p", { class: "cost muted" }, cost(asked), " ", h("a", { href: `/page/trajectory/${encodeURIComponent(answer.id)}` }, "How it got there")),
     steps?.children.length ? h("details", { class: "done" }, h("summary", {}, "What it did"), steps) : null,
     feedbackRow(answer, say),
   ];
+}
+
+/** Why it searched and stopped, and what would change its mind. */
+export function explanation(answer: Pick<Answer, "reason" | "why" | "would_change">): string {
+  const why = answer.why || withoutNumbers(answer.reason);
+  return answer.would_change ? `${why} What would change it: ${answer.would_change}.` : why;
 }
 
 /** A reason without the numbers that were compared, which the trajectory shows. */

@@ -22,6 +22,8 @@ export interface Answer {
   reason: string;
   /** Why it searched, and why it stopped, in words. */
   why?: string;
+  /** What would change its mind, in words. */
+  would_change?: string;
   /** Where it declined: words of the question that stand in no passage that was read. */
   missing?: string[];
   citations?: Citation[];

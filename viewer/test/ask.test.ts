@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { placeOf, withoutNumbers } from "../src/ask_answer.ts";
+import { explanation, placeOf, withoutNumbers } from "../src/ask_answer.ts";
 import { problemWords, takeEvents } from "../src/ask_api.ts";
 import { readHistory } from "../src/ask_history.ts";
 import { stepLine, waitingFor } from "../src/ask_steps.ts";
@@ -50,6 +50,12 @@ test("steps are told in words", () => {
   assert.equal(stepLine({ name: "call_finished", data: {} }), null);
   assert.equal(waitingFor({ name: "call_started", data: { purpose: "answer" } }), "Writing the answer");
   assert.equal(waitingFor({ name: "waiting", data: { place: 2, expected_seconds: 30 } }), "Other questions come first: place 2 in the queue, about 30 s");
+});
+
+test("an answer says why it ended so and what would change it, also where a server of earlier days says neither", () => {
+  const reason = "it can be answered (answerability 0.84 is at least 0.50)";
+  assert.equal(explanation({ reason, why: "Searched once. It can be answered.", would_change: "a document that says otherwise" }), "Searched once. It can be answered. What would change it: a document that says otherwise.");
+  assert.equal(explanation({ reason }), "It can be answered.");
 });
 
 test("reasons, places and problems are told without what only machines read", () => {

@@ -24,6 +24,7 @@ from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.engine.assembly import open_model
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
+from beliefrag.models.server_models import use_server_model
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeSummary
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars, settings_of
@@ -238,7 +239,7 @@ def prepare_run(
     Raises:
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    settings = settings or load_settings({}).settings
+    settings = settings or use_server_model(load_settings({}).settings)
     folder = Path(out)
     before = _read_earlier(folder)
     setup = set_up(settings, spec, before)

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from beliefrag.cli.episode_run import Display
     from beliefrag.engine.assembly import Assembly
 
-__all__ = ["ask"]
+__all__ = ["NO_TEXT", "ask", "is_text"]
 
 # The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
 # ruff: noqa: PLC0415
 
+NO_TEXT = "bytes that are no text in this terminal's encoding"
+"""What a question has that `is_text` refuses."""
 _BUDGET = "Budget"
 _OUTPUT = "Output"
 _DEFAULT = Budget()
@@ -134,10 +136,8 @@ def ask(
         _check_prompt(**{"--json": as_json, "--trace": trace, "--view": view, "--otel": tracing.otel})
     elif not question.strip():
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
-    elif any("\ud800" <= character <= "\udfff" for character in question):
-        raise typer.BadParameter(
-            "it has bytes that are no text in this terminal's encoding; ask in UTF-8", param_hint="QUESTION"
-        )
+    elif not is_text(question):
+        raise typer.BadParameter(f"it has {NO_TEXT}; ask in UTF-8", param_hint="QUESTION")
     if as_json and quiet:
         raise typer.BadParameter("--json and --quiet exclude each other")
     if no_open and not view:
@@ -182,6 +182,11 @@ def ask(
     if written is not None:
         written.check()
     raise typer.Exit(exit_code(result.outcome))
+
+
+def is_text(question: str) -> bool:
+    """Says whether all bytes of what was typed are text. Python keeps others as halves of surrogate pairs."""
+    return not any("\ud800" <= character <= "\udfff" for character in question)
 
 
 def _check_prompt(**given: object) -> None:

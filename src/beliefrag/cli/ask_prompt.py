@@ -11,14 +11,15 @@ from pathlib import Path
 
 import typer
 
+from beliefrag.cli.ask import NO_TEXT, is_text
 from beliefrag.cli.episode_display import print_answer, print_failure
 from beliefrag.cli.episode_run import Display, run_episode
-from beliefrag.cli.episode_words import summary_rows
+from beliefrag.cli.episode_words import describe_steps, explain_end, summary_rows
 from beliefrag.cli.output import print_notice, safe_line
 from beliefrag.engine.assembly import Assembly
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
-from beliefrag.result import Result, step_records
+from beliefrag.result import Result
 from beliefrag.types import Question
 
 __all__ = ["AskPrompt", "is_on_terminal"]
@@ -27,6 +28,7 @@ _PROMPT = "ask> "
 _HISTORY_LINES = 1_000
 _EVIDENCE = ("because", "nearest", "also read", "read")
 """The rows of a summary that say what an answer rests on."""
+_NO_TEXT = f"The line has {NO_TEXT}; type it again in UTF-8."
 _HELP = """Type a question, or one of
   /sources   what the last answer rests on, and what else was read
   /why       what was done for the last answer, and why it ended so
@@ -101,18 +103,27 @@ class AskPrompt:
         if self._last is None:
             print_notice("Nothing was asked yet.")
             return
-        for number, step in enumerate(step_records(self._last.events), start=1):
-            query = f"; searched for: {step['query']}" if step.get("query") else ""
-            line = f"{number}. {str(step['action']).lower()}: {step['reason']}{query}"
-            typer.echo(safe_line(line))
-        typer.echo(f"It ended as {self._last.outcome.name}: {safe_line(self._last.reason)}.")
+        for number, step in enumerate(describe_steps(self._last.events), start=1):
+            typer.echo(safe_line(f"{number}. {step}"))
+        explained = explain_end(self._last.outcome, self._last.events)
+        typer.echo(f"It ended as {self._last.outcome.name}: {safe_line(explained.stopped).rstrip('.')}.")
+        typer.echo(f"What would change it: {safe_line(explained.would_change).rstrip('.')}.")
 
 
 def _read_line() -> str | None:
-    """Gives what was typed without spaces around it; None at the end of the input."""
+    """Gives what was typed without spaces around it; None at the end of the input.
+
+    A line with bytes that are no text is refused, and the next one is read.
+    """
     while True:
         try:
-            return input(_PROMPT).strip()
+            line = input(_PROMPT).strip()
+            if is_text(line):
+                return line
+            print_notice(_NO_TEXT)
+        except UnicodeDecodeError:
+            # Where the terminal's encoding is strict, Python refuses the line itself.
+            print_notice(_NO_TEXT)
         except EOFError:
             typer.echo()
             return None

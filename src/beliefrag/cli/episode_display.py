@@ -9,18 +9,18 @@ from typing import TextIO
 from beliefrag import events
 from beliefrag.cli.episode_run import Display
 from beliefrag.cli.episode_words import (
-    Row,
     describe_calibration,
     describe_effect,
     describe_wait,
-    format_percent,
+    explain_end,
+    join_rows,
     summary_rows,
 )
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 from beliefrag.cli.silence import SilenceBreaker
 from beliefrag.cli.trace_file import json_line
 from beliefrag.engine.assembly import Assembly
-from beliefrag.explanation import ACTION_WORDS, describe_belief
+from beliefrag.explanation import ACTION_WORDS, describe_belief, describe_reason
 from beliefrag.outcome import Abstained, Failed, Stopped
 from beliefrag.result import Result
 from beliefrag.settings import Settings
@@ -40,14 +40,22 @@ def choose_display(
     calibration = describe_calibration(
         assembly.engine.artifact, assembly.engine.calibration_warnings, assembly.promise, method=assembly.method.name
     )
-    threshold = settings.thresholds.answer
     stream = sys.stderr if as_json else sys.stdout
     if is_screen(stream):
         # Only a terminal needs rich.
         from beliefrag.cli.episode_live import LiveDisplay  # noqa: PLC0415
 
+        threshold = _find_threshold(assembly, settings)
         return LiveDisplay(open_console(stream), calibration=calibration, threshold=threshold, record=not as_json)
     return None if as_json else LineDisplay(stream, calibration=calibration)
+
+
+def _find_threshold(assembly: Assembly, settings: Settings) -> float:
+    """Gives the answerability from which a question counts as answered, whichever rule asks for the most."""
+    # A method may have a threshold of its own, as lean has.
+    thresholds = getattr(assembly.method, "thresholds", settings.thresholds)
+    # The harness holds the threshold of the guarantee, where there is one.
+    return max(thresholds.answer, assembly.harness.decline_below or 0.0)
 
 
 def print_json(result: Result) -> None:
@@ -60,10 +68,9 @@ def print_answer(result: Result) -> None:
     if result.answer is not None:
         sys.stdout.write(safe_line(result.answer) + "\n")
     if isinstance(result.outcome, Abstained | Stopped):
-        print_notice(f"{result.outcome.name}: {result.reason}")
+        print_notice(f"{result.outcome.name}: {explain_end(result.outcome, result.events).stopped}")
     if result.best_guess is not None:
-        sure = format_percent(result.answerability)
-        print_notice(f"best guess, {sure} likely right: {result.best_guess} (--best-guess makes it the answer)")
+        print_notice(f"best guess: {result.best_guess} (--best-guess makes it the answer)")
 
 
 def print_failure(result: Result) -> None:
@@ -119,11 +126,12 @@ class LineDisplay:
             case events.Retrieved() | events.Rewritten() | events.Pruned():
                 if isinstance(event, events.Retrieved):
                     self._titles |= {hit.passage.id: hit.passage.title for hit in event.hits}
-                self._write_line(f"step {event.step + 1}", _join_rows(describe_effect(event, self._titles)))
+                self._write_line(f"step {event.step + 1}", join_rows(describe_effect(event, self._titles)))
 
     def _write_decision(self, event: events.Decided) -> None:
         believed = describe_belief(event.belief, event.answerability)
-        parts = [event.decision.reason, *([believed] if believed else []), f"{event.tokens:,} tokens so far"]
+        reason = describe_reason(event.decision.reason)
+        parts = [reason, *([believed] if believed else []), f"{event.tokens:,} tokens so far"]
         self._write_line(f"step {event.step + 1}", f"{ACTION_WORDS[event.decision.action]}: {'; '.join(parts)}")
 
     def _write_line(self, heading: str, value: str) -> None:
@@ -134,7 +142,3 @@ class LineDisplay:
         with self._lock:
             self._stream.write(f"{line}\n")
             self._stream.flush()
-
-
-def _join_rows(rows: list[Row]) -> str:
-    return "; ".join(f"{row.heading} {', '.join(row.values)}" for row in rows)

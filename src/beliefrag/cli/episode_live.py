@@ -17,7 +17,7 @@ from rich.text import Text
 from beliefrag import events
 from beliefrag.cli.episode_words import Row, belief_items, describe_effect, describe_wait, summary_rows
 from beliefrag.cli.output import safe_line
-from beliefrag.explanation import ACTION_WORDS, BELIEF_WORDS, describe_belief
+from beliefrag.explanation import ACTION_WORDS, BELIEF_WORDS, describe_belief, describe_reason
 from beliefrag.types import Action, Belief
 
 __all__ = ["BeliefBars", "LiveDisplay"]
@@ -225,7 +225,7 @@ def _opening_lines(event: events.Started, calibration: str) -> RenderableType:
 
 def _step_lines(event: events.Decided) -> RenderableType:
     action = Text(ACTION_WORDS[event.decision.action], style=_ACTIONS.get(event.decision.action, "bold cyan"))
-    decided = _text_line(action, event.decision.reason, number=str(event.step + 1))
+    decided = _text_line(action, describe_reason(event.decision.reason), number=str(event.step + 1))
     believed = describe_belief(event.belief, event.answerability)
     belief = [Padding(Text(believed, style="dim"), (0, 0, 0, _INDENT))] if believed else []
     return Group(Text(""), decided, *belief)

@@ -11,7 +11,7 @@ from beliefrag import events
 from beliefrag.calibration import Artifact
 from beliefrag.engine.model_calls import SUFFICIENT
 from beliefrag.engine.replies import REPAIRS
-from beliefrag.explanation import explain_episode
+from beliefrag.explanation import ACTION_WORDS, Explanation, describe_reason, explain_episode
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Belief, Citation, CitationRole, Passage, Usage
@@ -21,8 +21,11 @@ __all__ = [
     "belief_items",
     "describe_calibration",
     "describe_effect",
+    "describe_steps",
     "describe_wait",
+    "explain_end",
     "format_percent",
+    "join_rows",
     "summary_rows",
 ]
 
@@ -96,6 +99,27 @@ def describe_effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]
     return []
 
 
+def join_rows(rows: Iterable[Row]) -> str:
+    """Gives rows on one line."""
+    return "; ".join(f"{row.heading} {', '.join(row.values)}" for row in rows)
+
+
+def describe_steps(stream: Iterable[events.Event]) -> list[str]:
+    """Gives a line for each step: its action, why it was taken, and what it changed."""
+    titles: dict[str, str] = {}
+    steps: list[str] = []
+    for event in stream:
+        if isinstance(event, events.Decided):
+            decision = event.decision
+            steps.append(f"{ACTION_WORDS[decision.action]}: {describe_reason(decision.reason)}")
+            continue
+        if isinstance(event, events.Retrieved):
+            titles |= {hit.passage.id: hit.passage.title for hit in event.hits}
+        if effect := join_rows(describe_effect(event, titles)):
+            steps[-1] += f"; {effect}"
+    return steps
+
+
 def _describe_hits(event: events.Retrieved, titles: Mapping[str, str]) -> str:
     if not (event.hits or event.readmitted):
         return "nothing"
@@ -132,9 +156,14 @@ def summary_rows(outcome: Outcome, stream: Sequence[events.Event]) -> list[Row]:
     return rows
 
 
-def _explanation_rows(outcome: Outcome, stream: Sequence[events.Event]) -> Iterator[Row]:
+def explain_end(outcome: Outcome, stream: Sequence[events.Event]) -> Explanation:
+    """Explains an episode to somebody at a terminal, who can ask again with other options."""
     asked = next((event.question.text for event in stream if isinstance(event, events.Started)), "")
-    explained = explain_episode(outcome, stream, find_uncovered(asked, outcome.sources))
+    return explain_episode(outcome, stream, find_uncovered(asked, outcome.sources), name_options=True)
+
+
+def _explanation_rows(outcome: Outcome, stream: Sequence[events.Event]) -> Iterator[Row]:
+    explained = explain_end(outcome, stream)
     yield Row("searched", (explained.searched,))
     yield Row("stopped", (explained.stopped,))
     yield Row("changes it", (explained.would_change,))

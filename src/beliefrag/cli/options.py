@@ -371,22 +371,20 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 def read_settings(*groups: SettingsGroup, config: Path | None, **others: Any) -> Settings:
     """Reads the settings in force, of which the options that were typed come first.
 
+    For a command that has the options of a model, a server without a model stands for the one model that it has.
+
     Raises:
-        SettingsError: A setting has a wrong value.
+        SettingsError: A setting has a wrong value, or the server does not have exactly one model.
         typer.BadParameter: --confidence was given without a limit that it could belong to.
     """
     from beliefrag.settings import load_settings  # noqa: PLC0415 - `beliefrag --help` does not wait for it
 
     typed = {name: value for group in groups for name, value in group.as_settings().items()}
-    loaded = load_settings({**typed, **others}, config=config)
-    settings = loaded.settings
-    if settings.base_url and "model" not in loaded.sources:
-        # Somebody who names a server means its model, and not the embedded one.
-        from beliefrag.models.server_models import choose_server_model  # noqa: PLC0415
+    settings = load_settings({**typed, **others}, config=config).settings
+    if any(isinstance(group, ModelOptions) for group in groups):
+        from beliefrag.models.server_models import use_server_model  # noqa: PLC0415
 
-        settings = load_settings(
-            {**typed, **others, "model": choose_server_model(settings.base_url)}, config=config
-        ).settings
+        settings = use_server_model(settings)
     if typed.get("confidence") is not None and settings.max_error is None:
         raise typer.BadParameter(
             "--confidence needs --max-error: it is the probability with which that limit holds",

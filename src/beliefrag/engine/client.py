@@ -36,7 +36,8 @@ class BeliefRAG:
     Give it exactly one of `docs` (files or folders), `passages`, `index` (a folder made by `beliefrag index`) or
     `retriever` (an object with a `search` method; a text chooses a registered retriever for the documents). Any
     setting can be given by name, such as `method="iterative:rounds=2"`; the others come from the settings files, the
-    environment and the defaults.
+    environment and the defaults. Where `base_url` names a server and no model is named, the one model of the server
+    is asked; a server with several is a `SettingsError` that lists them.
 
     Episodes run on an event loop of the object's own, so `ask` works in scripts and notebooks alike, and `aask` from
     any event loop.
@@ -59,13 +60,14 @@ class BeliefRAG:
         **given: Any,
     ) -> None:
         from beliefrag.engine.assembly import assemble
+        from beliefrag.models.server_models import use_server_model
         from beliefrag.settings import load_settings
 
         if isinstance(retriever, str):
             given, retriever = {**given, "retriever": retriever}, None
         if settings is not None and given:
             raise SettingsError("Give either settings or single settings by name, not both.")
-        self._settings = settings or load_settings(given).settings
+        self._settings = use_server_model(settings or load_settings(given).settings)
         self._assembly: Assembly = assemble(
             self._settings, docs=docs, passages=passages, index=index, retriever=retriever
         )

@@ -34,6 +34,9 @@ __all__ = ["Harness", "run"]
 
 _log = logging.getLogger(__name__)
 
+_GIVES_BEST_ANSWER = "; give the best answer from what there is"
+"""How the reasons of STOP end; it is not true of an answer that is then held back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Harness:
@@ -49,7 +52,11 @@ class Harness:
     pack: int | None = None
     """The most words of evidence that a prompt shows; None shows whole passages."""
     decline_below: float | None = None
-    """An answer that is less likely right than this is not given, whatever the method; None gives every answer."""
+    """An answer that is less likely right than this is not given, whatever the method; None gives every answer.
+
+    Where it is set, a method that declines without a draft is also asked for its best guess, in one call. None and 0
+    keep to the paper's rules, under which nothing is asked after the decision to decline.
+    """
     keep_when_correcting: bool = False
     """Whether a correction may lose nothing that it cannot replace: a dropped passage may come back, and an answer that
     was likelier before a correction than after it is the answer. The paper's rule is that what is dropped is gone."""
@@ -322,19 +329,32 @@ class _Episode:
         reason = f"{decision.reason} ({compared})" if compared else decision.reason
         earlier = self._likeliest
         if earlier is not None and self._is_likelier(earlier, view):
-            reason += f"; the answer before the correction is likelier to be right ({earlier.answerability:.2f})"
+            reason += f"; the answer before the correction is likelier to be right ({earlier.answerability:.0%})"
             self._latest = earlier.measurement
             attempt = earlier.measurement.attempt
             answer = attempt.answer if attempt else await self._calls.answer(self._question, earlier.window)
             kind = Answered if decision.action is Action.ANSWER else Stopped
             return self._end_with(kind, answer, reason, earlier.window, earlier.shown)
         if decision.action is Action.ABSTAIN:
-            guess = self._latest.attempt.answer if self._latest.attempt else None
+            guess = await self._find_guess(view)
             return self._decline(guess, reason, view.answer_window, self._shown_spans())
         shown = view.answer_window if decision.shown is None else decision.shown
         answer = decision.answer or await self._calls.answer(self._question, shown)
         kind = Answered if decision.action is Action.ANSWER else Stopped
         return self._end_with(kind, answer, reason, view.answer_window, self._shown_spans())
+
+    async def _find_guess(self, view: View) -> str | None:
+        """Gives what the answer would be where a method declines: its draft, or else what the answer prompt says."""
+        if self._latest.attempt:
+            return self._latest.attempt.answer
+        if not self._harness.decline_below or not view.answer_window or self._tokens_are_spent():
+            return None
+        try:
+            return await self._calls.answer(self._question, view.answer_window)
+        except BeliefRAGError:
+            # The decision to decline stands, with or without a guess.
+            _log.debug("There is no best guess.", exc_info=True)
+            return None
 
     def _is_likelier(self, earlier: _EarlierState, view: View) -> bool:
         was_corrected = earlier.corrections < view.actions.count(Action.VERIFY)
@@ -352,7 +372,11 @@ class _Episode:
         least, sure = self._harness.decline_below, self._latest.answerability
         if least is not None and sure is not None and sure < least:
             unsure = Comparison("answerability", sure, "at least", least, holds=False)
-            return self._decline(answer, f"not sure enough to answer ({unsure}); {reason}", sources, shown)
+            held_back = f"not sure enough to answer ({unsure})"
+            if kind is Stopped:
+                held_back += f"; {reason.replace(_GIVES_BEST_ANSWER, '')}"
+            # The reason of ANSWER is left out: it says that the question can be answered.
+            return self._decline(answer, held_back, sources, shown)
         citations = choose_citations(self._question.text, answer, sources, shown=shown)
         return kind(answer=answer, citations=citations, **self._outcome_fields(reason, sources))
 

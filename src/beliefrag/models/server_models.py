@@ -6,15 +6,33 @@ import json
 import os
 from typing import Any
 
-import httpx2
-
 from beliefrag.errors import SettingsError
+from beliefrag.settings import Settings
 
-__all__ = ["choose_server_model", "list_server_models"]
+__all__ = ["choose_server_model", "list_server_models", "use_server_model"]
+
+# Every question passes here, and only those who name a server and no model need the library.
+# ruff: noqa: PLC0415
+
+_HOW = "with --model, or with model= in Python"
 
 _SECONDS = 10.0
 _LARGEST_BODY = 4 * 1024 * 1024
 _MOST_NAMED = 10
+
+
+def use_server_model(settings: Settings) -> Settings:
+    """Gives settings that name a model: where they name a server and no model, the one model that the server has.
+
+    Somebody who gives us a `base_url` means its model and not the embedded one. OPENAI_BASE_URL alone does not: it may
+    be set for other programs, and documents go to no server that was not named for them. A model that is named stays.
+
+    Raises:
+        SettingsError: The server has no model or several, or does not say.
+    """
+    if "model" in settings.model_fields_set or not settings.base_url:
+        return settings
+    return settings.with_model(choose_server_model(settings.base_url))
 
 
 def choose_server_model(base_url: str) -> str:
@@ -27,11 +45,11 @@ def choose_server_model(base_url: str) -> str:
     if len(names) == 1:
         return names[0]
     if not names:
-        raise SettingsError(f"The server {_public(base_url)} has no model.", remedy="Name one with --model.")
+        raise SettingsError(f"The server {_public(base_url)} has no model.", remedy=f"Name one {_HOW}.")
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     raise SettingsError(
         f"The server {_public(base_url)} has {len(names)} models: {', '.join(names[:_MOST_NAMED])}{more}.",
-        remedy="Choose one with --model.",
+        remedy=f"Choose one {_HOW}.",
     )
 
 
@@ -41,6 +59,8 @@ def list_server_models(base_url: str) -> list[str]:
     Raises:
         SettingsError: It cannot be asked, or its reply is no list of models.
     """
+    import httpx2
+
     key = (os.environ.get("OPENAI_API_KEY") or "").strip()
     headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
     try:
@@ -59,7 +79,7 @@ def list_server_models(base_url: str) -> list[str]:
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise SettingsError(
             f"The server {_public(base_url)} does not say which models it has: {said}.",
-            remedy="Name one with --model, or check --base-url.",
+            remedy=f"Check --base-url, or name a model {_HOW}.",
         ) from None
 
 
@@ -73,7 +93,9 @@ def _read_names(reply: Any) -> list[str]:
 
 
 def _public(base_url: str) -> str:
+    import httpx2
+
     try:
         return str(httpx2.URL(base_url).copy_with(username=None, password=None, query=None, fragment=None))
     except (httpx2.InvalidURL, ValueError):
-        return "that --base-url names"
+        return "at an address that cannot be read"

@@ -15,6 +15,7 @@ import tantivy
 
 from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
+from beliefrag.retrieval.engine_errors import explain_engine_errors
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import REBUILD, IndexUnusable, read_snapshot
 from beliefrag.retrieval.passage_store import (
@@ -27,7 +28,6 @@ from beliefrag.retrieval.passage_store import (
     SOURCE,
     PassageRow,
     check_passage,
-    explain_engine_errors,
     index_schema,
     open_searcher,
     to_document,

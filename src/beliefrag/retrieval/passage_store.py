@@ -1,20 +1,20 @@
-"""The directory in which tantivy keeps its segments: its fields, making it, opening it, and explaining its errors."""
+"""The directory in which tantivy keeps its segments: its fields, making it and opening it."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tantivy
 
-from beliefrag.errors import BeliefRAGError, CorpusError
+from beliefrag.errors import CorpusError
 from beliefrag.retrieval.document import ReadPassage
+from beliefrag.retrieval.engine_errors import is_permission_denied
 from beliefrag.types import Passage
 
 __all__ = [
@@ -30,10 +30,8 @@ __all__ = [
     "check_passage",
     "create_store",
     "dead_passages",
-    "explain_engine_errors",
     "has_field",
     "index_schema",
-    "is_permission_denied",
     "open_searcher",
     "open_store",
     "opstamp",
@@ -57,8 +55,6 @@ ANALYSER = "en_stem"
 """Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
 
 _LONGEST_ID = 512
-_SYSTEM_WORDS = re.compile(r"message: \"([^\"]+)\"|([A-Z][\w ,'-]+?) \(os error \d+\)")
-"""What the operating system said, as tantivy quotes it."""
 
 
 class PassageRow(NamedTuple):
@@ -171,28 +167,6 @@ def to_links(stored: Iterable[int]) -> str:
     return bytes(stored).decode()
 
 
-@contextmanager
-def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> Iterator[None]:
-    """Turns every error of the engine into one of ours.
-
-    Args:
-        kind: The error to raise.
-        message: What could not be done, without a full stop; the engine's own words follow it.
-        remedy: What to do next.
-    """
-    try:
-        yield
-    except BeliefRAGError:
-        raise
-    except (OSError, RuntimeError, ValueError, KeyError) as problem:
-        raise kind(f"{message}: {_one_line(problem)}", remedy=remedy) from problem
-    except BaseException as problem:
-        # On a damaged file tantivy may panic; that arrives as a BaseException whose class cannot be imported.
-        if type(problem).__name__ != "PanicException":
-            raise
-        raise kind(f"{message}: {_one_line(problem)}", remedy=remedy) from problem
-
-
 def create_store(store: Path) -> None:
     """Makes an empty store, whole or not at all; does nothing when it is there already.
 
@@ -237,11 +211,6 @@ def open_searcher(store: Path) -> tuple[tantivy.Searcher, tantivy.Schema]:
     return index.searcher(), index.schema
 
 
-def is_permission_denied(problem: ValueError) -> bool:
-    """Says whether tantivy failed because it may not write where the store lies."""
-    return "PermissionDenied" in str(problem) or "ReadOnlyFilesystem" in str(problem)
-
-
 def sync_folder(folder: Path) -> None:
     """Makes a rename within a folder survive a loss of power, where the system can promise that."""
     with suppress(OSError):
@@ -265,13 +234,3 @@ def dead_passages(store: Path) -> int:
 def _read_meta(store: Path) -> dict[str, Any]:
     meta: dict[str, Any] = json.loads((store / "meta.json").read_text("utf-8"))
     return meta
-
-
-def _one_line(problem: BaseException) -> str:
-    """Gives what went wrong in words: those of the system where the engine quotes it, without the engine's own form."""
-    if isinstance(problem, OSError) and problem.strerror:
-        return problem.strerror
-    text = " ".join(str(problem).split())
-    if quoted := _SYSTEM_WORDS.search(text):
-        return quoted[1] or quoted[2]
-    return text[:300] or type(problem).__name__

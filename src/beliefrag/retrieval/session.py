@@ -16,6 +16,7 @@ import tantivy
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.document import links_of
+from beliefrag.retrieval.engine_errors import explain_write_errors, is_disk_refusal
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import (
     IN_FORCE,
@@ -35,9 +36,7 @@ from beliefrag.retrieval.passage_store import (
     PLACE,
     SOURCE,
     create_store,
-    explain_engine_errors,
     has_field,
-    is_permission_denied,
     open_store,
     opstamp,
     sync_folder,
@@ -122,11 +121,7 @@ class WriteSession:
 
     def explain_write_errors(self) -> AbstractContextManager[None]:
         """Turns every failure to write into one error that says what to do."""
-        return explain_engine_errors(
-            CorpusError,
-            f"The index {printable_path(self.path)} cannot be written",
-            remedy="Check free space and permissions, then run again: what was committed is kept.",
-        )
+        return explain_write_errors(self.path)
 
     @property
     def state(self) -> CorpusState:
@@ -290,7 +285,7 @@ class WriteSession:
         try:
             return open_store(store)
         except ValueError as problem:
-            if is_permission_denied(problem):
+            if is_disk_refusal(problem):
                 raise
             raise IndexUnusable(
                 f"The index {printable_path(self.path)} is damaged: its segments cannot be opened.", remedy=REBUILD

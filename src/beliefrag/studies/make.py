@@ -18,6 +18,7 @@ from beliefrag.bench.questions import Dataset
 from beliefrag.bench.runner import RunControl
 from beliefrag.bench.setup import RunSpec
 from beliefrag.models import default_verifier
+from beliefrag.models.server_models import use_server_model
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.states import Label
 from beliefrag.settings import Settings, load_settings
@@ -171,7 +172,7 @@ def prepare_studies(
         StudyError: A given run cannot be used, or none of the studies can be made.
         BeliefRAGError: A dataset or a run cannot be read.
     """
-    settings = settings or load_settings({}).settings
+    settings = settings or use_server_model(load_settings({}).settings)
     drafts = (settings.verifier or default_verifier(settings.model)) == "probability"
     context = StudyContext(label, drafts_answers=drafts)
     datasets = tuple(each if isinstance(each, Dataset) else load_dataset(Path(each)) for each in data)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from beliefrag import events
 from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started
-from beliefrag.explanation import explain_episode
+from beliefrag.explanation import Explanation, explain_episode
 from beliefrag.outcome import Abstained, Failed
 from beliefrag.result import Result, step_outlines
 from beliefrag.retrieval.citing import find_uncovered
@@ -95,6 +95,7 @@ EXAMPLE_ANSWER: dict[str, Any] = {
     "reason": "the question can be answered now (answerability 0.84 is at least 0.50; conflict 0.04 is below 0.50)",
     "why": "Searched once, for the question itself, because nothing had been read. The question can be answered now; "
     "84% likely right.",
+    "would_change": "a document that says otherwise than the sentence quoted",
     "missing": [],
     "best_guess": None,
     "citations": [
@@ -159,6 +160,7 @@ class AnswerBody(BaseModel):
     )
     reason: str
     why: str = Field(default="", description="why it searched and why it stopped, in plain words")
+    would_change: str = Field(default="", description="what would change its mind, in plain words")
     missing: list[str] = Field(
         default=[], description="when it abstained: words of the question that stand in no passage that was read"
     )
@@ -190,15 +192,17 @@ def answer_record(result: Result, service: AnswerService, request_id: str) -> di
     started = result.events[0]
     assert isinstance(started, Started)
     cited = {citation.passage_id for citation in outcome.citations}
-    declined = isinstance(outcome, Abstained)
+    uncovered = find_uncovered(result.question.text, outcome.sources)
+    explained = explain_episode(outcome, result.events, uncovered)
     return {
         "id": request_id,
         "outcome": outcome.name,
         "answer": result.answer,
         "answerability": outcome.answerability,
         "reason": outcome.reason,
-        "why": _describe_why(result),
-        "missing": list(find_uncovered(result.question.text, outcome.sources)) if declined else [],
+        "why": _describe_why(explained),
+        "would_change": explained.would_change,
+        "missing": list(uncovered) if isinstance(outcome, Abstained) else [],
         "best_guess": result.best_guess,
         "citations": [_show_citation(citation) for citation in outcome.citations],
         "nearest": [_show_citation(citation) for citation in result.nearest],
@@ -219,8 +223,7 @@ def answer_body(result: Result, service: AnswerService, request_id: str) -> Answ
     return AnswerBody.model_validate(answer_record(result, service, request_id))
 
 
-def _describe_why(result: Result) -> str:
-    explained = explain_episode(result.outcome, result.events)
+def _describe_why(explained: Explanation) -> str:
     return f"Searched {explained.searched}. {explained.stopped[:1].upper()}{explained.stopped[1:]}."
 
 

@@ -11,9 +11,12 @@ import httpx2
 import pytest
 
 from beliefrag.bench.datasets.user_questions import load_user_questions
+from beliefrag.bench.metrics import answer_scores
+from beliefrag.bench.questions import Gold
 from beliefrag.errors import SettingsError
 from beliefrag.runs.run_errors import DataError
 from beliefrag.web.page import FeedbackFile
+from beliefrag.web.page.feedback import NO_ANSWER
 from tests.support.asking import FILE, PASSAGES, SHIP, TRAVEL, UNKNOWN, Asking, asking
 from tests.support.messages import mentions
 from tests.support.serving import events
@@ -165,18 +168,28 @@ def test_verdicts_become_labelled_questions_that_calibrate_reads(app: Asking, br
         [],
         ["the head of accounting"],
         [],
-        [],
+        [NO_ANSWER],
     ]
     dataset = load_user_questions(app.feedback, PASSAGES)
     assert {each.question.text: each.gold.answers for each in dataset.questions} == {
         f"{TRAVEL} Again?": ("the head of finance",),
         TRAVEL: ("the head of accounting",),
+        UNKNOWN: (NO_ANSWER,),
     }
-    assert len(dataset.card.skipped) == 2
-    assert mentions(dataset.card.skipped[0], "right answer")
+    (left_out,) = dataset.card.skipped
+    assert mentions(left_out, "right answer")
     # Whoever changes their mind takes the label back.
     assert say(right, "wrong") == "wrong"
+    assert say(declined, "wrong") == "wrongly declined"
     assert len(load_user_questions(app.feedback, PASSAGES).questions) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["no", "no answer", "noanswer", "There is no answer in the documents.", "unknown", "the head of finance"],
+)
+def test_whatever_is_answered_to_a_question_that_was_rightly_declined_is_wrong(answer: str) -> None:
+    assert answer_scores(answer, Gold((NO_ANSWER,))) == (0.0, 0.0, 0.0)
 
 
 def test_a_file_without_any_right_answer_is_told(tmp_path: Path) -> None:
@@ -292,3 +305,4 @@ def test_a_declined_question_says_what_is_missing_and_tells_the_guess_apart(tmp_
     assert told["missing"] == ["purple"]
     assert told["nearest"]
     assert told["why"].startswith("Searched once, ")
+    assert mentions(told["would_change"], "document", "purple") and "--" not in told["would_change"]

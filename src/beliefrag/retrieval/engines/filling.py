@@ -156,8 +156,9 @@ class BatchSession(ABC):
         except Exception as problem:
             if not self._is_engine_error(problem):
                 raise
+            words = " ".join(str(problem).split())[:300].rstrip(".") or type(problem).__name__
             raise CorpusError(
-                f"{self.name} cannot be written: {' '.join(str(problem).split())[:300] or type(problem).__name__}",
+                f"{self.name} cannot be written: {words}.",
                 remedy="Check the engine, then run again: what was committed is kept.",
             ) from problem
 

@@ -102,6 +102,11 @@ class AskReply(BaseModel):
         description="calibrated probability that answering now is right; null for methods without a calibration"
     )
     reason: str
+    why: str = Field(description="why it searched and why it stopped, in plain words")
+    would_change: str = Field(description="what would change its mind, in plain words")
+    missing: list[str] = Field(
+        description="when it abstained: words of the question that stand in no passage that was read"
+    )
     best_guess: str | None = Field(
         description="when it abstained: what the answer would have been, where that is known; a guess, not an answer"
     )

@@ -15,10 +15,16 @@ from beliefrag.outcome import Outcome
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.view.sanitise import replace_lone_surrogates
 
-__all__ = ["FeedbackFile", "Verdict"]
+__all__ = ["NO_ANSWER", "FeedbackFile", "Verdict"]
 
 Verdict = Literal["right", "wrong"]
 """What a person says about an answer, or about having been declined."""
+NO_ANSWER = "no-answer-in-the-documents"
+"""The right answer of a question that was rightly declined: whatever is answered to it is wrong.
+
+`beliefrag calibrate` takes questions with an answer, and an unanswerable question is one whose answer no document
+holds. The metrics remove hyphens, so this is one word, which no model writes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ class FeedbackFile:
 
 def _make_label(answer: str | None, verdict: Verdict, right_answer: str) -> _Label:
     if verdict == "right":
-        return _Label((answer,) if answer else (), "right" if answer else "rightly declined")
+        return _Label((answer,), "right") if answer else _Label((NO_ANSWER,), "rightly declined")
     if right_answer:
         return _Label((right_answer,), "corrected")
     return _Label((), "wrong" if answer else "wrongly declined")
