@@ -58,7 +58,7 @@ class DenseOptions:
             if path.is_file():
                 return path
             raise RetrievalError(
-                f"There are no weights {path} for dense retrieval.",
+                f"There are no weights {self.weights} for dense retrieval.",
                 remedy=f"Check the path, or name one of {', '.join(_KNOWN)}.",
             )
         suffix, size = _KNOWN[self.name]
