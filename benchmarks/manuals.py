@@ -2,7 +2,7 @@
 
     python -m benchmarks.manuals --method lean --retriever linked --pack 160 --out runs/manuals_lean.jsonl
     python -m benchmarks.manuals --method no_rag --out runs/manuals_closed_book.jsonl
-    python -m benchmarks.manuals --report runs/manuals_*.jsonl
+    python -m benchmarks.manuals --report runs/manuals_*.jsonl --json docs/results/manuals.json
 
 The questions are asked as `beliefrag ask` asks them, with its rules for declining, and only their text is shown. Each
 answer is written down when it is there: the same command goes on where it was ended, and replies are cached besides.
@@ -37,7 +37,15 @@ from beliefrag.settings import load_settings
 from beliefrag.types import Question
 from benchmarks.find.mixed_corpus import data_folder
 
-__all__ = ["ask_questions", "build_report", "holds_quote", "is_right", "read_questions", "wilson_interval"]
+__all__ = [
+    "ask_questions",
+    "build_report",
+    "holds_quote",
+    "is_right",
+    "read_questions",
+    "wilson_interval",
+    "without_texts",
+]
 
 KINDS = ("single", "two_hop", "unanswerable")
 _LARGER_PART = 0.6
@@ -52,6 +60,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data_folder() / "manuals", help="the folder of the set")
     parser.add_argument("--out", type=Path, help="where the answers are written, a line each")
     parser.add_argument("--report", type=Path, nargs="+", help="report on these files and ask nothing")
+    parser.add_argument("--json", type=Path, help="with --report: also write what each question came to, without texts")
     parser.add_argument("--n", type=int, help="ask only the first N questions of each kind")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting")
     for name in ("method", "retriever", "pack", "model", "base-url", "calibration", "borrow", "verifier"):
@@ -67,11 +76,31 @@ def main() -> None:
         _ask_missing(chosen.data, chosen.out, typed, chosen.n)
         files = [chosen.out]
     questions = read_questions(chosen.data)
+    kept: dict[str, Record] = {}
     for file in files:
         head, answers = _read_answers(file)
+        kept[file.stem] = {"settings": head["settings"], "answers": without_texts(questions, answers)}
         print(f"\n{file}: {json.dumps(head['settings'])}")
         for line in build_report(questions, answers):
             print(line)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
+
+
+def without_texts(questions: Mapping[str, Record], answers: Mapping[str, Record]) -> list[Record]:
+    """Gives what each question came to: numbers and judgements, no text of the manuals."""
+    return [
+        {
+            "id": one,
+            "kind": questions[one]["kind"],
+            **{name: answer[name] for name in ("outcome", "answerability", "tokens", "seconds")},
+            "right": is_right(answer["answer"], questions[one]),
+            "cites_answers_quote": _holds(questions[one], answer, "citations", every=False),
+            "cites_every_quote": _holds(questions[one], answer, "citations", every=True),
+            "read_every_quote": _holds(questions[one], answer, "sources", every=True),
+        }
+        for one, answer in answers.items()
+    ]
 
 
 def read_questions(folder: Path) -> dict[str, Record]:
@@ -229,7 +258,7 @@ def _holds(row: Record, answer: Record, field: str, *, every: bool) -> bool:
     texts = [(each["source"], each["quote" if field == "citations" else "text"]) for each in answer[field]]
     # The answer stands in the last quote; those before it lead there.
     quotes = row["supporting"] if every else row["supporting"][-1:]
-    return all(holds_quote(texts, quote) for quote in quotes)
+    return bool(quotes) and all(holds_quote(texts, quote) for quote in quotes)
 
 
 def _share(title: str, values: Sequence[bool]) -> str:

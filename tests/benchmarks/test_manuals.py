@@ -55,6 +55,16 @@ def test_it_counts_right_answers_answered_refusals_and_citations(
     assert mentions(two_hop, "none")
 
 
+def test_what_is_kept_has_judgements_and_no_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(monkeypatch, folder, "--json", str(folder / "kept.json"))
+    kept = json.loads((folder / "kept.json").read_text())["out"]["answers"]
+    assert [(row["id"], row["right"], row["cites_every_quote"]) for row in kept] == [
+        ("q1", True, True),
+        ("q2", False, False),
+    ]
+    assert "tower" not in json.dumps(kept) and "28 m" not in json.dumps(kept)
+
+
 def test_it_goes_on_where_it_ended_and_asks_a_torn_line_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
