@@ -81,6 +81,15 @@ def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> N
     assert not (home / "studies").exists()
 
 
+def test_a_judge_is_asked_only_where_the_study_needs_one_or_it_is_wanted(beliefrag: Command, home: Path) -> None:
+    told = {
+        words: beliefrag(*line_of(home, "belief", "--dry-run", *words))
+        for words in ((), ("--label", "judge"), ("--judge",))
+    }
+    assert [ran.code for ran in told.values()] == [0, 0, 0]
+    assert ["judge" in ran.err for ran in told.values()] == [False, True, True]
+
+
 @pytest.mark.usefixtures("without_pictures")
 def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier"))
