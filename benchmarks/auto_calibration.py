@@ -23,13 +23,13 @@ from beliefrag import bench
 from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.calibration.quality import auc, brier
 from beliefrag.runs.statistics import Floats, draw_counts, random_generator
+from beliefrag.settings import DECLINE_BELOW
 from beliefrag.types import Diagnostics
 from benchmarks.find.mixed_corpus import load_mixed_corpus
 
 _RIGHT = 0.5
 _ERRORS = (0.2, 0.3, 0.4)
 _RESAMPLES = 2000
-_DECLINE_BELOW = 0.35
 
 
 def main() -> None:
@@ -116,11 +116,11 @@ def measure_coverage(p: Floats, *, right: Floats, weights: Floats, error: float)
 
 
 def _given(p: Floats, *, right: Floats, weights: Floats) -> float:
-    return float(weights[p >= _DECLINE_BELOW].sum() / weights.sum())
+    return float(weights[p >= DECLINE_BELOW].sum() / weights.sum())
 
 
 def _wrong_of_given(p: Floats, *, right: Floats, weights: Floats) -> float:
-    given = weights * (p >= _DECLINE_BELOW)
+    given = weights * (p >= DECLINE_BELOW)
     return float(given @ (1.0 - right) / given.sum()) if given.any() else 0.0
 
 
@@ -128,8 +128,8 @@ _MEASURES: dict[str, Callable[..., float]] = {
     "Brier": lambda p, right, weights: float(brier(p, right, weights)),
     "AUC": lambda p, right, weights: float(auc(p, right, weights)),
     **{f"coverage at {error:.0%} error": partial(measure_coverage, error=error) for error in _ERRORS},
-    f"given at {_DECLINE_BELOW}": _given,
-    f"wrong of those at {_DECLINE_BELOW}": _wrong_of_given,
+    f"given at {DECLINE_BELOW}": _given,
+    f"wrong of those at {DECLINE_BELOW}": _wrong_of_given,
 }
 
 
