@@ -49,6 +49,11 @@ _LABEL: Label = "f1"
 """What says whether an answer is right. The model must not judge its own answers to questions of its own."""
 
 
+_JUDGED = {"lean": ("uncertainty",), "beliefrag": ("support", "conflict", "uncertainty", "gap")}
+"""The diagnostics that a model gives, by method. Those that compare words are left out of the fit: a made question has
+words of its passage, so they tell an answerable one at once, and people's questions not so."""
+
+
 @dataclass(frozen=True, slots=True)
 class AutoPlan:
     """An estimate of what a calibration will take."""
@@ -173,7 +178,7 @@ def auto(
         concurrency=concurrency,
         progress=run_progress,
     )
-    artifact = fit_artifact(read_collection([folder / "states"]), _LABEL, name=name)
+    artifact = fit_artifact(read_collection([folder / "states"]), _LABEL, name=name, diagnostics=_JUDGED[used])
     write_artifact(artifact, path)
     return AutoCalibration(artifact, path, made, folder)
 

@@ -13,6 +13,7 @@ from beliefrag import auto_calibration, calibrate
 from beliefrag.auto_calibration import AutoPlan
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
+from beliefrag.calibration.artifact_parts import LogisticFit
 from beliefrag.cli import main
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, ChatRequest
@@ -119,6 +120,10 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
     assert {each["kind"] for each in questions} == {"single", "two_hop", "unanswerable"}
     assert calibrate.show(out).artifacts[0] == found.artifact
     assert set(found.artifact.fit.fit_questions) < {each["id"] for each in questions}
+    # A made question has words of its passage, so what compares words has no say.
+    assert isinstance(found.artifact.answerability, LogisticFit)
+    assert found.artifact.answerability.weights.relevance == 0.0
+    assert found.artifact.answerability.weights.uncertainty != 0.0
 
 
 def test_where_the_questions_cannot_be_kept_nothing_is_asked(

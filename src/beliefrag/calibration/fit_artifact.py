@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from importlib.metadata import version
 
 from beliefrag.calibration import Artifact
@@ -20,6 +20,7 @@ from beliefrag.calibration.artifact_parts import (
 from beliefrag.calibration.collection import StateCollection
 from beliefrag.calibration.examples import Examples, label_moves, label_searches, label_states, mean_move_cost
 from beliefrag.calibration.fitting import (
+    DIAGNOSTICS,
     LEAST_QUESTIONS,
     LEAST_TO_CHOOSE,
     choose_kind,
@@ -126,6 +127,7 @@ def fit_artifact(
     label: Label,
     *,
     name: str | None = None,
+    diagnostics: Collection[str] = DIAGNOSTICS,
     everything: bool = False,
     elsewhere: StateCollection | None = None,
 ) -> Artifact:
@@ -135,6 +137,7 @@ def fit_artifact(
         collection: The states.
         label: What says whether an answer was right.
         name: The artifact's name; by default the model's.
+        diagnostics: The diagnostics that the logistic kind may use.
         everything: Fit the chosen kind once more, on all questions. The quality that is reported stays that of the fit
             without the held-out ones, and the artifact is contaminated.
         elsewhere: States that tell the quality in place of xhold, as far as their questions are not among those that
@@ -149,7 +152,7 @@ def fit_artifact(
     if elsewhere is not None:
         unseen = _label_other_states(elsewhere, label, {*own.question_ids, *choosing.question_ids})
     _require_both_outcomes(own, label)
-    fits = fit_all_kinds(own)
+    fits = fit_all_kinds(own, diagnostics)
     kind, selection = choose_kind(fits, choosing) if len(choosing) else (_FALLBACK, {})
     answerability = fits.kinds[kind]
     found = (
@@ -163,7 +166,7 @@ def fit_artifact(
         unlabelled=left_out.unlabelled,
         base_rate=round(own.rate, 6),
         selection=selection,
-        coefficients=estimate_coefficients(own),
+        coefficients=estimate_coefficients(own, diagnostics),
         alone=measure_each_diagnostic(own),
         held_out=found,
     )
@@ -183,7 +186,7 @@ def fit_artifact(
     )
     searches = pairs.select_part(Partition.XFIT)
     if everything:
-        own, searches, answerability = states, pairs, fit_all_kinds(states).kinds[kind]
+        own, searches, answerability = states, pairs, fit_all_kinds(states, diagnostics).kinds[kind]
         value = fit_value(pairs)[0] if value else None
     learnt = sorted({*own.question_ids, *(searches.question_ids if value else ())})
     run = collection.runs[0]

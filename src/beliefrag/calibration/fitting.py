@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -218,16 +218,21 @@ class _Fits:
         return np.asarray(np.linalg.solve(curve, slope[:, :, None])[:, :, 0], dtype=float)
 
 
-def choose_columns(columns: Floats, examples: Examples) -> tuple[int, ...]:
+def choose_columns(columns: Floats, examples: Examples, allowed: Sequence[int] | None = None) -> tuple[int, ...]:
     """Chooses the columns that also predict a set of questions that was left out of the fit.
 
     A column may tell right from wrong within every set, and mislead on documents of another kind. From none on, the
     column is added that lowers the loss on left-out sets most, as long as it does so by more than the standard error
     of that gain over the sets. With fewer than `LEAST_SETS` sets all columns are taken.
+
+    Args:
+        columns: One row for each example.
+        examples: The examples.
+        allowed: The places of the columns that may be taken; all by default.
     """
     sets = np.array([example.dataset for example in examples.each])
     names = sorted(set(sets))
-    everything = tuple(range(columns.shape[1]))
+    everything = tuple(range(columns.shape[1]) if allowed is None else allowed)
     y, w = examples.outcomes, examples.weights
     if len(names) < LEAST_SETS or any(len(set(y[sets != name])) < 2 for name in names):
         return everything
@@ -305,15 +310,21 @@ class FittedKinds:
     """Diagnostics that do not help on a set that was left out, and have weight 0."""
 
 
-def fit_all_kinds(examples: Examples) -> FittedKinds:
-    """Fits raw, Platt, logistic and isotonic to these states; answerable ones and others must both be there."""
+def fit_all_kinds(examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS) -> FittedKinds:
+    """Fits raw, Platt, logistic and isotonic to these states; answerable ones and others must both be there.
+
+    Args:
+        examples: The states.
+        diagnostics: The diagnostics that the logistic kind may use.
+    """
     # Heavy, and needed by no command but a fit.
     with explain_missing_extra("A fit", "bench"):
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
     y, weights = examples.outcomes, examples.weights
     columns = _diagnostics(examples)
-    kept = choose_columns(columns, examples)
+    allowed = _places_of(diagnostics)
+    kept = choose_columns(columns, examples, allowed)
     columns = _blank_others(columns, kept)
     full = fit_logistic(columns, y, weights, choose_prior(columns, examples))
     idle = fit_logistic(_diagnostics(examples), y, weights).idle
@@ -330,7 +341,7 @@ def fit_all_kinds(examples: Examples) -> FittedKinds:
             ),
         },
         tuple(DIAGNOSTICS[place] for place in idle),
-        tuple(name for place, name in enumerate(DIAGNOSTICS) if place not in kept and place not in idle),
+        tuple(DIAGNOSTICS[place] for place in allowed if place not in kept and place not in idle),
     )
 
 
@@ -349,10 +360,12 @@ def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, 
     return chosen, {kind: round(score, 6) for kind, score in scores.items()}
 
 
-def estimate_coefficients(examples: Examples) -> dict[str, dict[str, Estimate]]:
-    """Estimates the coefficients of the two kinds that have any, with their intervals."""
+def estimate_coefficients(
+    examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS
+) -> dict[str, dict[str, Estimate]]:
+    """Estimates the coefficients of the two kinds that have any, with their intervals; as `fit_all_kinds` fits them."""
     columns = _diagnostics(examples)
-    columns = _blank_others(columns, choose_columns(columns, examples))
+    columns = _blank_others(columns, choose_columns(columns, examples, _places_of(diagnostics)))
     return {
         "logistic": estimate_logistic(columns, examples, DIAGNOSTICS),
         "platt": estimate_logistic(_log_odds(examples), examples, ("slope",)),
@@ -366,6 +379,10 @@ def measure_each_diagnostic(examples: Examples) -> dict[str, float]:
         name: round(float(auc(columns[:, place], examples.outcomes, examples.weights)), 4)
         for place, name in enumerate(DIAGNOSTICS)
     }
+
+
+def _places_of(diagnostics: Collection[str]) -> tuple[int, ...]:
+    return tuple(place for place, name in enumerate(DIAGNOSTICS) if name in diagnostics)
 
 
 def _blank_others(columns: Floats, kept: Sequence[int]) -> Floats:
