@@ -64,7 +64,6 @@ def open_ray_model(cluster: RayCluster, pool: WorkerPool, options: DenseOptions)
         ClusterError: Workers keep dying, or the cluster is gone.
     """
     path = options.path
-    pulled = f" with `beliefrag model pull {options.name}`" if options.name else ""
     embed = _EmbedOnWorker(options.name or str(path), hash_weights(path))
 
     def embed_blocks(blocks: Iterable[list[str]]) -> Iterator[Floats]:
@@ -72,7 +71,8 @@ def open_ray_model(cluster: RayCluster, pool: WorkerPool, options: DenseOptions)
             if isinstance(reply, str):
                 raise RetrievalError(
                     reply,
-                    remedy=f"Have the same file and extras there{pulled}, or leave --on out.",
+                    remedy="Put the same file there, with `beliefrag model pull` where it is a known one, and the same "
+                    "extras, or leave --on out.",
                 )
             yield reply
 
