@@ -14,9 +14,10 @@ import pytest
 import tantivy
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import Bm25Index, index_paths
+from beliefrag.retrieval import RETRIEVERS, Bm25Index, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.retrieval.ledger import LEDGER
+from beliefrag.retrieval.linked import LinkedRetriever, graph_in_memory, load_ranker
 from beliefrag.retrieval.passage_store import to_passage
 
 CHILD = """
@@ -130,6 +131,13 @@ def check_rerun(docs: Path, out: Path, uninterrupted: Bm25Index) -> None:
         assert [(hit.passage.id, hit.score) for hit in index.search(query, 10)] == [
             (hit.passage.id, hit.score) for hit in uninterrupted.search(query, 10)
         ]
+    linked = open_retriever(RETRIEVERS.choose("linked"), PassageSource(index=out))
+    expected = LinkedRetriever(uninterrupted, graph_in_memory(uninterrupted), load_ranker())
+    found, wanted = (
+        [(hit.passage.id, hit.score, hit.provenance) for hit in each.search("Row 7 q1x q2x", 10)]
+        for each in (linked, expected)
+    )
+    assert found == wanted
     assert index_paths([docs], out).files_unchanged == 26
     leftovers = [item.name for item in out.iterdir() if item.name.startswith("new-")]
     assert leftovers == []
@@ -181,7 +189,7 @@ def test_a_kill_while_the_index_is_rewritten_loses_nothing(
 
 def test_kills_at_random_moments_one_after_the_other(docs: Path, uninterrupted: Bm25Index, tmp_path: Path) -> None:
     out, chance, left = tmp_path / "index", random.Random(11), 0
-    for _ in range(6):
+    for _ in range(8):
         child = start(docs, out, "never")
         time.sleep(chance.uniform(0.01, 0.35))
         child.kill()
