@@ -67,9 +67,9 @@ async def test_an_agent_asks_and_searches(folder: Path, era: str) -> None:
     assert json.loads(asked.content[0].text) == answer  # type: ignore[union-attr]
     assert [number for number, _ in told] == [1, 2, 3, 4]
     assert [message.partition(":")[0] for _, message in told if message] == [
-        "RETRIEVE",
+        "search",
         "asking the model (verifier)",
-        "ANSWER",
+        "answer",
         "asking the model (answer)",
     ]
     (passage,) = found.structured_content["passages"]

@@ -28,6 +28,7 @@ from pydantic import BaseModel
 from beliefrag._version import __version__
 from beliefrag.errors import BeliefRAGError
 from beliefrag.events import CallStarted, Decided, Event, Finished
+from beliefrag.explanation import ACTION_WORDS, describe_reason
 from beliefrag.result import Result
 from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
 from beliefrag.web.mcp.disconnect import disconnect_of
@@ -199,7 +200,7 @@ def _progress_message(event: Event | Waiting) -> str | None:
         case Waiting():
             return str(event) if event.place else None
         case Decided():
-            return f"{event.decision.action.value}: {event.decision.reason}"
+            return f"{ACTION_WORDS[event.decision.action]}: {describe_reason(event.decision.reason)}"
         case CallStarted():
             return f"asking the model ({event.purpose.replace('_', ' ')})"
     return None
