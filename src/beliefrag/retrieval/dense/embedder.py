@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from beliefrag.errors import RetrievalError
 
-__all__ = ["Embed", "GgufEmbedder"]
+__all__ = ["Embed", "GgufEmbedder", "scale_to_unit"]
 
 Floats = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Floats]
@@ -23,6 +23,15 @@ _CONTEXT = 512
 """Tokens of a text that the model reads: it was made for no more."""
 _MOST_WORDS = 250
 _MOST_CHARACTERS = 2000
+
+
+def scale_to_unit(rows: Sequence[Floats]) -> Floats:
+    """Gives the vectors as rows of length 1; one of zeros stays as it is."""
+    if not rows:
+        return np.zeros((0, 0), np.float32)
+    vectors = np.array(rows, np.float32)
+    result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return result
 
 
 class GgufEmbedder:
@@ -74,13 +83,8 @@ class GgufEmbedder:
         Raises:
             RetrievalError: The model refused a text.
         """
-        if not texts:
-            return np.zeros((0, 0), np.float32)
         with self._lock:
-            rows = [self._embed(_shorten(text, _MOST_WORDS)) for text in texts]
-        vectors = np.array(rows, np.float32)
-        result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        return result
+            return scale_to_unit([self._embed(_shorten(text, _MOST_WORDS)) for text in texts])
 
     def _embed(self, text: str, words: int = _MOST_WORDS) -> Floats:
         try:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from beliefrag.errors import RetrievalError, explain_missing_extra
-from beliefrag.retrieval.dense.embedder import Floats
+from beliefrag.retrieval.dense.embedder import Floats, scale_to_unit
 
 __all__ = ["OnnxEmbedder", "find_tokenizer", "import_onnx"]
 
@@ -98,12 +98,8 @@ class OnnxEmbedder:
         Raises:
             RetrievalError: The model refused a text.
         """
-        if not texts:
-            return np.zeros((0, 0), np.float32)
         with self._lock:
-            vectors = np.array([self._embed(text) for text in texts], np.float32)
-        result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        return result
+            return scale_to_unit([self._embed(text) for text in texts])
 
     def _embed(self, text: str) -> Floats:
         # Half of a surrogate pair cannot cross into the library.
