@@ -21,7 +21,7 @@ from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
+from beliefrag.policy import BEST_ANSWER, Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.citing import Spans, choose_citations, find_nearest
@@ -33,9 +33,6 @@ from beliefrag.verifiers import VerifierForm
 __all__ = ["Harness", "run"]
 
 _log = logging.getLogger(__name__)
-
-_GIVES_BEST_ANSWER = "; give the best answer from what there is"
-"""How the reasons of STOP end; it is not true of an answer that is then held back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +371,7 @@ class _Episode:
             unsure = Comparison("answerability", sure, "at least", least, holds=False)
             held_back = f"not sure enough to answer ({unsure})"
             if kind is Stopped:
-                held_back += f"; {reason.replace(_GIVES_BEST_ANSWER, '')}"
+                held_back += f"; {reason.replace(BEST_ANSWER, '')}"
             # The reason of ANSWER is left out: it says that the question can be answered.
             return self._decline(answer, held_back, sources, shown)
         citations = choose_citations(self._question.text, answer, sources, shown=shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from beliefrag.engine.controller import View
+from beliefrag.policy import BEST_ANSWER
 from beliefrag.types import Action, Comparison, Cut, Decision
 
 __all__ = ["answer", "can_search", "search", "stop"]
@@ -27,5 +28,5 @@ def answer(view: View, reason: str, *compared: Comparison, answer: str | None = 
 
 def stop(view: View) -> Decision:
     """STOP: the method would have gone on, and no limit allows it."""
-    reason = "no search is left within the budget; give the best answer from what there is"
+    reason = f"no search is left within the budget{BEST_ANSWER}"
     return Decision(Action.STOP, "stop", reason, legal=view.legal)

@@ -19,6 +19,7 @@ from beliefrag.policy.calibration import (
     ScheduledValue,
 )
 from beliefrag.policy.decide import (
+    BEST_ANSWER,
     UNSURE,
     Situation,
     Spent,
@@ -40,6 +41,7 @@ from beliefrag.policy.diagnostics import (
 from beliefrag.policy.evidence import Evidence, EvidenceChange, Mutation
 
 __all__ = [
+    "BEST_ANSWER",
     "FALLBACK_SCHEDULE",
     "NEUTRAL_RELEVANCE",
     "NOTHING_OBSERVED",

@@ -12,10 +12,22 @@ from dataclasses import dataclass, fields, replace
 
 from beliefrag.types import TERMINAL, Action, Belief, Budget, Comparison, Decision
 
-__all__ = ["UNSURE", "Situation", "Spent", "Thresholds", "correction_fits", "decide", "decide_end", "legal_actions"]
+__all__ = [
+    "BEST_ANSWER",
+    "UNSURE",
+    "Situation",
+    "Spent",
+    "Thresholds",
+    "correction_fits",
+    "decide",
+    "decide_end",
+    "legal_actions",
+]
 
 _CORRECTION_CHAIN = 3
 """VERIFY, REWRITE, RETRIEVE."""
+BEST_ANSWER = "; give the best answer from what there is"
+"""How a reason to STOP ends. It is left out where the answer is then held back."""
 UNSURE = "abstain-unsure"
 """The branch that holds an answer back because of `Thresholds.least_answerability`."""
 
@@ -224,14 +236,14 @@ def _stop_or_abstain(s: Situation, t: Thresholds) -> Decision:
         _at_least("retrieval value", s.retrieval_value, t.retrieval_value),
     )
     if s.nothing_missing:
-        reason = "the query writer finds nothing left to search for; give the best answer from what there is"
+        reason = "the query writer finds nothing left to search for"
     elif Action.RETRIEVE not in s.legal:
-        reason = "no search is left within the budget; give the best answer from what there is"
+        reason = "no search is left within the budget"
     elif compared[0].holds:
-        reason = "the evidence still contradicts itself; give the best answer from what there is"
+        reason = "the evidence still contradicts itself"
     else:
-        reason = "another search is not worth it; give the best answer from what there is"
-    return _make_decision(s, Action.STOP, "stop", reason, *compared)
+        reason = "another search is not worth it"
+    return _make_decision(s, Action.STOP, "stop", reason + BEST_ANSWER, *compared)
 
 
 def _hold_back_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Decision:
