@@ -20,6 +20,7 @@ from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.methods.lean import LEAN_READS, LEAN_SURVEY
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
+from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import (
     RETRIEVERS,
     PassageSource,
@@ -29,6 +30,7 @@ from beliefrag.retrieval import (
     known_identity,
     open_retriever,
 )
+from beliefrag.retrieval.score_sample import MeasuresScores
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, judge_price, model_price, now, versions
 from beliefrag.runs.run_errors import DataError
@@ -38,6 +40,9 @@ from beliefrag.settings import PLAIN_RETRIEVER, Settings
 __all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "collection_spec", "set_up"]
 
 _ALL = "all"
+_FEWEST_FOR_SCALE = 20
+_MOST_FOR_SCALE = 100
+"""Questions of a set that the scale of a retriever's scores is measured with."""
 _PRIVATE_SETTINGS = {"base_url", "cache", "prompts"}
 """An address may hold a password and a folder a name; the model's identity and the prompts' hashes say what counts."""
 
@@ -212,11 +217,12 @@ def set_up(
         if (searched := describe_engine(retriever)) is not None:
             engines[f"engine of {dataset.name}"] = searched
         questions = _choose_questions(dataset, spec)
+        scale = _measure_scale(retriever, dataset)
         datasets[dataset.name] = DatasetSetup(
             name=dataset.name,
             harness=engine.build_harness(retriever),
             methods={
-                name: _build_method(text, engine, retriever, questions, spec.interventions.get(dataset.name))
+                name: _build_method(text, engine, scale, questions, spec.interventions.get(dataset.name))
                 for name, text in zip(spec.method_names, spec.methods, strict=True)
             },
             questions={question.id: question for question in questions},
@@ -230,7 +236,7 @@ def set_up(
             question_ids=tuple(question.id for question in questions),
             licence=dataset.card.licence,
             source=dataset.card.source,
-            score_scale=retriever.score_scale,
+            score_scale=scale,
             seen_by_calibration=_find_seen(engine, questions),
         )
     record = RunRecord(
@@ -292,15 +298,26 @@ def _check_dataset(dataset: Dataset, spec: RunSpec, others: Mapping[str, Dataset
         )
 
 
+def _measure_scale(retriever: Retriever, dataset: Dataset) -> ScoreScale | None:
+    """Measures where the scores of searches with the set's own questions lie, whichever of them the run asks.
+
+    A set with few questions takes the retriever's own scale, which it measures on its passages.
+    """
+    if not isinstance(retriever, MeasuresScores) or len(dataset.questions) < _FEWEST_FOR_SCALE:
+        return retriever.score_scale
+    chosen = sample(dataset.questions, _MOST_FOR_SCALE, seed=0)
+    return retriever.measure_score_scale(each.question.text for each in chosen)
+
+
 def _build_method(
     text: str,
     engine: Engine,
-    retriever: Retriever,
+    scale: ScoreScale | None,
     questions: Sequence[LabelledQuestion],
     intervention: Intervention | None,
 ) -> Method:
     # A run's record names the guarantee: the reasons of its episodes stay as they were before there was one.
-    method = engine.build_method(text, retriever.score_scale, with_promise=False)
+    method = engine.build_method(text, scale, with_promise=False)
     if intervention is None or not needs_calibration(method.name):
         return method
     return MethodWithIntervention(method, intervention, tuple(each.question for each in questions))

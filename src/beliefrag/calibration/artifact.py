@@ -96,6 +96,11 @@ class Artifact(Strict):
         known = {*self.fit.fit_questions, *self.fit.selection_questions}
         return tuple(question_id for question_id in question_ids if question_id in known)
 
+    def find_scale(self, corpus: str) -> ScoreScale | None:
+        """Finds the score scale that the questions of the fit had on the corpus with this fingerprint."""
+        reports = self.fit.datasets.values() if self.fit else ()
+        return next((each.score_scale for each in reports if each.fingerprint == corpus), None)
+
     def calibration(self, score_scale: ScoreScale | None) -> Calibration:
         """Gives the fitted functions, on a corpus with that score scale."""
         value = self.retrieval_value

@@ -52,6 +52,7 @@ from beliefrag.retrieval import (
     open_retriever,
 )
 from beliefrag.retrieval.packing import describe_packing
+from beliefrag.retrieval.score_sample import MeasuresScores
 from beliefrag.settings import PLAIN_RETRIEVER, Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
@@ -327,7 +328,7 @@ def assemble(
     if found is None:
         found = open_retriever(choice, source)
     corpus = getattr(found, "fingerprint", None) or source.fingerprint
-    scale = found.score_scale
+    scale = _choose_scale(engine, found, corpus)
     assembly = Assembly(
         engine,
         engine.build_harness(found, _collect_made_with(engine, found, corpus)),
@@ -337,6 +338,13 @@ def assemble(
         closes_retriever=retriever is None,
     )
     return change_policy(assembly, settings)
+
+
+def _choose_scale(engine: Engine, retriever: Retriever, corpus: str | None) -> ScoreScale | None:
+    """Gives the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
+    if corpus and engine.artifact and isinstance(retriever, MeasuresScores):
+        return engine.artifact.find_scale(corpus) or retriever.score_scale
+    return retriever.score_scale
 
 
 def reopen_passages(
@@ -363,9 +371,8 @@ def reopen_passages(
     )
     corpus = getattr(found, "fingerprint", None) or source.fingerprint
     made_with = _collect_made_with(engine, found, corpus)
-    reopened = replace(
-        assembly, harness=engine.build_harness(found, made_with), scale=found.score_scale, report=source.report
-    )
+    scale = _choose_scale(engine, found, corpus)
+    reopened = replace(assembly, harness=engine.build_harness(found, made_with), scale=scale, report=source.report)
     return change_policy(reopened, engine.settings)
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.chunk import split_sentences
 from beliefrag.types import Hit, Passage
 
-__all__ = ["SAMPLE_PASSAGES", "make_question", "measure_score_scale"]
+__all__ = ["SAMPLE_PASSAGES", "MeasuresScores", "make_question", "measure_score_scale"]
 
 SAMPLE_PASSAGES = 100
 """How many passages are asked for."""
@@ -24,6 +25,15 @@ _WORDS = 10
 _SENTENCE = 5
 """Words that a sentence must have to be asked for."""
 _HITS = 5
+
+
+@runtime_checkable
+class MeasuresScores(Protocol):
+    """A retriever whose scores depend on corpus and query, so that real questions tell where they lie."""
+
+    def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
+        """Measures where the first scores of searches with these questions lie."""
+        ...
 
 
 def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: Iterable[str]) -> ScoreScale:

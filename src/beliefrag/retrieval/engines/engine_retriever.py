@@ -78,7 +78,11 @@ class EngineRetriever:
     @cached_property
     def score_scale(self) -> ScoreScale:
         """Where the scores of this corpus lie, measured on the corpus itself."""
-        return measure_score_scale(self.search, map(make_question, self.engine.first(SAMPLE_PASSAGES)))
+        return self.measure_score_scale(map(make_question, self.engine.first(SAMPLE_PASSAGES)))
+
+    def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
+        """Measures where the first scores of searches with these questions lie."""
+        return measure_score_scale(self.search, questions)
 
     def search(self, query: str, k: int) -> list[Hit]:
         """Returns the k best passages for the words of the query, best first; equal scores by passage id.
