@@ -32,6 +32,12 @@ class PlannedRun:
     """Words of evidence in a prompt; 0 for whole passages."""
     datasets: tuple[str, ...] = SETS
 
+    @property
+    def way(self) -> str:
+        """What it searches with and what prompts show, in words."""
+        engine = "BM25" if self.retriever == "bm25" else self.retriever
+        return f"{engine}, {f'{self.pack} words' if self.pack else 'whole passages'}"
+
     def settings(self) -> Settings:
         """The settings of the run: those in force here, with its retriever and packing."""
         return load_settings({"retriever": self.retriever, "pack": self.pack}).settings
@@ -53,7 +59,13 @@ RUNS = {
 
 
 def make_run(
-    planned: PlannedRun, n: int, out: Path, *, datasets: Sequence[str] = (), replay: bool = False
+    planned: PlannedRun,
+    n: int,
+    out: Path,
+    *,
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    replay: bool = False,
 ) -> bench.Run:
     """Runs it, or goes on with it. The first n questions of a set are the same for every run.
 
@@ -62,11 +74,12 @@ def make_run(
         n: Questions of each set.
         out: The folder of all runs; each has its own in it.
         datasets: Some of the sets; by default all of the run.
+        methods: Some of the methods; by default all of the run.
         replay: Take every reply from the cache, and ask no model.
     """
     spec = bench.RunSpec(
         data=tuple(data_folder() / name for name in planned.datasets if name in (datasets or planned.datasets)),
-        methods=planned.methods,
+        methods=tuple(name for name in planned.methods if name in (methods or planned.methods)),
         n=n,
         splits=SPLITS,
         parts=(Partition.XSEL, Partition.XHOLD),
