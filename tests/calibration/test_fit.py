@@ -19,7 +19,7 @@ from beliefrag.policy import FittedValue, PlattAnswerability
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
-from beliefrag.types import Action
+from beliefrag.types import Action, Diagnostics
 from tests.support import studied
 from tests.support.messages import mentions
 from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, write_run
@@ -329,6 +329,66 @@ def test_the_prior_is_chosen_on_questions_that_the_fit_has_not_seen(tmp_path: Pa
     columns = np.array([state.diagnostics.vector() for state in states.states])
     # Without any signal the strongest prior predicts best.
     assert fitting.choose_prior(columns, states) == 1.0
+
+
+def test_with_seven_columns_and_36_questions_no_fit_shrinks_its_slopes_by_a_fifth(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    draw = np.random.default_rng(7)
+    shrinks = []
+    for seed in range(30):
+        found, _ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
+        conflict = draw.random(len(found))  # the planted one does not vary
+        states = Examples(
+            replace(each, state=replace(each.state, diagnostics=replace(each.state.diagnostics, conflict=float(value))))
+            for each, value in zip(found.each, conflict, strict=True)
+        )
+        columns = np.array([state.diagnostics.vector() for state in states.states])
+        fit = fit_all_kinds(states).kinds["logistic"]
+        assert isinstance(fit, LogisticFit)
+        plain = LogisticRegression(C=np.inf, max_iter=2000).fit(columns, states.outcomes, sample_weight=states.weights)
+        ours, theirs = (np.linalg.norm(w * columns.std(axis=0)) for w in (fit.weights.vector(), plain.coef_[0]))
+        shrinks.append(1 - ours / theirs)
+    assert max(shrinks) < 0.2
+    # A prior is still chosen: where nothing is lost by it, the slopes are a little shorter.
+    assert np.median(shrinks) > 0.02
+
+
+def test_where_columns_separate_the_outcomes_the_slopes_stay_finite() -> None:
+    draw = np.random.default_rng(2)
+    ordinary = studied.state()
+    examples = [
+        Example("d", f"q{n}", replace(ordinary, diagnostics=Diagnostics(*draw.random(7).tolist())), n % 2 == 0)
+        for n in range(12)
+    ]
+    separable = Examples(
+        replace(
+            each,
+            state=replace(
+                each.state,
+                diagnostics=replace(each.state.diagnostics, support=0.5 + (0.3 if each.positive else -0.3)),
+            ),
+        )
+        for each in examples
+    )
+    columns = np.array([state.diagnostics.vector() for state in separable.states])
+    assert fitting.choose_prior(columns, separable) == 100.0
+    fit = fit_all_kinds(separable).kinds["logistic"]
+    assert isinstance(fit, LogisticFit) and 5 < fit.weights.support < 100
+
+
+def test_a_single_kept_column_is_not_shrunk_however_many_were_left_out(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    for seed in range(10):
+        states, _ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
+        fit = fit_all_kinds(states, diagnostics=("relevance",)).kinds["logistic"]
+        assert isinstance(fit, LogisticFit)
+        column = np.array([[state.diagnostics.relevance] for state in states.states])
+        plain = LogisticRegression(C=np.inf, tol=1e-8).fit(column, states.outcomes, sample_weight=states.weights)
+        assert fit.weights.relevance == pytest.approx(plain.coef_[0, 0], rel=0.01)
+        told = fitting.estimate_coefficients(states, ("relevance",))["logistic"]["relevance"]
+        assert told.value == fit.weights.relevance
 
 
 def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_search(tmp_path: Path) -> None:
