@@ -67,7 +67,7 @@ _PRIORS = (1.0, 10.0, _WEAK_PRIOR)
 _NEXT_TO_NO_PRIOR = 1e6
 """Its slopes are those without any prior, to a thousandth; still finite where columns separate the outcomes."""
 _MOST_SHRINK = 0.2
-"""A prior that takes this share off the length of the slopes, or more, is not taken: what it predicts would be too even."""
+"""A prior that takes this share off the length of the slopes, or more, is not taken."""
 _FOLDS = 5
 LEAST_SETS = 3
 """Sets that are needed to leave one out, and see which columns also serve on questions of another kind."""
@@ -443,15 +443,15 @@ def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
     return found, tuple(_NAMES[place] for place in fitted.idle)
 
 
-def report_value_fit(fit: ValueFit, pairs: Examples) -> ValueReport:
-    """Reports how the fit to the first part came about, and how good it is on the held-out part."""
-    own, held_out = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
+def report_value_fit(fit: ValueFit, pairs: Examples, unseen: Examples) -> ValueReport:
+    """Reports how the fit to the first part came about, and how good it is on searches that it has not seen."""
+    own = pairs.select_part(Partition.XFIT)
     return ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},
         base_rate=round(own.rate, 6),
         coefficients=estimate_logistic(_columns(own), own, _NAMES),
-        held_out=measure_quality(predict_retrieval_value(held_out, fit.function()), held_out, own.rate)
-        if len(held_out)
+        held_out=measure_quality(predict_retrieval_value(unseen, fit.function()), unseen, own.rate)
+        if len(unseen)
         else None,
     )
 
