@@ -289,7 +289,7 @@ def fit(
         name: The name of the calibration; by default that of the model.
         everything: Fit the chosen kind again on all questions, also those that are held out. The calibration is then
             marked as contaminated.
-        quality_on: Other runs that tell the quality, instead of the held-out questions of `runs`.
+        quality_on: Other runs that tell the quality of both fits, instead of the held-out questions of `runs`.
         out: The file to write it to. By default nothing is written.
 
     Raises:

@@ -9,7 +9,7 @@ import pytest
 
 from beliefrag.calibration import Artifact, fitting, load_artifact
 from beliefrag.calibration.artifact_parts import LogisticFit, PlattFit
-from beliefrag.calibration.collection import read_collection
+from beliefrag.calibration.collection import StateCollection, read_collection
 from beliefrag.calibration.examples import Example, Examples, label_searches, label_states
 from beliefrag.calibration.fit_artifact import fit_artifact, includes_held_out
 from beliefrag.calibration.fitting import choose_kind, fit_all_kinds, fit_value
@@ -19,7 +19,7 @@ from beliefrag.policy import FittedValue, PlattAnswerability
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
-from beliefrag.types import Action
+from beliefrag.types import Action, Diagnostics
 from tests.support import studied
 from tests.support.messages import mentions
 from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, write_run
@@ -331,6 +331,66 @@ def test_the_prior_is_chosen_on_questions_that_the_fit_has_not_seen(tmp_path: Pa
     assert fitting.choose_prior(columns, states) == 1.0
 
 
+def test_with_seven_columns_and_36_questions_no_fit_shrinks_its_slopes_by_a_fifth(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    draw = np.random.default_rng(7)
+    shrinks = []
+    for seed in range(30):
+        found, _ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
+        conflict = draw.random(len(found))  # the planted one does not vary
+        states = Examples(
+            replace(each, state=replace(each.state, diagnostics=replace(each.state.diagnostics, conflict=float(value))))
+            for each, value in zip(found.each, conflict, strict=True)
+        )
+        columns = np.array([state.diagnostics.vector() for state in states.states])
+        fit = fit_all_kinds(states).kinds["logistic"]
+        assert isinstance(fit, LogisticFit)
+        plain = LogisticRegression(C=np.inf, max_iter=2000).fit(columns, states.outcomes, sample_weight=states.weights)
+        ours, theirs = (np.linalg.norm(w * columns.std(axis=0)) for w in (fit.weights.vector(), plain.coef_[0]))
+        shrinks.append(1 - ours / theirs)
+    assert max(shrinks) < 0.2
+    # A prior is still chosen: where nothing is lost by it, the slopes are a little shorter.
+    assert np.median(shrinks) > 0.02
+
+
+def test_where_columns_separate_the_outcomes_the_slopes_stay_finite() -> None:
+    draw = np.random.default_rng(2)
+    ordinary = studied.state()
+    examples = [
+        Example("d", f"q{n}", replace(ordinary, diagnostics=Diagnostics(*draw.random(7).tolist())), n % 2 == 0)
+        for n in range(12)
+    ]
+    separable = Examples(
+        replace(
+            each,
+            state=replace(
+                each.state,
+                diagnostics=replace(each.state.diagnostics, support=0.5 + (0.3 if each.positive else -0.3)),
+            ),
+        )
+        for each in examples
+    )
+    columns = np.array([state.diagnostics.vector() for state in separable.states])
+    assert fitting.choose_prior(columns, separable) == 100.0
+    fit = fit_all_kinds(separable).kinds["logistic"]
+    assert isinstance(fit, LogisticFit) and 5 < fit.weights.support < 100
+
+
+def test_a_single_kept_column_is_not_shrunk_however_many_were_left_out(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    for seed in range(10):
+        states, _ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
+        fit = fit_all_kinds(states, diagnostics=("relevance",)).kinds["logistic"]
+        assert isinstance(fit, LogisticFit)
+        column = np.array([[state.diagnostics.relevance] for state in states.states])
+        plain = LogisticRegression(C=np.inf, tol=1e-8).fit(column, states.outcomes, sample_weight=states.weights)
+        assert fit.weights.relevance == pytest.approx(plain.coef_[0, 0], rel=0.01)
+        told = fitting.estimate_coefficients(states, ("relevance",))["logistic"]["relevance"]
+        assert told.value == fit.weights.relevance
+
+
 def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_search(tmp_path: Path) -> None:
     _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
     before, after = (
@@ -339,6 +399,83 @@ def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_s
     corrected = replace(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
     found = [label_searches([replace(trajectory, states=(each, after))], "f1") for each in (before, corrected)]
     assert [len(each) for each in found] == [1, 0]
+
+
+def searches_that_are_weighed(collection: StateCollection, artifact: Artifact, part: Partition) -> Examples:
+    """The searches of one part from states at which the policy does not answer, worked out from the artifact."""
+    function = artifact.answerability.function()
+    return Examples(
+        pair
+        for pair in label_searches(collection.trajectories, "f1").select_part(part).each
+        if function.probability(pair.state.diagnostics, pair.state.belief.sufficiency) < 0.5
+    )
+
+
+def brier_of_value(artifact: Artifact, searches: Examples) -> float:
+    value = artifact.retrieval_value
+    assert value is not None
+    found = [
+        value.function().probability(
+            rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
+        )
+        for state in searches.states
+    ]
+    return float(np.average((np.array(found) - searches.outcomes) ** 2, weights=searches.weights))
+
+
+def test_the_retrieval_value_is_fitted_on_searches_from_states_at_which_the_policy_asks_for_it(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=400)
+    artifact = fit_artifact(collection, "f1")
+    assert artifact.fit is not None and artifact.fit.retrieval_value is not None
+    every = label_searches(collection.trajectories, "f1")
+    for part in Partition:
+        weighed = searches_that_are_weighed(collection, artifact, part)
+        assert artifact.fit.retrieval_value.counts[part.value] == weighed.count
+        # From some states the policy answers, though the answer is wrong: what a search is worth there nobody asks.
+        assert 0 < len(weighed) < len(every.select_part(part))
+    own = searches_that_are_weighed(collection, artifact, Partition.XFIT)
+    assert artifact.retrieval_value == fit_value(own)[0]
+    assert artifact.retrieval_value != fit_value(every.select_part(Partition.XFIT))[0]
+    assert artifact.fit.retrieval_value.base_rate == pytest.approx(own.rate, abs=1e-6)
+
+
+def test_the_retrieval_value_has_its_quality_from_held_out_searches(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=400)
+    artifact = fit_artifact(collection, "f1")
+    assert artifact.fit is not None and artifact.fit.retrieval_value is not None
+    found = artifact.fit.retrieval_value.held_out
+    held_out = searches_that_are_weighed(collection, artifact, Partition.XHOLD)
+    assert found is not None
+    assert (found.states, found.questions) == (len(held_out), held_out.count.questions)
+    assert found.brier.value == pytest.approx(brier_of_value(artifact, held_out), abs=2e-6)
+    base = artifact.fit.retrieval_value.base_rate
+    always = float(np.average((base - held_out.outcomes) ** 2, weights=held_out.weights))
+    assert found.brier_base_rate == pytest.approx(always, abs=2e-6)
+    assert found.brier_gain.value == pytest.approx(found.brier_base_rate - found.brier.value, abs=2e-6)
+
+
+def test_another_run_tells_the_quality_of_the_retrieval_value_too(tmp_path: Path) -> None:
+    collection = planted(tmp_path / "own", questions=200)
+    # Some of its questions were fitted on, and have no say.
+    other_ids = [f"q{n}" for n in range(60)] + [f"other{n}" for n in range(80)]
+    elsewhere = planted(tmp_path / "other", questions=other_ids, seed=5)
+    plain, artifact = fit_artifact(collection, "f1"), fit_artifact(collection, "f1", elsewhere=elsewhere)
+    assert plain.fit is not None and artifact.fit is not None
+    before, after = plain.fit.retrieval_value, artifact.fit.retrieval_value
+    assert before is not None and after is not None and after.held_out is not None
+    seen = {*artifact.fit.fit_questions, *artifact.fit.selection_questions}
+    unseen = Examples(
+        each
+        for part in Partition
+        for each in searches_that_are_weighed(elsewhere, artifact, part).each
+        if each.question_id not in seen
+    )
+    assert (after.held_out.states, after.held_out.questions) == (len(unseen), unseen.count.questions)
+    assert after.held_out.brier.value == pytest.approx(brier_of_value(artifact, unseen), abs=2e-6)
+    assert after.held_out != before.held_out
+    # It is the same fit: only the questions that tell its quality are others.
+    assert artifact.retrieval_value == plain.retrieval_value
+    assert (after.counts, after.coefficients) == (before.counts, before.coefficients)
 
 
 def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:

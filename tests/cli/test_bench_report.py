@@ -59,8 +59,71 @@ def test_a_report_has_the_numbers_of_the_episodes(beliefrag: Command, home: Path
         assert float(numbers["north", "static", measure]["value"]) == pytest.approx(mean)
     assert float(numbers["north", "static", "judge"]["value"]) == pytest.approx(1 / 6)
     assert float(numbers["north", "static", "calls_answer"]["value"]) == 1.0
+    assert float(numbers["north", "static", "above_cap"]["value"]) == 0
     spent = sum(r["judge"]["usage"]["tokens"] for r in static)
     assert int(numbers["north", "static", "judge_tokens"]["value"]) == spent > 0
+
+
+def section(run: Path, title: str) -> dict[tuple[str, str], dict[str, str]]:
+    """A table of the Markdown report, by dataset and method."""
+    text = (run / "report" / "report.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    return {(row[0], row[1]): dict(zip(lines[0], row, strict=True)) for row in lines[2:]}
+
+
+def test_a_report_gives_the_tokens_of_each_purpose(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    beliefrag("bench", "report", run)
+    numbers, shown = tidy(run), section(run, "Tokens by purpose")
+    for dataset, method, title in (("north", "static", "Static"), ("south", "beliefrag", "BeliefRAG")):
+        own = [r["usage"] for r in records(run) if (r["dataset"], r["method"]) == (dataset, method)]
+        purposes = {purpose for usage in own for purpose in usage["by_purpose"]}
+        assert purposes
+        for purpose in purposes:
+            means = [
+                sum(usage["by_purpose"].get(purpose, {}).get(side, 0) for usage in own) / len(own)
+                for side in ("tokens_in", "tokens_out")
+            ]
+            told = [
+                float(numbers[dataset, method, f"{side}_{purpose}"]["value"]) for side in ("tokens_in", "tokens_out")
+            ]
+            assert told == pytest.approx(means)
+            assert shown[dataset, title][purpose.replace("_", " ")] == f"{means[0]:,.0f}/{means[1]:,.0f}"
+        # Together they are what the method cost.
+        for side in ("tokens_in", "tokens_out"):
+            parts = [float(numbers[dataset, method, f"{side}_{purpose}"]["value"]) for purpose in purposes]
+            assert sum(parts) == pytest.approx(float(numbers[dataset, method, side]["value"]))
+    assert shown["north", "Static"]["verifier"] == "0/0"
+    north, south, mean = (
+        float(numbers[d, "beliefrag", "tokens_in_verifier"]["value"]) for d in ("north", "south", "mean")
+    )
+    assert mean == pytest.approx((north + south) / 2) and mean > 0
+    for name in ("report.html", "tables.tex"):
+        assert "Tokens by purpose" in (run / "report" / name).read_text()
+
+
+def test_a_report_counts_the_episodes_whose_calls_ended_above_the_token_budget(beliefrag: Command, home: Path) -> None:
+    run = played(beliefrag, home)
+    verified = [
+        sum(
+            part["tokens_in"] + part["tokens_out"]
+            for purpose, part in r["usage"]["by_purpose"].items()
+            if purpose != "answer"
+        )
+        for r in records(run)
+        if (r["dataset"], r["method"]) == ("north", "beliefrag")
+    ]
+    for cap in (max(verified), max(verified) - 1):
+        record = json.loads((run / "run.json").read_text())
+        record["budget"]["tokens"] = cap
+        (run / "run.json").write_text(json.dumps(record))
+        beliefrag("bench", "report", run)
+        above = sum(tokens > cap for tokens in verified)
+        assert (above > 0) is (cap < max(verified))
+        assert int(tidy(run)["north", "beliefrag", "above_cap"]["value"]) == above
+        assert section(run, "Effort")["north", "BeliefRAG"]["above the cap"] == str(above)
+        # The final answer is not bounded: a method that asks for nothing else is never above it.
+        assert section(run, "Effort")["north", "Static"]["above the cap"] == "0"
 
 
 def test_the_mean_over_datasets_weighs_them_alike(beliefrag: Command, home: Path) -> None:
@@ -220,7 +283,7 @@ def test_the_report_files_hold_every_table(beliefrag: Command, home: Path) -> No
     text = (run / "report" / "report.md").read_text()
     titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert titles[:2] == ["F1 by dataset", "EM by dataset"]
-    assert {"Effort", "Calls by purpose", "Outcomes", "Provenance"} <= set(titles)
+    assert {"Effort", "Calls by purpose", "Tokens by purpose", "Outcomes", "Provenance"} <= set(titles)
     for block in text.split("\n\n"):
         rows = [line for line in block.splitlines() if line.startswith("|")]
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1, "a table with rows of unequal length"

@@ -173,8 +173,24 @@ def test_the_quality_can_be_told_by_another_run(beliefrag: Command, states: Path
     assert mine.fit is not None and same.fit is not None
     # Of the same run, the questions that are neither fitted nor chosen on are those of xhold.
     assert same.fit.answerability.held_out == mine.fit.answerability.held_out
+    assert same.fit.retrieval_value is not None and same.fit.retrieval_value == mine.fit.retrieval_value
     assert mentions(same.partition, "other questions", "made-up")
     assert same.answerability == mine.answerability
+
+
+def test_the_quality_of_the_retrieval_value_is_printed_and_can_be_told_by_another_run(
+    beliefrag: Command, home: Path, states: Path
+) -> None:
+    others = write_run(home / "runs" / "others", questions=[f"other{n}" for n in range(60)], seed=3)
+    briers = []
+    for more in ((), ("--quality-on", others)):
+        ran = beliefrag("calibrate", "fit", states, "--out", "mine.json", *more)
+        fit = load_artifact("mine.json").fit
+        assert fit is not None and fit.retrieval_value is not None and fit.retrieval_value.held_out is not None
+        told = float(rows(ran.out, "Retrieval value on held-out questions")["Brier"][0])
+        assert told == round(fit.retrieval_value.held_out.brier.value, 4)
+        briers.append(told)
+    assert briers[0] != briers[1]
 
 
 def test_a_check_on_easier_states_gives_the_gain_over_their_own_share_too(

@@ -1,7 +1,8 @@
 import asyncio
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -430,6 +431,10 @@ def test_every_episode_ends_within_its_budget_and_drops_for_good(
     assert not isinstance(result.outcome, Failed) or result.outcome.cause == "TransportError"
 
 
+def _is_bounded(event: Event) -> TypeGuard[CallFinished]:
+    return isinstance(event, CallFinished) and event.purpose != "answer"
+
+
 def check_invariants(result: Result, budget: Budget) -> None:
     decisions = [event for event in result.events if isinstance(event, Decided)]
     searches = [event for event in result.events if isinstance(event, Retrieved) and event.query is not None]
@@ -441,16 +446,22 @@ def check_invariants(result: Result, budget: Budget) -> None:
     assert all(event.decision.action not in TERMINAL for event in decisions[:-1])
     if not isinstance(result.outcome, Failed):
         assert decisions[-1].decision.action in TERMINAL
-    # Nothing new is begun once the token budget is spent, and no call but the one for the final answer.
-    for decided in decisions:
+    # Nothing new is begun once the token budget is spent, and no call but the one for the final answer. A query that
+    # was paid for is searched for all the same: that costs no tokens.
+    for before, decided in zip([None, *decisions], decisions, strict=False):
         if decided.tokens >= budget.tokens:
-            assert decided.decision.action not in {Action.RETRIEVE, Action.REWRITE}
+            assert decided.decision.action is not Action.REWRITE
+            if decided.decision.action is Action.RETRIEVE:
+                assert before is not None and before.decision.action is Action.REWRITE
     spent = 0
     for event in result.events:
         if isinstance(event, CallStarted):
             assert spent < budget.tokens or event.purpose == "answer"
         elif isinstance(event, CallFinished):
             spent += event.tokens_in + event.tokens_out
+    # So of all calls but the final answer at most one, the last, ends above the budget.
+    totals = list(accumulate(e.tokens_in + e.tokens_out for e in result.events if _is_bounded(e)))
+    assert sum(total > budget.tokens for total in totals) <= 1
     dropped: set[str] = set()
     for event in result.events:
         record: dict[str, Any] = as_record(event)

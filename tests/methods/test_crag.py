@@ -95,6 +95,21 @@ async def test_a_query_writer_that_misses_nothing_ends_it(tmp_path: Path) -> Non
     assert "nothing left to search" in result.reason
 
 
+async def test_a_corrected_query_that_took_the_last_tokens_is_searched_for(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    lines = (grades(0.1, 0.2), CORRECTED, ANSWER)
+    graded = await play(script(tmp_path, *lines), retriever, method=CRAG, budget=Budget(tokens=1))
+    enough = Budget(tokens=graded.usage.by_purpose["grader"].tokens + 1)
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    result = await play(script(tmp_path, *lines), retriever, method=CRAG, budget=enough)
+    assert result.usage.by_purpose["rewriter"].tokens > 1
+    assert actions(result) == ["RETRIEVE", "REWRITE", "RETRIEVE", "STOP"]
+    assert retriever.queries == ["Which?", "other words"]
+    # What it found is not graded any more, and the answer is read from it.
+    assert calls(result) == {"grader": 1, "rewriter": 1, "answer": 1}
+    assert "alphac" in prompts(result, "answer")[0]
+
+
 @pytest.mark.parametrize("garbage", ["Rather poor.", '{"grades": [0.5, 0.5]}', '{"grades": ["high"]}'])
 async def test_a_grade_that_cannot_be_read_condemns_nothing(tmp_path: Path, garbage: str) -> None:
     unread = says("grader", garbage)

@@ -32,6 +32,21 @@ def test_without_rounds_or_tokens_nothing_is_searched_for(spent: Spent) -> None:
     assert legal(spent) == {Action.VERIFY, *TERMINAL}
 
 
+def test_a_rewritten_query_is_searched_for_even_where_the_rewriter_spent_the_last_tokens() -> None:
+    def with_query(spent: Spent, *, missing: bool = True) -> set[Action]:
+        return set(
+            legal_actions(
+                BUDGET, spent, has_evidence=False, has_query=True, nothing_missing=not missing, has_rewritten=True
+            )
+        )
+
+    assert with_query(Spent(rounds=1, actions=2, tokens=12_000)) == {Action.RETRIEVE, *TERMINAL}
+    # No other limit is loosened.
+    assert with_query(Spent(rounds=3, actions=2, tokens=12_000)) == TERMINAL
+    assert with_query(Spent(rounds=1, actions=5, tokens=12_000)) == TERMINAL
+    assert with_query(Spent(rounds=1, actions=2, tokens=12_000), missing=False) == TERMINAL
+
+
 def test_when_nothing_is_missing_only_terminal_actions_are_legal() -> None:
     assert legal(Spent(rounds=1, actions=1), missing=False) == TERMINAL
 

@@ -2,22 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import re
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from beliefrag import bench
+from beliefrag.methods import METHODS
 from beliefrag.policy import Thresholds
-from beliefrag.report.run_report import _describe_thresholds
 from tests.support.studied import run_record
 
+ALL = tuple(METHODS)
 
-def test_a_report_tells_the_authors_thresholds_from_chosen_ones() -> None:
-    run = run_record(
-        {"d": ["q"]},
-        methods=("static", "crag", "flare", "beliefrag"),
-        method_options={"crag": "correct=0.9"},
+
+def thresholds_in_report(folder: Path, methods: tuple[str, ...] = ALL, **changes: Any) -> dict[str, str]:
+    """What the Markdown report of a run with these methods says of their thresholds, by the title of the method."""
+    run_record({"d": ["q"]}, methods=methods, **changes).write(folder)
+    (folder / "episodes.jsonl").write_text("", encoding="utf-8")
+    bench.report(folder, out=folder / "report")
+    text = (folder / "report" / "report.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| thresholds of (.*?) \| (.*?) \|$", text, re.MULTILINE))
+
+
+def test_a_report_says_of_every_method_with_thresholds_whose_they_are(tmp_path: Path) -> None:
+    told = thresholds_in_report(tmp_path)
+    assert set(told) == {METHODS.title(name) for name in ALL if METHODS[name].thresholds_from}
+    assert all(re.match(r"(the authors'|the paper's|ours)", words) for words in told.values()), told
+    assert {"CRAG", "FLARE", "Self-RAG*", "Adaptive-k", "Uncertainty gate", "BeliefRAG", "Lean"} <= set(told)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_method_with_a_number_to_compare_with_says_where_its_default_comes_from(name: str) -> None:
+    if any(isinstance(option.default, float) for option in fields(METHODS[name].options)):
+        assert METHODS[name].thresholds_from
+
+
+def test_what_was_given_in_the_run_is_told_apart_from_defaults(tmp_path: Path) -> None:
+    told = thresholds_in_report(
+        tmp_path,
+        ("static", "crag", "flare", "beliefrag", "lean"),
+        method_options={"crag": "correct=0.9", "lean": "sure=0.3,least=0.15"},
         thresholds={**asdict(Thresholds()), "answer": 0.6},
     )
-    words = dict(_describe_thresholds(run))
-    assert set(words) == {"crag", "flare", "beliefrag"}
-    assert words["crag"].startswith("chosen: correct=0.9; otherwise the authors'")
-    assert words["flare"].startswith("the authors' values")
-    assert words["beliefrag"].startswith("chosen: answer=0.6")
+    assert set(told) == {"CRAG", "FLARE", "BeliefRAG", "Lean"}
+    assert told["CRAG"].startswith("given in the run: correct=0.9; otherwise the authors' values")
+    assert told["FLARE"].startswith("the authors' values")
+    assert told["BeliefRAG"].startswith("given in the run: answer=0.6; otherwise the paper's")
+    # Lean answers from `sure` on: the threshold `answer` is not its own.
+    assert told["Lean"].startswith("given in the run: sure=0.3, least=0.15; otherwise ours")
+
+
+def test_lean_is_told_to_share_the_thresholds_of_the_policy(tmp_path: Path) -> None:
+    told = thresholds_in_report(
+        tmp_path,
+        ("lean",),
+        method_options={"lean": "sure=0.3"},
+        thresholds={**asdict(Thresholds()), "abstain_sufficiency": 0.2},
+    )
+    assert told["Lean"].startswith("given in the run: sure=0.3, abstain_sufficiency=0.2; otherwise ours")
+
+
+def test_a_threshold_that_a_guarantee_chose_is_told_as_chosen(tmp_path: Path) -> None:
+    told = thresholds_in_report(
+        tmp_path,
+        ("lean",),
+        settings={"max_error": 0.3},
+        thresholds={**asdict(Thresholds()), "least_answerability": 0.75},
+    )
+    assert told["Lean"].startswith("chosen to keep to max_error 0.3: least_answerability=0.75; otherwise ours")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 from beliefrag.calibration import Artifact
@@ -140,8 +140,8 @@ def fit_artifact(
         diagnostics: The diagnostics that the logistic kind may use.
         everything: Fit the chosen kind once more, on all questions. The quality that is reported stays that of the fit
             without the held-out ones, and the artifact is contaminated.
-        elsewhere: States that tell the quality in place of xhold, as far as their questions are not among those that
-            are fitted or chosen on.
+        elsewhere: States that tell the quality of both fits in place of xhold, as far as their questions are not among
+            those that are fitted or chosen on.
 
     Raises:
         CalibrationError: There is nothing to fit on.
@@ -150,7 +150,7 @@ def fit_artifact(
     parts = {part: states.select_part(part) for part in Partition}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     if elsewhere is not None:
-        unseen = _label_other_states(elsewhere, label, {*own.question_ids, *choosing.question_ids})
+        unseen = _leave_out(label_states(elsewhere.trajectories, label)[0], own, choosing)
     _require_both_outcomes(own, label)
     fits = fit_all_kinds(own, diagnostics)
     kind, selection = choose_kind(fits, choosing) if len(choosing) else (_FALLBACK, {})
@@ -171,7 +171,11 @@ def fit_artifact(
         held_out=found,
     )
     pairs = _keep_consulted(label_searches(collection.trajectories, label), answerability.function())
-    value, value_report, value_warnings = _fit_value(pairs)
+    searches, unseen_searches = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
+    if elsewhere is not None:
+        others = _keep_consulted(label_searches(elsewhere.trajectories, label), answerability.function())
+        unseen_searches = _leave_out(others, own, choosing, searches)
+    value, value_report, value_warnings = _fit_value(pairs, unseen_searches)
     moves, move_warnings = _fit_moves(collection.trajectories, label, everything=everything)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
@@ -184,7 +188,6 @@ def fit_artifact(
         *move_warnings,
         *warn_of_several_scales(scales),
     )
-    searches = pairs.select_part(Partition.XFIT)
     if everything:
         own, searches, answerability = states, pairs, fit_all_kinds(states, diagnostics).kinds[kind]
         value = fit_value(pairs)[0] if value else None
@@ -239,12 +242,12 @@ def _require_both_outcomes(own: Examples, label: Label) -> None:
         )
 
 
-def _fit_value(pairs: Examples) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
+def _fit_value(pairs: Examples, unseen: Examples) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
     own = pairs.select_part(Partition.XFIT)
     if not has_enough_searches(own):
         return None, None, (describe_too_few_searches(own.count),)
     value, same = fit_value(own)
-    return value, report_value_fit(value, pairs), tuple(warn_of_constant_columns(same, "the fitted searches"))
+    return value, report_value_fit(value, pairs, unseen), tuple(warn_of_constant_columns(same, "the fitted searches"))
 
 
 def _fit_moves(
@@ -288,9 +291,10 @@ def _describe_judge(collection: StateCollection) -> str:
     return f"{collection.judge}, prompt {collection.runs[0].prompts.get('judge', 'unknown')}"
 
 
-def _label_other_states(elsewhere: StateCollection, label: Label, seen: Set[str]) -> Examples:
-    states, _ = label_states(elsewhere.trajectories, label)
-    return Examples(example for example in states.each if example.question_id not in seen)
+def _leave_out(examples: Examples, *seen: Examples) -> Examples:
+    """Leaves out the questions of examples that a fit or a choice has seen."""
+    known = {question_id for part in seen for question_id in part.question_ids}
+    return Examples(example for example in examples.each if example.question_id not in known)
 
 
 def _describe_partition(*, everything: bool, elsewhere: StateCollection | None) -> str:

@@ -64,6 +64,10 @@ _WEAK_PRIOR = 100.0
 """C of scikit-learn, where a question weighs 1: a slope is hardly shrunk, and still finite where a column separates."""
 _PRIORS = (1.0, 10.0, _WEAK_PRIOR)
 """Between these the fit chooses where it has several columns, strongest first."""
+_NEXT_TO_NO_PRIOR = 1e6
+"""Its slopes are those without any prior, to a thousandth; still finite where columns separate the outcomes."""
+_MOST_SHRINK = 0.2
+"""A prior that takes this share off the length of the slopes, or more, is not taken."""
 _FOLDS = 5
 LEAST_SETS = 3
 """Sets that are needed to leave one out, and see which columns also serve on questions of another kind."""
@@ -106,8 +110,7 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_rid
         from sklearn import config_context  # noqa: PLC0415
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-    centre = np.average(columns, axis=0, weights=weights)
-    spread = np.sqrt(np.average((columns - centre) ** 2, axis=0, weights=weights))
+    centre, spread = _measure_columns(columns, weights)
     used = spread >= LEAST_SPREAD
     scaled = np.zeros(columns.shape[1])
     if used.any():
@@ -126,6 +129,12 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_rid
         weights=tuple(round(float(weight), _DIGITS) for weight in scaled),
         idle=tuple(int(place) for place in np.flatnonzero(~used)),
     )
+
+
+def _measure_columns(columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Gives the mean of each column, and how far it spreads around it."""
+    centre = np.average(columns, axis=0, weights=weights)
+    return centre, np.sqrt(np.average((columns - centre) ** 2, axis=0, weights=weights))
 
 
 def refit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float = _WEAK_PRIOR) -> Floats:
@@ -258,22 +267,31 @@ def choose_columns(columns: Floats, examples: Examples, allowed: Sequence[int] |
 def choose_prior(columns: Floats, examples: Examples) -> float:
     """Chooses how weakly to draw the weights towards 0: the strength that predicts unseen questions best.
 
-    A single column needs no such choice: its slope is left as it is. Questions are dealt to folds in turn, so that the
-    same examples always give the same choice; of equal ones the strongest is taken.
+    Only strengths count that leave the slopes nearly as they are: on columns of spread 1, their length is less than a
+    fifth below that without a prior. Where none is, because the columns separate the outcomes, it is the weakest. A
+    single column that varies needs no choice: its slope is left as it is. Questions
+    are dealt to folds in turn, so that the same examples always give the same choice; of equal ones the strongest is
+    taken.
     """
     questions = sorted(set(examples.questions))
-    if columns.shape[1] < 2 or len(questions) < 2 * _FOLDS:
+    y, w = examples.outcomes, examples.weights
+    _, spread = _measure_columns(columns, w)
+    if (spread >= LEAST_SPREAD).sum() < 2 or len(questions) < 2 * _FOLDS:
         return _WEAK_PRIOR
     deal = {question: place % _FOLDS for place, question in enumerate(questions)}
     fold = np.array([deal[question] for question in examples.questions])
-    y, w = examples.outcomes, examples.weights
     unseen = np.array([fold == number for number in range(_FOLDS)])
 
     def measure_loss(prior: float) -> float:
         loss = _unseen_losses(columns, y, refit_logistic(columns, y, w * ~unseen, prior))
         return float(np.nansum(loss * w * unseen))  # a fold that leaves one outcome to fit on has no say
 
-    return min(_PRIORS, key=measure_loss)
+    def measure_slopes(prior: float) -> float:
+        return float(np.linalg.norm(refit_logistic(columns, y, w[None], prior)[0, 1:] * spread))
+
+    least = (1 - _MOST_SHRINK) * measure_slopes(_NEXT_TO_NO_PRIOR)
+    allowed = [prior for prior in _PRIORS if prior == _WEAK_PRIOR or measure_slopes(prior) > least]
+    return min(allowed, key=measure_loss)
 
 
 def _unseen_losses(columns: Floats, outcomes: Floats, fitted: Floats) -> Floats:
@@ -425,15 +443,15 @@ def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
     return found, tuple(_NAMES[place] for place in fitted.idle)
 
 
-def report_value_fit(fit: ValueFit, pairs: Examples) -> ValueReport:
-    """Reports how the fit to the first part came about, and how good it is on the held-out part."""
-    own, held_out = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
+def report_value_fit(fit: ValueFit, pairs: Examples, unseen: Examples) -> ValueReport:
+    """Reports how the fit to the first part came about, and how good it is on searches that it has not seen."""
+    own = pairs.select_part(Partition.XFIT)
     return ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},
         base_rate=round(own.rate, 6),
         coefficients=estimate_logistic(_columns(own), own, _NAMES),
-        held_out=measure_quality(predict_retrieval_value(held_out, fit.function()), held_out, own.rate)
-        if len(held_out)
+        held_out=measure_quality(predict_retrieval_value(unseen, fit.function()), unseen, own.rate)
+        if len(unseen)
         else None,
     )
 

@@ -61,8 +61,8 @@ def fit(
         typer.Option(
             "--quality-on",
             metavar="RUN",
-            help="Measure its quality on the states of this run in place of xhold, on questions that are neither "
-            "fitted nor chosen on; can be given again.",
+            help="Measure the quality of both fits on the states of this run in place of xhold, on questions that are "
+            "neither fitted nor chosen on; can be given again.",
         ),
     ] = None,
     debug: options.Debug = False,

@@ -427,6 +427,7 @@ class _Episode:
                 has_evidence=len(self._evidence) > 0,
                 has_query=bool(self._queries),
                 nothing_missing=self._nothing_missing,
+                has_rewritten=self._rewritten is not None,
             ),
             correction_fits=correction_fits(budget, spent) and not self._nothing_missing,
             nothing_missing=self._nothing_missing,

@@ -51,7 +51,8 @@ class ModelCalls:
     """Asks the model on behalf of one episode.
 
     Once the token budget is spent, no call is begun but the one for the final answer, whichever method asks.
-    A call that begins below the budget may end above it: what a reply costs is known only afterwards.
+    The last call that begins below the budget may end above it: servers count tokens in their own way, and no limit is
+    set to most replies, so that what a call costs is known only afterwards. A report counts the episodes that did.
 
     Args:
         model: Counts what the calls cost.

@@ -47,7 +47,13 @@ def correction_fits(budget: Budget, spent: Spent) -> bool:
 
 
 def legal_actions(
-    budget: Budget, spent: Spent, *, has_evidence: bool, has_query: bool, nothing_missing: bool = False
+    budget: Budget,
+    spent: Spent,
+    *,
+    has_evidence: bool,
+    has_query: bool,
+    nothing_missing: bool = False,
+    has_rewritten: bool = False,
 ) -> tuple[Action, ...]:
     """Gives the actions that the harness will carry out now, in the order of `Action`.
 
@@ -57,6 +63,8 @@ def legal_actions(
         has_evidence: Whether any passage is retained; without one there is nothing to verify.
         has_query: Whether a query was issued; without one there is nothing to rewrite.
         nothing_missing: The query writer said SUFFICIENT: only terminal actions remain.
+        has_rewritten: Whether a rewritten query waits to be searched for. It is paid for, and a search costs no tokens,
+            so that it may be made even where the rewriter spent the last of them.
     """
     legal = set(TERMINAL)
     left = budget.actions - spent.actions
@@ -68,6 +76,8 @@ def legal_actions(
             # A rewritten query that can no longer be searched for would cost tokens for nothing.
             if has_query and left > 2:
                 legal.add(Action.REWRITE)
+        elif has_rewritten and spent.rounds < budget.rounds:
+            legal.add(Action.RETRIEVE)
     return tuple(action for action in Action if action in legal)
 
 

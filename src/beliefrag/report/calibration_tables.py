@@ -152,7 +152,7 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
             list(_count_rows(value.counts)),
         )
         yield _coefficient_table("Coefficients of the retrieval value, fitted on xfit", value.coefficients)
-        yield _quality_table("Retrieval value on held-out questions (xhold)", value.held_out)
+        yield _quality_table("Retrieval value on held-out questions", value.held_out)
     yield _table("warnings", "Warnings", ("warning",), [(warning,) for warning in artifact.fit.warnings])
 
 

@@ -178,16 +178,27 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
-    """Says whose thresholds each method ran with: the defaults and their origin, or values that were chosen."""
+    """Says whose thresholds each method ran with: given in the run, chosen for a guarantee, or the defaults' origin."""
     for name in run.methods:
         origin = METHODS[name].thresholds_from if name in METHODS else ""
-        changed = run.method_options.get(name, "")
         if not origin:
             continue
+        given = [each for each in run.method_options.get(name, "").split(",") if each]
+        chosen = ""
         if needs_calibration(name):
-            own = asdict(Thresholds())
-            changed = ", ".join(f"{key}={value}" for key, value in run.thresholds.items() if own.get(key) != value)
-        yield name, f"chosen: {changed}; otherwise {origin}" if changed else origin
+            changed = _changed_thresholds(run)
+            if name == "lean":
+                changed.pop("answer", None)  # its own option `sure` stands in for it
+            if run.settings.get("max_error") is not None and (least := changed.pop("least_answerability", "")):
+                chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: least_answerability={least}; "
+            given += [f"{key}={value}" for key, value in changed.items()]
+        words = f"given in the run: {', '.join(given)}; " if given else ""
+        yield name, f"{words}{chosen}{'otherwise ' if given or chosen else ''}{origin}"
+
+
+def _changed_thresholds(run: RunRecord) -> dict[str, str]:
+    own = asdict(Thresholds())
+    return {key: str(value) for key, value in run.thresholds.items() if own.get(key) != value}
 
 
 def cost_lines(summary: Summary) -> list[tuple[str, str]]:
@@ -244,7 +255,10 @@ def tidy_csv(summary: Summary) -> str:
             "unjudged": cell.unjudged,
             **{f"outcome_{name}": cell.outcomes.get(name, 0) for name in ("answered", "stopped", "abstained")},
             "judge_tokens": cell.judge_tokens,
+            **({"above_cap": cell.above_cap} if cell.calls_by_purpose else {}),
             **{f"calls_{purpose}": calls for purpose, calls in cell.calls_by_purpose.items()},
+            **{f"tokens_in_{purpose}": tokens for purpose, (tokens, _) in cell.tokens_by_purpose.items()},
+            **{f"tokens_out_{purpose}": tokens for purpose, (_, tokens) in cell.tokens_by_purpose.items()},
         }
         for name, count in counts.items():
             writer.writerow((*place, name, count, "", "", cell.episodes, "", ""))
@@ -296,12 +310,20 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
     yield Table.of_texts(
         "effort",
         "Effort",
-        ("dataset", "method", "n", *(MEASURES[name] for name in _COSTS)),
+        ("dataset", "method", "n", *(MEASURES[name] for name in _COSTS), "above the cap"),
         [
-            (c.dataset, METHODS.title(c.method), _count_questions(c), *(_format_mean(n, c.measures[n]) for n in _COSTS))
+            (
+                c.dataset,
+                METHODS.title(c.method),
+                _count_questions(c),
+                *(_format_mean(n, c.measures[n]) for n in _COSTS),
+                str(c.above_cap) if c.calls_by_purpose else "-",
+            )
             for c in summary.cells
         ],
-        "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them.",
+        "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them. "
+        "Above the cap: episodes whose calls, without the final answer, took more than "
+        f"{summary.run.budget['tokens']:,} tokens. No call begins after the cap, but the last one may end above it.",
     )
     purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
     yield Table.of_texts(
@@ -313,6 +335,16 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
             for c in summary.cells
         ],
         "Model calls per question.",
+    )
+    yield Table.of_texts(
+        "tokens_by_purpose",
+        "Tokens by purpose",
+        ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
+        [
+            (c.dataset, METHODS.title(c.method), *(_format_tokens(c, purpose) for purpose in purposes))
+            for c in summary.cells
+        ],
+        "Tokens in/out per question, of all calls of that purpose together.",
     )
 
 
@@ -390,6 +422,11 @@ def _shorten_message(failures: Failures) -> str:
 def _format_calls(cell: Cell, purpose: str) -> str:
     # A method without any call of this purpose has made none; one without episodes, or without a mean, has no number.
     return f"{cell.calls_by_purpose.get(purpose, 0.0):.2f}" if cell.calls_by_purpose else "-"
+
+
+def _format_tokens(cell: Cell, purpose: str) -> str:
+    tokens_in, tokens_out = cell.tokens_by_purpose.get(purpose, (0.0, 0.0))
+    return f"{tokens_in:,.0f}/{tokens_out:,.0f}" if cell.tokens_by_purpose else "-"
 
 
 def _format_with_interval(measure: str, cell: Cell) -> str:

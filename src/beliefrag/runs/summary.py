@@ -214,6 +214,8 @@ MEASURES: Mapping[str, str] = {
 """What is averaged, and its heading."""
 _COSTS = frozenset({"calls", "tokens", "tokens_in", "tokens_out"})
 """The measures that are read from an episode's usage."""
+_FINAL_ANSWER = "answer"
+"""The purpose of the one call that the token budget does not bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,10 @@ class Cell:
     """Tokens over exactly the questions that the F1 is over, to set the two against each other."""
     calls_by_purpose: Mapping[str, float]
     """Mean calls per episode."""
+    tokens_by_purpose: Mapping[str, tuple[float, float]]
+    """Mean tokens in and out per episode."""
+    above_cap: int
+    """Finished episodes whose calls, without that for the final answer, ended above the token budget."""
     judge_tokens: int
     """The cost of all verdicts together. It is evaluation, and in no other number."""
     unjudged: int
@@ -272,9 +278,9 @@ def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[Epis
     finished = [episode for episode in episodes if episode.finished]
     measures = {name: measure_values(finished, name) for name in MEASURES}
     beside = _tokens_beside_f1(finished)
-    purposes: Counter[str] = Counter()
-    for episode in finished:
-        purposes.update({purpose: part.calls for purpose, part in episode.usage.by_purpose.items()})
+    by_purpose = [episode.usage.by_purpose for episode in finished]
+    purposes = sorted({purpose for parts in by_purpose for purpose in parts})
+    used = {purpose: [parts.get(purpose, Usage()) for parts in by_purpose] for purpose in purposes}
     return Cell(
         dataset=dataset,
         method=method,
@@ -284,11 +290,24 @@ def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[Epis
         outcomes=Counter(episode.outcome for episode in episodes),
         measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
         tokens_beside_f1=mean_estimate(beside) if beside else None,
-        calls_by_purpose={purpose: count / len(finished) for purpose, count in sorted(purposes.items())},
+        calls_by_purpose={purpose: sum(part.calls for part in used[purpose]) / len(finished) for purpose in purposes},
+        tokens_by_purpose={
+            purpose: (
+                sum(part.tokens_in for part in used[purpose]) / len(finished),
+                sum(part.tokens_out for part in used[purpose]) / len(finished),
+            )
+            for purpose in purposes
+        },
+        above_cap=sum(_is_above_cap(episode, run) for episode in finished),
         judge_tokens=sum(episode.verdict.usage.tokens for episode in finished if episode.verdict),
         unjudged=sum(_is_unjudged(episode) for episode in finished) if run.judge else 0,
         rests_on={name: (dataset,) for name, values in measures.items() if values},
     )
+
+
+def _is_above_cap(episode: EpisodeSummary, run: RunRecord) -> bool:
+    bounded = sum(part.tokens for purpose, part in episode.usage.by_purpose.items() if purpose != _FINAL_ANSWER)
+    return bounded > run.budget["tokens"]
 
 
 def _is_unjudged(episode: EpisodeSummary) -> bool:
@@ -336,6 +355,14 @@ def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequen
             purpose: math.fsum(cell.calls_by_purpose.get(purpose, 0.0) for cell in cells) / len(cells)
             for purpose in purposes
         },
+        tokens_by_purpose={
+            purpose: (
+                math.fsum(cell.tokens_by_purpose.get(purpose, (0.0, 0.0))[0] for cell in cells) / len(cells),
+                math.fsum(cell.tokens_by_purpose.get(purpose, (0.0, 0.0))[1] for cell in cells) / len(cells),
+            )
+            for purpose in purposes
+        },
+        above_cap=sum(cell.above_cap for cell in cells),
         judge_tokens=sum(cell.judge_tokens for cell in cells),
         unjudged=sum(cell.unjudged for cell in cells),
         rests_on=rests_on,
