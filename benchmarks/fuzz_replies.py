@@ -253,7 +253,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "search dialogue": _of_reply(rl_search._read_step),
     "draft with probabilities": _of_reply(flare._Controller(flare.Flare())._read),
     "answer with probability": _of_reply(uncertainty_gate._Controller(uncertainty_gate.UncertaintyGate())._read),
-    "slots": _of_reply(lambda reply, repairs: slots._read_slots(reply, ("1", "2", *slots._QUESTIONS), repairs)),
+    "slots": _of_reply(slots._read_slots),
     "grades": _read_grades,
     "made question": _read_made_question,
     "yes or no": _of_reply(self_rag._read_yes),

@@ -184,7 +184,7 @@ def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
 def form(*odds: float, quotes: str = '"') -> dict[str, Any]:
     """A filled form, token by token, with the probability of yes in each slot."""
     tokens: list[dict[str, Any]] = [{"token": "{", "p": 1.0}]
-    for name, p in zip(("1", "2", "proved", "complete", "agree"), odds, strict=True):
+    for name, p in zip(("proved", "complete"), odds, strict=True):
         word, other = ("yes", "no") if p >= 0.5 else ("no", "yes")
         top = {f"{quotes}{word}": max(p, 1 - p), f"{quotes}{other}": min(p, 1 - p)}
         before = "" if quotes else '"'
@@ -199,26 +199,37 @@ DRAFT = {"purpose": "verifier", "reply": "Ada", "logprobs": [{"token": "Ada", "p
 
 @pytest.mark.parametrize("quotes", ['"', ""])
 async def test_slots_reads_every_score_from_the_odds_in_one_form(tmp_path: Path, quotes: str) -> None:
-    observation, kept = await observe(tmp_path, "slots", DRAFT, form(0.9, 0.2, 0.7, 0.4, 0.1, quotes=quotes))
+    observation, kept = await observe(tmp_path, "slots", DRAFT, form(0.7, 0.4, quotes=quotes))
     assert len(kept.requests) == 2
     assert observation.support == pytest.approx(0.7)
     assert observation.gap == pytest.approx(0.6)
     assert observation.uncertainty == pytest.approx(0.2)
-    assert observation.unhelpful == ("second",)
     assert observation.draft == "Ada"
-    # With one helpful passage there is nothing to disagree with.
     assert observation.conflict == 0.0
     assert "Draft answer: Ada" in kept.requests[1].messages[-1].content
 
 
-async def test_slots_reads_conflict_where_two_passages_help(tmp_path: Path) -> None:
-    observation, _ = await observe(tmp_path, "slots", DRAFT, form(0.9, 0.8, 0.7, 0.4, 0.1))
-    assert observation.conflict == pytest.approx(0.8)
+async def test_slots_finds_passages_that_do_not_help_without_asking(tmp_path: Path) -> None:
+    texts = {
+        "Elm bridge": "The Elm bridge was designed by Ada Holm in the year 1901.",
+        "Ada Holm": "Ada Holm, who designed bridges, was born in Larvik.",
+        "Weather": "Rain falls on most days of autumn, and snow falls on some days of winter, in the hills.",
+        "Bread": "Bread is made of flour, water, salt and yeast, and it is baked for an hour in a hot oven of stone.",
+    }
+    passages = [Passage(title, title, text) for title, text in texts.items()]
+    calls = ModelCalls(
+        Meter(script(tmp_path, DRAFT, form(0.7, 0.4))),
+        Prompts.load(),
+        build_verifier("slots"),
+        CallRecorder(lambda purpose: None, lambda request, reply, repairs: None),
+    )
+    observation = await calls.verify(Question("Where was the designer of the Elm bridge born?"), passages)
+    assert observation is not None and observation.unhelpful == ("Weather", "Bread")
 
 
 async def test_a_form_with_an_empty_slot_is_asked_for_again(tmp_path: Path) -> None:
     lacking = {"purpose": "verifier", "reply": "{}", "logprobs": [{"token": "{}", "p": 1.0}]}
-    observation, kept = await observe(tmp_path, "slots", DRAFT, lacking, form(0.9, 0.8, 0.7, 0.4, 0.9))
+    observation, kept = await observe(tmp_path, "slots", DRAFT, lacking, form(0.7, 0.4))
     assert observation.support == pytest.approx(0.7)
     assert kept.repairs == [{}, {"asked_again": 1}, {}]
 
