@@ -48,6 +48,7 @@ RUNS = {
     for run in (
         PlannedRun("linked_packed", ("static", "lean"), "linked", 160),
         PlannedRun("bm25_packed", ("static", "lean"), "bm25", 160),
+        PlannedRun("iterative_packed", ("iterative",), "linked", 160),
         PlannedRun("bm25", ("static", "iterative"), "bm25", 0),
         PlannedRun("linked", ("static", "iterative"), "linked", 0),
         PlannedRun("paper", ("beliefrag",), "bm25", 0, MULTI_HOP),
