@@ -1,26 +1,29 @@
 """Serves the embedded model's weights in the form of OpenAI's chat completions, and counts what they are used for.
 
 Peers talk to a server. This one calls llama.cpp in its own process, one request after the other, with tools where a
-request has any, at temperature 0, and keeps the tokens of every call.
+request has any, at temperature 0, and keeps the tokens of every call. The chat template is that of the weights. A
+request that llama.cpp refuses, such as one longer than the context, is refused with the status that llama.cpp gives it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ModelServer", "serve_weights"]
+__all__ = ["ModelServer", "read_written_call", "serve_weights"]
 
 _LONGEST_REPLY = 512
 _CONTEXT = 6144
+_CODE_BLOCK = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
 @dataclass
@@ -32,12 +35,33 @@ class ModelServer:
     tokens: int = 0
     seconds: float = 0.0
     errors: list[str] = field(default_factory=list)
+    reads_written_calls: bool = False
+    """Whether a tool call that the model wrote as JSON text counts as one. llama.cpp wants the form of the template."""
 
     def reset(self) -> None:
         """Begins to count anew."""
         self.calls = self.tokens = 0
         self.seconds = 0.0
         self.errors = []
+
+
+def read_written_call(body: Mapping[str, Any], reply: dict[str, Any]) -> None:
+    """Makes a tool call of a reply that is nothing but one in JSON, in a code block or bare."""
+    names = {each["function"]["name"] for each in body.get("tools") or ()}
+    for choice in reply.get("choices") or ():
+        message = choice["message"]
+        text = message.get("content") or ""
+        block = _CODE_BLOCK.fullmatch(text)
+        try:
+            written = json.loads(block[1] if block else text)
+        except ValueError:
+            continue
+        if message.get("tool_calls") or not isinstance(written, dict) or written.get("name") not in names:
+            continue
+        function = {"name": written["name"], "arguments": json.dumps(written.get("arguments") or {})}
+        call = {"id": f"call_{time.monotonic_ns()}", "type": "function", "function": function}
+        message |= {"content": None, "tool_calls": [call]}
+        choice["finish_reason"] = "tool_calls"
 
 
 @contextmanager
@@ -73,8 +97,13 @@ def serve_weights(weights: Path, *, threads: int) -> Iterator[ModelServer]:
             with turn:
                 try:
                     reply: dict[str, Any] = engine.handle_chat_completions(body)
+                    if "error" in reply:
+                        status = int(reply["error"].get("code") or 400)
+                        counts.errors.append(str(reply["error"].get("message"))[:300])
                     usage = reply.get("usage") or {}
                     counts.tokens += int(usage.get("total_tokens", 0))
+                    if counts.reads_written_calls:
+                        read_written_call(body, reply)
                 except (RuntimeError, ValueError, TypeError) as error:
                     status, reply = 400, {"error": {"message": str(error)[:300], "type": "invalid_request_error"}}
                     counts.errors.append(str(error)[:300])
