@@ -99,6 +99,7 @@ def ask_peer(peer: Peer, dataset: str, questions: Iterable[Any], server: ModelSe
                 "calls": server.calls,
                 "tokens": server.tokens,
                 "seconds": round(time.monotonic() - started, 1),
+                "processor_seconds": round(server.processor_seconds, 1),
             }
         process.stdin.close()
 
@@ -117,7 +118,10 @@ def run_peers(names: Iterable[str], like: Path, n: int, out: Path, threads: int)
                 known = read_questions(dataset)
                 for told in ask_peer(PEERS[name], dataset, [known[each] for each in ids], server):
                     print(json.dumps({"peer": name, **told}), file=file, flush=True)
-                    print(f"{name} {dataset}: {told.get('answer', told.get('error'))!r:.60}, {told['seconds']} s")
+                    print(
+                        f"{name} {dataset}: {told.get('answer', told.get('error'))!r:.60}, {told['seconds']} s",
+                        flush=True,
+                    )
 
 
 def read_questions(dataset: str) -> dict[str, Any]:

@@ -16,6 +16,19 @@ __all__ = ["Outcome", "Report", "score_method", "score_peer"]
 
 OURS = "lean"
 """The method that every peer is compared with."""
+_COLUMNS = (
+    "",
+    "n",
+    "F1",
+    "answer contains a gold answer",
+    "F1 of lean less its",
+    "tokens",
+    "calls",
+    "searches",
+    "seconds",
+    "processor seconds of the model",
+    "failed",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +44,9 @@ class Outcome:
     calls: int
     searches: int
     seconds: float | None
-    """None where replies came from a cache."""
+    """On the clock; None where replies came from a cache."""
+    processor_seconds: float | None
+    """Of the model; None for a method of a run, which does not keep them."""
     error: str | None
 
 
@@ -48,6 +63,7 @@ def score_peer(line: Mapping[str, Any], answers: Sequence[str]) -> Outcome:
         calls=line["calls"],
         searches=line["searches"],
         seconds=line["seconds"],
+        processor_seconds=line["processor_seconds"],
         error=str(line["error"]).split(":")[0] if "error" in line else None,
     )
 
@@ -65,6 +81,7 @@ def score_method(episode: Episode) -> Outcome:
         calls=episode.usage.calls,
         searches=episode.usage.searches,
         seconds=None if timing.seconds is None or timing.cached_calls else round(timing.seconds, 1),
+        processor_seconds=None,
         error=episode.error.cause if episode.error else None,
     )
 
@@ -79,12 +96,11 @@ class Report:
     def table(self) -> str:
         """A row of means for each system, with lean's F1 less its own on the same questions and the 95 % interval."""
         rows = [
-            "| | n | F1 | contains gold | F1 of lean less its | tokens | calls | searches | seconds | failed |",
-            "|---|---|---|---|---|---|---|---|---|---|",
+            f"| {' | '.join(_COLUMNS)} |",
+            "|---" * len(_COLUMNS) + "|",
         ]
         for system in dict.fromkeys(each.system for each in self.outcomes):
             own = [each for each in self.outcomes if each.system == system]
-            seconds = [each.seconds for each in own if each.seconds is not None]
             cells = [
                 self.titles.get(system, system),
                 str(len(own)),
@@ -94,7 +110,8 @@ class Report:
                 f"{mean(each.tokens for each in own):,.0f}",
                 f"{mean(each.calls for each in own):.1f}",
                 f"{mean(each.searches for each in own):.1f}",
-                f"{mean(seconds):.0f}" if len(seconds) == len(own) else "-",
+                _mean_seconds([each.seconds for each in own]),
+                _mean_seconds([each.processor_seconds for each in own]),
                 str(sum(each.error is not None for each in own)),
             ]
             rows.append(f"| {' | '.join(cells)} |")
@@ -113,6 +130,11 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """Titles and outcomes. Neither questions nor answers nor passages are in it."""
         return {"titles": dict(self.titles), "outcomes": [asdict(each) for each in self.outcomes]}
+
+
+def _mean_seconds(values: Sequence[float | None]) -> str:
+    known = [each for each in values if each is not None]
+    return f"{mean(known):.1f}" if len(known) == len(values) else "-"
 
 
 def _f1_by_set(outcomes: Sequence[Outcome]) -> dict[str, dict[str, dict[str, float]]]:

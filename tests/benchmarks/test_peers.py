@@ -7,6 +7,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,6 +88,10 @@ class _Engine:
     def handle_chat_completions(self, body: dict[str, Any]) -> dict[str, Any]:
         if len(body["messages"][0]["content"]) > 1000:
             return {"error": {"code": 413, "message": "exceeds the available context size", "type": "too_long"}}
+        until = time.process_time() + 0.05
+        while time.process_time() < until:
+            pass
+        time.sleep(0.4)
         message = {"role": "assistant", "content": f"```json\n{_WRITTEN}\n```"}
         return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"total_tokens": 7}}
 
@@ -121,6 +126,7 @@ def test_a_written_tool_call_counts_as_one_only_where_the_peer_asks_for_that(rea
         server.reads_written_calls = reads
         body = {"messages": [{"role": "user", "content": "Who built it?"}], "tools": _TOOLS}
         reply = httpx2.post(f"{server.url}/chat/completions", content=json.dumps(body), timeout=20).json()
+        assert 0.05 <= server.processor_seconds < 0.4, "computing counts, and waiting does not"
     message = reply["choices"][0]["message"]
     assert bool(message.get("tool_calls")) is reads
     assert (message["content"] is None) is reads
@@ -310,7 +316,7 @@ def test_llamaindex_searches_once_and_its_multi_step_engine_not_at_all_when_the_
 
 
 def _outcome(system: str, number: int, f1: float, **more: Any) -> Outcome:
-    plain = Outcome(system, "hotpotqa", f"q{number}", f1, f1, 100, 1, 1, 2.0, None)
+    plain = Outcome(system, "hotpotqa", f"q{number}", f1, f1, 100, 1, 1, 2.0, 1.5, None)
     return replace(plain, **more)
 
 
@@ -323,9 +329,10 @@ def test_a_line_of_a_peer_is_scored_and_a_failure_keeps_only_its_kind() -> None:
         "calls": 2,
         "searches": 1,
         "seconds": 3.5,
+        "processor_seconds": 2.5,
     }
     right = score_peer({**line, "answer": "It was Colin Archer"}, ["Colin Archer", "Archer"])
-    assert right == Outcome("p", "musique", "1", 0.666667, 1.0, 9, 2, 1, 3.5, None)
+    assert right == Outcome("p", "musique", "1", 0.666667, 1.0, 9, 2, 1, 3.5, 2.5, None)
     failed = score_peer({**line, "error": "GraphRecursionError: Recursion limit of 25: stop"}, ["Archer"])
     assert (failed.f1, failed.cover, failed.error) == (0.0, 0.0, "GraphRecursionError")
 
@@ -343,7 +350,7 @@ def test_the_seconds_of_an_episode_from_the_cache_are_unknown() -> None:
         usage=Usage(calls=2, tokens_in=90, tokens_out=10, searches=1),
         timing=Timing(model_seconds=4.0, seconds=5.04, cached_calls=0),
     )
-    assert score_method(episode) == Outcome("lean", "musique", "1", 0.5, 1.0, 100, 2, 1, 5.0, None)
+    assert score_method(episode) == Outcome("lean", "musique", "1", 0.5, 1.0, 100, 2, 1, 5.0, None, None)
     assert score_method(replace(episode, timing=replace(episode.timing, cached_calls=1))).seconds is None
     failed = score_method(replace(episode, outcome="failed", metrics={}, error=EpisodeError("ModelError", "secret")))
     assert (failed.f1, failed.error) == (0.0, "ModelError")
@@ -353,11 +360,11 @@ def test_the_table_has_means_failures_and_the_paired_difference() -> None:
     outcomes = [
         *(_outcome("peer", number, 0.0, searches=0) for number in range(4)),
         _outcome("peer", 4, 0.0, error="BadRequestError", seconds=12.0),
-        *(_outcome("lean", number, 1.0, seconds=None) for number in range(5)),
+        *(_outcome("lean", number, 1.0, seconds=None, processor_seconds=None) for number in range(5)),
     ]
     _, _, theirs, ours = Report({"peer": "A peer"}, outcomes).table().splitlines()
-    assert theirs == "| A peer | 5 | 0.000 | 0.000 | +1.000 (+1.000 to +1.000) | 100 | 1.0 | 0.2 | 4 | 1 |"
-    assert ours == "| lean | 5 | 1.000 | 1.000 | - | 100 | 1.0 | 1.0 | - | 0 |"
+    assert theirs == "| A peer | 5 | 0.000 | 0.000 | +1.000 (+1.000 to +1.000) | 100 | 1.0 | 0.2 | 4.0 | 1.5 | 1 |"
+    assert ours == "| lean | 5 | 1.000 | 1.000 | - | 100 | 1.0 | 1.0 | - | - | 0 |"
 
 
 def test_outcomes_on_fewer_questions_are_compared_on_those() -> None:
@@ -378,6 +385,7 @@ def test_the_report_writes_outcomes_without_texts(
         "calls": 1,
         "searches": 0,
         "seconds": 4.5,
+        "processor_seconds": 4.0,
     }
     (tmp_path / "peers.jsonl").write_text(json.dumps(line) + "\n")
     known = {"7": {"question": "Who designed the Fram?", "answers": ["Archer"]}}
@@ -402,6 +410,7 @@ def test_the_report_writes_outcomes_without_texts(
             "calls": 1,
             "searches": 0,
             "seconds": 4.5,
+            "processor_seconds": 4.0,
             "error": None,
         }
     ]
