@@ -46,7 +46,7 @@ class Outcome:
     seconds: float | None
     """On the clock; None where replies came from a cache."""
     processor_seconds: float | None
-    """Of the model; None for a method of a run, which does not keep them."""
+    """Of the model; None where they were not kept, as for a method of a run."""
     error: str | None
 
 
@@ -63,7 +63,7 @@ def score_peer(line: Mapping[str, Any], answers: Sequence[str]) -> Outcome:
         calls=line["calls"],
         searches=line["searches"],
         seconds=line["seconds"],
-        processor_seconds=line["processor_seconds"],
+        processor_seconds=line.get("processor_seconds"),
         error=str(line["error"]).split(":")[0] if "error" in line else None,
     )
 

@@ -333,6 +333,8 @@ def test_a_line_of_a_peer_is_scored_and_a_failure_keeps_only_its_kind() -> None:
     }
     right = score_peer({**line, "answer": "It was Colin Archer"}, ["Colin Archer", "Archer"])
     assert right == Outcome("p", "musique", "1", 0.666667, 1.0, 9, 2, 1, 3.5, 2.5, None)
+    before = {name: value for name, value in line.items() if name != "processor_seconds"}
+    assert score_peer({**before, "answer": "Archer"}, ["Archer"]).processor_seconds is None
     failed = score_peer({**line, "error": "GraphRecursionError: Recursion limit of 25: stop"}, ["Archer"])
     assert (failed.f1, failed.cover, failed.error) == (0.0, 0.0, "GraphRecursionError")
 
