@@ -39,11 +39,24 @@ class ModelServer:
     reads_written_calls: bool = False
     """Whether a tool call that the model wrote as JSON text counts as one. llama.cpp wants the form of the template."""
 
+    resets: int = 0
+
     def reset(self) -> None:
-        """Begins to count anew."""
+        """Begins to count anew. A call that is still under way, whose client gave up, is not counted when it ends."""
         self.calls = self.tokens = 0
         self.processor_seconds = 0.0
         self.errors = []
+        self.resets += 1
+
+    def count(self, reply: Mapping[str, Any], processor_seconds: float, resets: int) -> None:
+        """Counts a call that began after so many resets."""
+        if resets != self.resets:
+            return
+        self.calls += 1
+        self.tokens += int((reply.get("usage") or {}).get("total_tokens", 0))
+        self.processor_seconds += processor_seconds
+        if "error" in reply:
+            self.errors.append(str(reply["error"].get("message"))[:300])
 
 
 def read_written_call(body: Mapping[str, Any], reply: dict[str, Any]) -> None:
@@ -93,23 +106,17 @@ def serve_weights(weights: Path, *, threads: int) -> Iterator[ModelServer]:
             body |= {"temperature": 0, "stream": False}
             body["max_tokens"] = min(body.get("max_tokens") or _LONGEST_REPLY, _LONGEST_REPLY)
             body.pop("max_completion_tokens", None)
-            started = time.process_time()
-            status = 200
+            resets = counts.resets
             with turn:
+                started = time.process_time()
                 try:
                     reply: dict[str, Any] = engine.handle_chat_completions(body)
-                    if "error" in reply:
-                        status = int(reply["error"].get("code") or 400)
-                        counts.errors.append(str(reply["error"].get("message"))[:300])
-                    usage = reply.get("usage") or {}
-                    counts.tokens += int(usage.get("total_tokens", 0))
-                    if counts.reads_written_calls:
-                        read_written_call(body, reply)
                 except (RuntimeError, ValueError, TypeError) as error:
-                    status, reply = 400, {"error": {"message": str(error)[:300], "type": "invalid_request_error"}}
-                    counts.errors.append(str(error)[:300])
-            counts.calls += 1
-            counts.processor_seconds += time.process_time() - started
+                    reply = {"error": {"message": str(error)[:300], "type": "invalid_request_error"}}
+                counts.count(reply, time.process_time() - started, resets)
+            status = int(reply["error"].get("code") or 400) if "error" in reply else 200
+            if counts.reads_written_calls:
+                read_written_call(body, reply)
             sent = json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -120,6 +120,17 @@ def test_what_llama_cpp_refuses_is_refused_with_its_status_and_counted() -> None
 
 
 @pytest.mark.usefixtures("engine")
+def test_a_call_whose_client_gave_up_does_not_count_for_the_next_question() -> None:
+    with serve_weights(Path("any"), threads=1) as server:
+        body = json.dumps({"messages": [{"role": "user", "content": "Who built it?"}]})
+        with pytest.raises(httpx2.ReadTimeout):
+            httpx2.post(f"{server.url}/chat/completions", content=body, timeout=0.1)
+        server.reset()
+        httpx2.post(f"{server.url}/chat/completions", content=body, timeout=20)
+        assert (server.calls, server.tokens) == (1, 7)
+
+
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("reads", [True, False])
 def test_a_written_tool_call_counts_as_one_only_where_the_peer_asks_for_that(reads: bool) -> None:
     with serve_weights(Path("any"), threads=1) as server:
