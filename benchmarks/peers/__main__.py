@@ -1,7 +1,7 @@
 """Asks what people would pick instead the same questions, on the same weights and passages.
 
     python -m benchmarks.peers run --like runs/linked_packed --n 10 --out runs/peers.jsonl
-    python -m benchmarks.peers report runs/peers.jsonl --like runs/linked_packed
+    python -m benchmarks.peers report runs/peers.jsonl --like runs/linked_packed --json docs/results/peers.json
 
 Each peer runs in a virtual environment of its own, which is made on first use. The questions are the first ones of each
 multi-hop set in a run of `benchmarks.decide`, whose methods stand beside the peers in the report. Every answer is
@@ -16,19 +16,18 @@ import json
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from beliefrag import bench
-from beliefrag.bench.metrics import covers, token_f1
-from beliefrag.bench.questions import Gold
 from beliefrag.models.weights import DEFAULT, find, path_of
 from beliefrag.paths import cache_dir
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder
 from benchmarks.peers.model_server import ModelServer, serve_weights
+from benchmarks.peers.results import Report, score_method, score_peer
+from benchmarks.peers.tutorial import prepare_tutorial
 
 HERE = Path(__file__).parent
 
@@ -41,12 +40,26 @@ class Peer:
     script: str
     arguments: tuple[str, ...]
     requirements: str
+    needs_tutorial: bool = False
+    """Whether it runs the page of its documentation."""
+    reads_written_calls: bool = False
+    """Whether the server takes a tool call that the model wrote as JSON text for one."""
 
 
 PEERS = {
     "llamaindex": Peer("LlamaIndex, BM25", "llamaindex_peer.py", ("default",), "llamaindex"),
     "llamaindex_multistep": Peer("LlamaIndex, multi-step", "llamaindex_peer.py", ("multistep",), "llamaindex"),
-    "langchain_agent": Peer("LangChain agent (LangGraph)", "langchain_peer.py", (), "langchain"),
+    "langgraph_agentic": Peer(
+        "LangGraph, agentic RAG of its documentation", "langgraph_peer.py", (), "langgraph", needs_tutorial=True
+    ),
+    "langgraph_agentic_read": Peer(
+        "the same, tool calls in code blocks read",
+        "langgraph_peer.py",
+        (),
+        "langgraph",
+        needs_tutorial=True,
+        reads_written_calls=True,
+    ),
 }
 
 
@@ -67,6 +80,9 @@ def ask_peer(peer: Peer, dataset: str, questions: Iterable[Any], server: ModelSe
     """Gives what a peer answers, with tokens, calls and seconds."""
     corpus = data_folder() / dataset / "corpus.jsonl.gz"
     command = [str(prepare_environment(peer)), str(HERE / peer.script), str(corpus), server.url, *peer.arguments]
+    if peer.needs_tutorial:
+        command.append(str(prepare_tutorial(cache_dir() / "peers")))
+    server.reads_written_calls = peer.reads_written_calls
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin and process.stdout
         if not process.stdout.readline():
@@ -83,6 +99,7 @@ def ask_peer(peer: Peer, dataset: str, questions: Iterable[Any], server: ModelSe
                 "calls": server.calls,
                 "tokens": server.tokens,
                 "seconds": round(time.monotonic() - started, 1),
+                "processor_seconds": round(server.processor_seconds, 1),
             }
         process.stdin.close()
 
@@ -101,7 +118,10 @@ def run_peers(names: Iterable[str], like: Path, n: int, out: Path, threads: int)
                 known = read_questions(dataset)
                 for told in ask_peer(PEERS[name], dataset, [known[each] for each in ids], server):
                     print(json.dumps({"peer": name, **told}), file=file, flush=True)
-                    print(f"{name} {dataset}: {told.get('answer', told.get('error'))!r:.60}, {told['seconds']} s")
+                    print(
+                        f"{name} {dataset}: {told.get('answer', told.get('error'))!r:.60}, {told['seconds']} s",
+                        flush=True,
+                    )
 
 
 def read_questions(dataset: str) -> dict[str, Any]:
@@ -115,37 +135,18 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def report(path: Path, like: Path) -> str:
-    """A table of peers and of the run's methods, on the questions that all of them were asked."""
+def collect_outcomes(path: Path, like: Path) -> Report:
+    """The outcomes of the peers, and of the run's methods on the questions that peers were asked."""
     lines = read_lines(path)
     asked = {(line["dataset"], line["question_id"]) for line in lines}
-    gold = {
-        (name, number): Gold(answers=tuple(each["answers"]))
-        for name in MULTI_HOP
-        for number, each in read_questions(name).items()
-    }
-    rows: dict[str, list[tuple[float, float, float, float, bool]]] = defaultdict(list)
-    for line in lines:
-        answers = gold[line["dataset"], line["question_id"]]
-        answer = line.get("answer") or ""
-        scores = (token_f1(answer, answers.answers), float(covers(answer, answers)))
-        rows[PEERS[line["peer"]].title].append((*scores, line["tokens"], line["seconds"], "error" in line))
-    for episode in bench.Run.open(like).episodes():
-        if (episode.key.dataset, episode.key.question_id) in asked:
-            metrics = episode.metrics
-            scores = (metrics["f1"] or 0.0, metrics["cover"] or 0.0)
-            rows[episode.key.method].append((*scores, episode.usage.tokens, episode.timing.seconds or 0.0, False))
-    table = [
-        "| | n | F1 | answer contains a gold answer | tokens | seconds | failed |",
-        "|---|---|---|---|---|---|---|",
+    known = {name: read_questions(name) for name in MULTI_HOP}
+    outcomes = [score_peer(line, known[line["dataset"]][line["question_id"]]["answers"]) for line in lines]
+    outcomes += [
+        score_method(episode)
+        for episode in bench.Run.open(like).episodes()
+        if (episode.key.dataset, episode.key.question_id) in asked
     ]
-    for name, found in rows.items():
-        means = [sum(float(row[place]) for row in found) / len(found) for place in range(4)]
-        failed = sum(row[4] for row in found)
-        table.append(
-            f"| {name} | {len(found)} | {means[0]:.3f} | {means[1]:.3f} | {means[2]:,.0f} | {means[3]:.0f} | {failed} |"
-        )
-    return "\n".join(table)
+    return Report({name: peer.title for name, peer in PEERS.items()}, outcomes)
 
 
 def main() -> None:
@@ -159,13 +160,17 @@ def main() -> None:
     running.add_argument("--threads", type=int, default=2)
     reporting = commands.add_parser("report")
     reporting.add_argument("answers", type=Path)
+    reporting.add_argument("--json", type=Path, help="a file for the outcomes, without texts")
     for command in (running, reporting):
         command.add_argument("--like", type=Path, required=True, help="a run with the questions, such as linked_packed")
     given = parser.parse_args()
     if given.command == "run":
         run_peers(given.peers, given.like, given.n, given.out, given.threads)
     else:
-        print(report(given.answers, given.like))
+        report = collect_outcomes(given.answers, given.like)
+        if given.json:
+            given.json.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
+        print(report.table())
 
 
 if __name__ == "__main__":
