@@ -1,0 +1,127 @@
+"""The fit of the retrieval value: what it is fitted on, and where its quality comes from."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beliefrag.calibration import Artifact, fitting
+from beliefrag.calibration.collection import StateCollection
+from beliefrag.calibration.examples import Examples, label_searches
+from beliefrag.calibration.fit_artifact import fit_artifact
+from beliefrag.calibration.fitting import fit_value
+from beliefrag.policy import FittedValue
+from beliefrag.runs.partitions import Partition
+from beliefrag.runs.states import read_trajectories
+from beliefrag.types import Action
+from tests.support.planted_states import planted, write_run
+
+
+@pytest.fixture(autouse=True)
+def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The intervals of coefficients take most of the time, and most tests are not about them.
+    monkeypatch.setattr(fitting, "RESAMPLES", 12)
+
+
+def test_a_planted_retrieval_value_is_recovered(tmp_path: Path) -> None:
+    truth = FittedValue(intercept=0.5, rounds=-0.8, novelty=1.5, sufficiency=-1.0)
+    draw = random.Random(2)
+    searches = label_searches(planted(tmp_path, questions=3000).trajectories, "f1")
+    pairs = []
+    for each in searches.each:
+        x = each.state
+        p = truth.probability(rounds=x.rounds, novelty=x.diagnostics.novelty, sufficiency=x.belief.sufficiency)
+        pairs.append(replace(each, positive=draw.random() < p))
+    found, idle = fit_value(Examples(pairs))
+    assert idle == ()
+    assert (found.intercept, found.rounds) == pytest.approx((0.5, -0.8), abs=0.3)
+    assert (found.novelty, found.sufficiency) == pytest.approx((1.5, -1.0), abs=0.5)
+
+
+def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_search(tmp_path: Path) -> None:
+    _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
+    before, after = (
+        replace(s, scores={"f1": right}) for s, right in zip(trajectory.states[:2], (0.0, 1.0), strict=True)
+    )
+    corrected = replace(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
+    found = [label_searches([replace(trajectory, states=(each, after))], "f1") for each in (before, corrected)]
+    assert [len(each) for each in found] == [1, 0]
+
+
+def searches_that_are_weighed(collection: StateCollection, artifact: Artifact, part: Partition) -> Examples:
+    """The searches of one part from states at which the policy does not answer, worked out from the artifact."""
+    function = artifact.answerability.function()
+    return Examples(
+        pair
+        for pair in label_searches(collection.trajectories, "f1").select_part(part).each
+        if function.probability(pair.state.diagnostics, pair.state.belief.sufficiency) < 0.5
+    )
+
+
+def brier_of_value(artifact: Artifact, searches: Examples) -> float:
+    value = artifact.retrieval_value
+    assert value is not None
+    found = [
+        value.function().probability(
+            rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
+        )
+        for state in searches.states
+    ]
+    return float(np.average((np.array(found) - searches.outcomes) ** 2, weights=searches.weights))
+
+
+def test_the_retrieval_value_is_fitted_on_searches_from_states_at_which_the_policy_asks_for_it(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=400)
+    artifact = fit_artifact(collection, "f1")
+    assert artifact.fit is not None and artifact.fit.retrieval_value is not None
+    every = label_searches(collection.trajectories, "f1")
+    for part in Partition:
+        weighed = searches_that_are_weighed(collection, artifact, part)
+        assert artifact.fit.retrieval_value.counts[part.value] == weighed.count
+        # From some states the policy answers, though the answer is wrong: what a search is worth there nobody asks.
+        assert 0 < len(weighed) < len(every.select_part(part))
+    own = searches_that_are_weighed(collection, artifact, Partition.XFIT)
+    assert artifact.retrieval_value == fit_value(own)[0]
+    assert artifact.retrieval_value != fit_value(every.select_part(Partition.XFIT))[0]
+    assert artifact.fit.retrieval_value.base_rate == pytest.approx(own.rate, abs=1e-6)
+
+
+def test_the_retrieval_value_has_its_quality_from_held_out_searches(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=400)
+    artifact = fit_artifact(collection, "f1")
+    assert artifact.fit is not None and artifact.fit.retrieval_value is not None
+    found = artifact.fit.retrieval_value.held_out
+    held_out = searches_that_are_weighed(collection, artifact, Partition.XHOLD)
+    assert found is not None
+    assert (found.states, found.questions) == (len(held_out), held_out.count.questions)
+    assert found.brier.value == pytest.approx(brier_of_value(artifact, held_out), abs=2e-6)
+    base = artifact.fit.retrieval_value.base_rate
+    always = float(np.average((base - held_out.outcomes) ** 2, weights=held_out.weights))
+    assert found.brier_base_rate == pytest.approx(always, abs=2e-6)
+    assert found.brier_gain.value == pytest.approx(found.brier_base_rate - found.brier.value, abs=2e-6)
+
+
+def test_another_run_tells_the_quality_of_the_retrieval_value_too(tmp_path: Path) -> None:
+    collection = planted(tmp_path / "own", questions=200)
+    # Some of its questions were fitted on, and have no say.
+    other_ids = [f"q{n}" for n in range(60)] + [f"other{n}" for n in range(80)]
+    elsewhere = planted(tmp_path / "other", questions=other_ids, seed=5)
+    plain, artifact = fit_artifact(collection, "f1"), fit_artifact(collection, "f1", elsewhere=elsewhere)
+    assert plain.fit is not None and artifact.fit is not None
+    before, after = plain.fit.retrieval_value, artifact.fit.retrieval_value
+    assert before is not None and after is not None and after.held_out is not None
+    seen = {*artifact.fit.fit_questions, *artifact.fit.selection_questions}
+    unseen = Examples(
+        each
+        for part in Partition
+        for each in searches_that_are_weighed(elsewhere, artifact, part).each
+        if each.question_id not in seen
+    )
+    assert (after.held_out.states, after.held_out.questions) == (len(unseen), unseen.count.questions)
+    assert after.held_out.brier.value == pytest.approx(brier_of_value(artifact, unseen), abs=2e-6)
+    assert after.held_out != before.held_out
+    # It is the same fit: only the questions that tell its quality are others.
+    assert artifact.retrieval_value == plain.retrieval_value
+    assert (after.counts, after.coefficients) == (before.counts, before.coefficients)
