@@ -326,26 +326,25 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
         f"{summary.run.budget['tokens']:,} tokens. No call begins after the cap, but the last one may end above it.",
     )
     purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
-    yield Table.of_texts(
-        "calls",
-        "Calls by purpose",
-        ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
-        [
-            (c.dataset, METHODS.title(c.method), *(_format_calls(c, purpose) for purpose in purposes))
-            for c in summary.cells
-        ],
-        "Model calls per question.",
-    )
-    yield Table.of_texts(
-        "tokens_by_purpose",
-        "Tokens by purpose",
-        ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
-        [
-            (c.dataset, METHODS.title(c.method), *(_format_tokens(c, purpose) for purpose in purposes))
-            for c in summary.cells
-        ],
-        "Tokens in/out per question, of all calls of that purpose together.",
-    )
+    for name, title, form, note in (
+        ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
+        (
+            "tokens_by_purpose",
+            "Tokens by purpose",
+            _format_tokens,
+            "Tokens in/out per question, of all calls of that purpose together.",
+        ),
+    ):
+        yield Table.of_texts(
+            name,
+            title,
+            ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
+            [
+                (cell.dataset, METHODS.title(cell.method), *(form(cell, purpose) for purpose in purposes))
+                for cell in summary.cells
+            ],
+            note,
+        )
 
 
 def _published_tables(summary: Summary) -> Iterator[Table]:
