@@ -43,7 +43,7 @@ def amounts(line: str) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_a_figure_for_every_verifier_form(method: str) -> None:
-    for form in ("structured", "graded", "probability"):
+    for form in ("structured", "graded", "probability", "slots"):
         figure = typical_cost(method, form)
         assert figure and figure.calls >= 1
         assert figure.tokens_in > figure.tokens_out > 0

@@ -222,17 +222,24 @@ async def test_a_query_that_repeats_a_search_gives_way_to_the_rewritten_one(tmp_
     assert retriever.queries == ["Which?", "other words"]
 
 
-async def test_a_rewritten_query_must_differ_or_the_old_one_stays_and_is_counted(tmp_path: Path) -> None:
+async def test_a_correction_never_repeats_a_search_and_does_not_pay_twice(tmp_path: Path) -> None:
     same = {"purpose": "rewriter", "reply": "which?"}
-    other = {"purpose": "rewriter", "reply": "other words"}
     weak = verdict(0.0, 1.0, 1.0, unhelpful=[1])
-    for replies, query in (((same, other), "other words"), ((same, same), "Which?")):
-        retriever = PlannedRetriever(hits("a"), hits("b"))
-        result = await play(script(tmp_path, weak, *replies, SURE, ANSWER), retriever)
-        assert retriever.queries == ["Which?", query]
-        repairs = [event.repairs for event in result.events if isinstance(event, CallFinished)]
-        assert repairs[1] == {"asked_again": 1}
-        assert repairs[2] == ({} if query == "other words" else {"unusable": 1})
+    retriever = PlannedRetriever(hits("a", "c"), hits("b"))
+    result = await play(script(tmp_path, weak, same, SURE, ANSWER), retriever)
+    assert retriever.queries == ["Which?", "Which? c"]
+    calls = [event for event in result.events if isinstance(event, CallFinished)]
+    assert [call.purpose for call in calls].count("rewriter") == 1
+    assert calls[1].repairs == {"repeated_queries": 1}
+
+
+async def test_a_correction_that_knows_no_other_search_ends_the_episode(tmp_path: Path) -> None:
+    same = {"purpose": "rewriter", "reply": "which?"}
+    weak = verdict(0.0, 1.0, 1.0, unhelpful=[1])
+    retriever = PlannedRetriever(hits("a"))
+    result = await play(script(tmp_path, weak, same, ANSWER), retriever)
+    assert retriever.queries == ["Which?"]
+    assert isinstance(result.outcome, Abstained)
 
 
 async def test_an_unreadable_verifier_reply_is_asked_for_again_then_read_with_caution(tmp_path: Path) -> None:

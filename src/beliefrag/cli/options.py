@@ -119,7 +119,7 @@ Verifier = Annotated[
     typer.Option(
         "--verifier",
         metavar="FORM",
-        help="The form in which the model is asked about the evidence, such as structured, graded or probability; "
+        help="The form in which the model is asked about the evidence, such as structured, slots or probability; "
         "'beliefrag config extensions' lists all. By default the one that suits the model.",
         rich_help_panel=_MODEL,
     ),

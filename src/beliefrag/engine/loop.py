@@ -292,7 +292,10 @@ class _Episode:
         self._query_is_final = decision.reads_evidence
         if decision.reads_evidence:
             window = self._evidence.window(self._harness.budget.answer_passages)
-            self._rewritten = await self._calls.correct_query(self._question, window, self._queries, reason)
+            try:
+                self._rewritten = await self._calls.correct_query(self._question, window, self._queries, reason)
+            except TokensSpent:
+                self._rewritten = before
         else:
             self._rewritten = await self._calls.rewrite(self._question, before, reason)
         after = SUFFICIENT if self._rewritten is None else self._rewritten

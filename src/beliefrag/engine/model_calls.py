@@ -170,8 +170,11 @@ class ModelCalls:
     ) -> str | None:
         """Writes a different query in view of the evidence and of what is wrong with it; None if nothing is missing.
 
-        It does the work of `rewrite` and `write_query` in one call. A query that was searched for already is asked for
-        again once; if the model has nothing better to offer, the last query stays.
+        It does the work of `rewrite` and `write_query` in one call. Where the model has only a search to offer that was
+        made already, the question is searched for together with the title of a passage that it does not name.
+
+        Raises:
+            TokensSpent: The token budget is spent.
         """
         fields = {
             "question": escape(question.text),
@@ -181,16 +184,19 @@ class ModelCalls:
         }
         made = [query.casefold().split() for query in queries]
 
-        def read(reply: ChatReply, repairs: Repairs) -> str:
+        def read(reply: ChatReply, repairs: Repairs) -> str | None:
             written = read_line(reply.text)
             if written.casefold().split() in made:
-                raise ReplyError("That search was made already.")
+                repairs["repeated_queries"] += 1
+                return None
             return written
 
         try:
             query = await self.ask("rewriter", "query_corrector", fields, read)
-        except (UnreadableReply, TokensSpent):
-            return queries[-1]
+        except UnreadableReply:
+            query = None
+        if query is None:
+            return _add_title(question, passages, made)
         return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
@@ -311,6 +317,17 @@ class ModelCalls:
         reply = await self._model.chat(request)
         self._replies[key] = (request, reply)
         return reply, True
+
+
+def _add_title(question: Question, passages: Sequence[Passage], made: Sequence[Sequence[str]]) -> str | None:
+    """Gives the question with the first title that it does not name; None where all such searches were made."""
+    named = _find_words(question.text)
+    queries = (f"{question.text} {each.title}" for each in passages if not _find_words(each.title) <= named)
+    return next((query for query in queries if query.casefold().split() not in made), None)
+
+
+def _find_words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 class _Unreadable(Exception):

@@ -21,12 +21,15 @@ from beliefrag.verifiers.probability import ask_yes_or_no
 
 __all__ = ["Crag"]
 
+_APART = dict.fromkeys(("probability", "slots"), TypicalCost(8, 3_300, 25))
+"""What an episode costs where each passage is graded by the probability of yes."""
+
 
 @METHODS.register(
     "crag",
     title="CRAG",
     summary="Grades each passage; where none is good, drops poor ones, corrects the query and searches again.",
-    cost=CostWithVerifier(3.3, 2_900, 60, looks=0.0, measured={"probability": TypicalCost(8, 3_300, 25)}),
+    cost=CostWithVerifier(3.3, 2_900, 60, looks=0.0, measured=_APART),
     thresholds_from="the authors' values for PopQA, moved from their scale of -1 to 1 to ours of 0 to 1",
 )
 @dataclass(frozen=True, slots=True)

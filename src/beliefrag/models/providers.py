@@ -85,7 +85,7 @@ class OpenAIProvider:
 class LocalProvider:
     """A model in this process."""
 
-    default_verifier: ClassVar[str] = "probability"
+    default_verifier: ClassVar[str] = "slots"
     """Chosen by measurement; see docs/prompts.md."""
     reports_probabilities: ClassVar[bool | None] = True
     reuse_prefix: bool = True

@@ -33,6 +33,7 @@ from beliefrag.studies.required_runs import (
 from beliefrag.studies.study import ChosenStudy, StudyContext, choose_studies
 from beliefrag.studies.study_result import StudyError, StudyResult
 from beliefrag.studies.writing import write_index, write_study
+from beliefrag.verifiers import build_verifier
 
 __all__ = ["PreparedStudies", "StudyProgress", "prepare_studies", "run"]
 
@@ -173,8 +174,8 @@ def prepare_studies(
         BeliefRAGError: A dataset or a run cannot be read.
     """
     settings = settings or use_server_model(load_settings({}).settings)
-    drafts = (settings.verifier or default_verifier(settings.model)) == "probability"
-    context = StudyContext(label, drafts_answers=drafts)
+    form = build_verifier(settings.verifier or default_verifier(settings.model))
+    context = StudyContext(label, drafts_answers="answer" in form.prompts)
     datasets = tuple(each if isinstance(each, Dataset) else load_dataset(Path(each)) for each in data)
     records = {str(path): RunRecord.read(Path(path)) for path in reuse}
     required = {study.name: study.options.required_runs(context) for study in studies}

@@ -28,7 +28,7 @@ ALTERNATIVES = 10
 @VERIFIERS.register(
     "probability",
     title="Probability",
-    summary="Asks small yes/no questions and reads the probability of yes; the default for models on this machine.",
+    summary="Asks small yes/no questions and reads the probability of yes; a call for each passage and four more.",
     needs_token_probabilities=True,
 )
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ _FILLED = re.compile(r'"(\w+)"\s*:\s*(?:"\s*)?(yes|no)\b', re.IGNORECASE)
 @VERIFIERS.register(
     "slots",
     title="Slots",
-    summary="Drafts an answer and fills in one form of yes and no, read by their probabilities; two calls.",
+    summary="Drafts an answer and reads two probabilities from one form; the default for models on this machine.",
     cost=TypicalCost(2, 1_600, 20),
     needs_token_probabilities=True,
 )
