@@ -19,6 +19,7 @@ from beliefrag.policy import (
 )
 from beliefrag.types import Budget, Diagnostics, Hit, Passage
 from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.messages import mentions
 from tests.support.reading import actions, calls, says
 
 SCALE = ScoreScale(20.0, 8.0)
@@ -98,6 +99,49 @@ async def test_a_move_that_is_not_worth_it_is_not_made(tmp_path: Path) -> None:
     result = await play(model, searches(), method=lean(least=0.7))
     assert actions(result) == ["RETRIEVE", "STOP"]
     assert result.answer == "Paris" and calls(result) == {"read": 1}
+
+
+async def test_the_end_names_each_move_that_was_refused_with_its_value_and_its_tokens(tmp_path: Path) -> None:
+    # A search is worth 0.60, more than the threshold of searches, 0.10, which lean does not use.
+    result = await play(script(tmp_path, read("Paris", 0.3)), searches(), method=lean(least=0.7))
+    compared = [tuple(each.values()) for each in result.record()["steps"][-1]["comparisons"]]
+    assert [each[0] for each in compared] == [
+        "answerability", "conflict", "value of the move reason", "value of the move search"
+    ]  # fmt: skip
+    assert compared[2] == ("value of the move reason", 0.5, "at least", 0.7, False)
+    assert compared[3] == ("value of the move search", pytest.approx(0.599, abs=0.001), "at least", 0.7, False)
+    assert mentions(result.reason, "reason helps with probability 0.50 for about 500 tokens", "0.60", "1,100 tokens")
+    assert "retrieval value" not in result.reason and "search is not worth" not in result.reason
+
+
+async def test_an_abstention_names_the_refused_moves_too(tmp_path: Path) -> None:
+    hopeless = Thresholds(abstain_sufficiency=1.0, abstain_uncertainty=0.0)
+    held_back = Thresholds(least_answerability=0.9)
+    for thresholds in (hopeless, held_back):
+        method = lean(least=0.7, thresholds=thresholds)
+        result = await play(script(tmp_path, read("Paris", 0.1)), searches(), method=method)
+        assert result.outcome.name == "abstained"
+        assert "value of the move search 0.60 is not at least 0.70" in result.reason
+        assert "retrieval value" not in result.reason
+
+
+async def test_the_end_says_which_rule_forbids_another_move(tmp_path: Path) -> None:
+    async def reason(*lines: dict[str, Any], budget: Budget = Budget(), **options: Any) -> str:
+        result = await play(script(tmp_path, *lines), searches(), method=lean(**options), budget=budget)
+        assert isinstance(result.outcome, Stopped)
+        return result.reason
+
+    assert "limit of moves (1)" in await reason(read("Paris", 0.3), reasoned("Rome", 0.3), moves=1)
+    assert "within the budget; give" in await reason(read("Paris", 0.3), budget=Budget(actions=2))
+    only_reading = await reason(read("Paris", 0.3), budget=Budget(rounds=1), least=0.7)
+    assert mentions(only_reading, "no search is left within the budget, and", "reason helps")
+    assert "search helps" not in only_reading
+    once = {Move.REASON: always(0.0, 500)}
+    assert "no other move is possible" in await reason(read("Paris", 0.3), reasoned("Rome", 0.3), values=once)
+    rival = says("read", "alphaa", logprobs={"alphaa": 0.55, "alphab": 0.45})
+    assert "contradicts itself" in await reason(rival, thresholds=Thresholds(abstain=False, conflict=0.4))
+    missing = says("query_writer", "SUFFICIENT")
+    assert "nothing left to search" in await reason(read("Paris", 0.3), reasoned("Rome", 0.3), missing)
 
 
 async def test_there_are_no_more_moves_than_allowed_and_none_beyond_the_budget(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ The likeliest of all drafts is the answer, so a move that makes things worse doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
@@ -259,18 +259,19 @@ class _Controller:
             "answerability", measurement.answerability, "below", method.options.sure,
             measurement.answerability < method.options.sure,
         )  # fmt: skip
+        possible: list[tuple[Move, float, float]] = []
         if unsure.holds and not view.nothing_missing:
-            moves = [each for each in self._worths(view, measurement.diagnostics) if each[1] >= method.options.least]
+            possible = list(self._worths(view, measurement.diagnostics))
+            moves = [each for each in possible if each[1] >= method.options.least]
             if moves:
                 return self._make(max(moves, key=lambda each: each[1] / each[2]), view, unsure)
-        return self._end(view, measurement)
+        return self._end(view, measurement, possible)
 
     def _make(self, chosen: tuple[Move, float, float], view: View, unsure: Comparison) -> Decision:
         move, worth, tokens = chosen
-        least = self._method.options.least
         self._move = move
         self._made.append(move)
-        compared = (unsure, Comparison(f"value of the move {move}", worth, "at least", least, True))
+        compared = (unsure, self._compare_worth(move, worth))
         reason = f"{_WORDS[move]}: about {tokens:,.0f} tokens, and it helps with probability {worth:.2f}"
         if move is Move.REASON:
             return Decision(Action.VERIFY, move, reason, compared, view.legal, drop=())
@@ -280,7 +281,33 @@ class _Controller:
             query = f"{view.question.text} {self._best.observation.draft}"
         return Decision(Action.RETRIEVE, move, reason, compared, view.legal, query=query)
 
-    def _end(self, view: View, measurement: Measurement) -> Decision:
+    def _compare_worth(self, move: Move, worth: float) -> Comparison:
+        least = self._method.options.least
+        return Comparison(f"value of the move {move}", worth, "at least", least, worth >= least)
+
+    def _explain_no_move(
+        self, view: View, measurement: Measurement, refused: Sequence[tuple[Move, float, float]]
+    ) -> str:
+        """Says why no further move is made, by the first rule that forbids one."""
+        options = self._method.options
+        if view.nothing_missing:
+            return "the query writer finds nothing left to search for"
+        if (measurement.answerability or 0.0) >= options.sure:
+            return "the evidence still contradicts itself"
+        if not view.passages:
+            return "no move is made without a passage"
+        if len(self._made) >= options.moves:
+            return f"the limit of moves ({options.moves}) is reached"
+        budget_ended = "" if can_search(view) else "no search is left within the budget"
+        if not refused:
+            return budget_ended or "no other move is possible"
+        worths = " and ".join(
+            f"{move} helps with probability {worth:.2f} for about {tokens:,.0f} tokens"
+            for move, worth, tokens in refused
+        )
+        return f"{budget_ended + ', and ' if budget_ended else ''}no move is likely enough to help: {worths}"
+
+    def _end(self, view: View, measurement: Measurement, refused: Sequence[tuple[Move, float, float]]) -> Decision:
         assert measurement.belief and measurement.answerability is not None and measurement.diagnostics
         decision = decide_end(
             Situation(
@@ -297,6 +324,8 @@ class _Controller:
                 retained=len(view.passages),
             ),
             self._method.thresholds,
+            why=self._explain_no_move(view, measurement, refused),
+            refused=[self._compare_worth(move, worth) for move, worth, _ in refused],
         )
         if decision.branch == UNSURE and self._method.promise:
             decision = replace(decision, reason=f"not sure enough for {self._method.promise}")
