@@ -1,9 +1,11 @@
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beliefrag.calibration import load_artifact
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.lean import Lean, LeanOptions, Move, build_lean
 from beliefrag.methods.state_collector import collect_states
@@ -79,12 +81,15 @@ async def test_a_search_is_read_anew_and_its_query_is_the_models(tmp_path: Path)
     assert result.answer == "Oslo"
 
 
-async def test_a_draft_is_followed_without_asking_for_a_query(tmp_path: Path) -> None:
-    retriever = searches()
-    model = script(tmp_path, read("Paris", 0.3), read("Oslo", 0.9))
-    result = await play(model, retriever, method=lean({Move.FOLLOW: always(0.0, 420)}))
-    assert retriever.queries == ["Which?", "Which? Paris"]
-    assert calls(result) == {"read": 2}
+async def test_a_move_of_an_older_calibration_that_lean_does_not_know_is_ignored(tmp_path: Path) -> None:
+    shipped = load_artifact("qwen2.5-coder-1.5b-lean")
+    fit = {"value": {"intercept": 5.0, "rounds": 0.0, "novelty": 0.0, "sufficiency": 0.0}, "tokens": 420.0}
+    file = tmp_path / "older.json"
+    file.write_text(json.dumps(shipped.model_dump(mode="json") | {"moves": {"follow": fit}}))
+    values = load_artifact(str(file)).calibration(SCALE).moves
+    assert set(values) == {"follow"} and not {"follow"} & set(Move)
+    result = await play(script(tmp_path, read("Paris", 0.3)), searches(), method=lean(values))
+    assert actions(result) == ["RETRIEVE", "STOP"] and calls(result) == {"read": 1}
 
 
 async def test_a_move_that_makes_things_worse_does_not_take_the_answer_away(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ diagnostics come from that draft, its token probabilities and local measurements
 is not likely right, the move with the largest fitted value per token is made, if it is worth its tokens:
 
 - reason: read the same sentences again, naming the facts first;
-- follow: search for the question together with the draft, which costs no query;
 - search: let the model write a query for what is missing.
 
 The likeliest of all drafts is the answer, so a move that makes things worse does not count.
@@ -46,7 +45,7 @@ from beliefrag.verifiers.draft import Draft, reasoned_form
 __all__ = ["LEAN_READS", "LEAN_SURVEY", "Lean", "LeanCollector", "LeanOptions", "Move", "build_lean"]
 
 LEAN_SURVEY = "lean_survey"
-"""The name of the state collector that makes every move."""
+"""The name of the state collector that makes the moves, where the first draft is unsure."""
 LEAN_READS = "lean_reads"
 """The name of the state collector that only makes the first read."""
 
@@ -55,13 +54,11 @@ class Move(StrEnum):
     """What can be done about an answer that is not likely right, cheapest first."""
 
     REASON = "reason"
-    FOLLOW = "follow"
     SEARCH = "search"
 
 
 _WORDS = {
     Move.REASON: "read the same sentences again, naming the facts first",
-    Move.FOLLOW: "search for the question together with the draft",
     Move.SEARCH: "search for what is missing, with a query that the model writes",
 }
 _UNFITTED = {
@@ -244,10 +241,6 @@ class _Controller:
             # Only once for the same evidence: at temperature 0 the second time brings the same words.
             has_tokens = view.spent.tokens < view.budget.tokens
             return Action.VERIFY in view.legal and has_tokens and Move.REASON not in self._made
-        if move is Move.FOLLOW and (
-            Move.FOLLOW in self._made or self._best is None or not self._best.observation.draft
-        ):
-            return False
         return can_search(view)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
@@ -275,11 +268,7 @@ class _Controller:
         reason = f"{_WORDS[move]}: about {tokens:,.0f} tokens, and it helps with probability {worth:.2f}"
         if move is Move.REASON:
             return Decision(Action.VERIFY, move, reason, compared, view.legal, drop=())
-        query = None
-        if move is Move.FOLLOW:
-            assert self._best is not None
-            query = f"{view.question.text} {self._best.observation.draft}"
-        return Decision(Action.RETRIEVE, move, reason, compared, view.legal, query=query)
+        return Decision(Action.RETRIEVE, move, reason, compared, view.legal)
 
     def _compare_worth(self, move: Move, worth: float) -> Comparison:
         least = self._method.options.least
@@ -347,7 +336,7 @@ class LeanCollector:
 
     calibration: Calibration
     verifier: VerifierForm
-    moves: tuple[Move, ...] = (Move.REASON, Move.SEARCH)
+    moves: tuple[Move, ...] = tuple(Move)
     unsure: float = 0.15
     """Moves are made where the first draft is at least this uncertain: elsewhere nobody asks what they are worth."""
     name: str = LEAN_SURVEY
