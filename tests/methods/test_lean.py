@@ -20,6 +20,7 @@ from beliefrag.policy import (
     Thresholds,
 )
 from beliefrag.types import Budget, Diagnostics, Hit, Passage
+from beliefrag.verifiers.draft import Stated
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.messages import mentions
 from tests.support.reading import actions, calls, says
@@ -37,7 +38,8 @@ def lean(values: Mapping[str, MoveValue] | None = None, **options: Any) -> Lean:
     values = values or {Move.REASON: always(0.0, 500), Move.SEARCH: always(0.4, 1100)}
     calibration = Calibration(SCALE, BY_UNCERTAINTY, ScheduledValue(), values)
     thresholds = options.pop("thresholds", Thresholds(abstain=False))
-    return build_lean(LeanOptions(**options), MethodInputs(calibration, thresholds))
+    verifier = options.pop("verifier", None)
+    return build_lean(LeanOptions(**options), MethodInputs(calibration, thresholds, verifier=verifier))
 
 
 def read(answer: str, p: float) -> dict[str, Any]:
@@ -168,6 +170,35 @@ async def test_an_answer_below_the_least_answerability_is_held_back(tmp_path: Pa
 async def test_without_token_probabilities_nothing_is_answered_by_guessing_them(tmp_path: Path) -> None:
     result = await play(script(tmp_path, says("read", "Paris")), searches(), method=lean())
     assert result.outcome.name == "failed" and "token probabilities" in result.reason
+
+
+def stated(answer: str, sure: int, missing: str = "nothing") -> dict[str, Any]:
+    return says("read", {"missing": missing, "answer": answer, "sure": sure})
+
+
+async def test_a_model_without_token_probabilities_is_asked_how_sure_it_is_and_searches_where_it_is_not(
+    tmp_path: Path,
+) -> None:
+    sure = await play(script(tmp_path, stated("Paris", 9)), searches(), method=lean(verifier=Stated()))
+    assert isinstance(sure.outcome, Answered) and sure.answer == "Paris"
+    assert sure.answerability == pytest.approx(0.917, abs=0.001), "uncertainty is 1 - 9/10"
+    model = script(tmp_path, stated("Paris", 3, "who"), says("query_writer", "the next query"), stated("Oslo", 8))
+    retriever = searches()
+    result = await play(model, retriever, method=lean(verifier=Stated()))
+    assert actions(result) == ["RETRIEVE", "RETRIEVE", "ANSWER"]
+    assert retriever.queries[1] == "the next query" and result.answer == "Oslo"
+    assert calls(result) == {"read": 2, "query_writer": 1}
+
+
+async def test_what_a_model_does_not_say_of_a_reasoned_read_is_not_made_up(tmp_path: Path) -> None:
+    # A reasoned read has the largest value per token, but no probabilities would say how sure it is.
+    method = lean({Move.REASON: always(2.0, 100)}, verifier=Stated())
+    result = await play(script(tmp_path, stated("Paris", 3)), searches(), method=method)
+    assert actions(result) == ["RETRIEVE", "STOP"] and result.answer == "Paris"
+    assert "no other move is possible" in result.reason
+    model = script(tmp_path, stated("Paris", 3), says("query_writer", "the next query"), stated("Oslo", 5))
+    collector = collect_states("lean_survey", SCALE, MethodInputs(verifier=Stated()))
+    assert actions(await play(model, searches(), method=collector)) == ["RETRIEVE", "RETRIEVE", "STOP"]
 
 
 async def test_the_collector_makes_every_move_and_has_an_answer_at_each_state(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ no model is asked (`retrieval.comparing`). Otherwise the first read is one call,
 diagnostics come from that draft, its token probabilities and local measurements (`verifiers.draft`). Where the answer
 is not likely right, the move with the largest fitted value per token is made, if it is worth its tokens:
 
-- reason: read the same sentences again, naming the facts first;
+- reason: read the same sentences again, naming the facts first; only with a model that reports token probabilities;
 - search: let the model write a query for what is missing.
 
 The likeliest of all drafts is the answer, so a move that makes things worse does not count.
@@ -202,8 +202,9 @@ class _Controller:
             observed = await calls.verify(view.question, view.answer_window, form=self._method.verifier)
             self._seen = ids if observed is not None else self._seen
             return observed
-        if move is Move.REASON:
-            return await calls.verify(view.question, view.answer_window, form=reasoned_form(self._method.verifier))
+        reasoned = reasoned_form(self._method.verifier)
+        if move is Move.REASON and reasoned is not None:
+            return await calls.verify(view.question, view.answer_window, form=reasoned)
         return None
 
     def _measurement(self, view: View, read: _Read | None = None) -> Measurement:
@@ -239,8 +240,8 @@ class _Controller:
     def _is_possible(self, move: Move, view: View) -> bool:
         if move is Move.REASON:
             # Only once for the same evidence: at temperature 0 the second time brings the same words.
-            has_tokens = view.spent.tokens < view.budget.tokens
-            return Action.VERIFY in view.legal and has_tokens and Move.REASON not in self._made
+            is_new = reasoned_form(self._method.verifier) is not None and Move.REASON not in self._made
+            return is_new and Action.VERIFY in view.legal and view.spent.tokens < view.budget.tokens
         return can_search(view)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
