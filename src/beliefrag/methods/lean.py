@@ -61,6 +61,7 @@ _WORDS = {
     Move.REASON: "read the same sentences again, naming the facts first",
     Move.SEARCH: "search for what is missing, with a query that the model writes",
 }
+_NAMES = {Move.REASON: "a reasoned read", Move.SEARCH: "another search"}
 _UNFITTED = {
     Move.REASON: MoveValue(FittedValue(-1.7, 0.0, 0.0, 0.0), 480.0),
     Move.SEARCH: MoveValue(FittedValue(-1.3, -0.5, 0.0, 0.0), 1_100.0),
@@ -292,7 +293,7 @@ class _Controller:
         if not refused:
             return budget_ended or "no other move is possible"
         worths = " and ".join(
-            f"{move} helps with probability {worth:.2f} for about {tokens:,.0f} tokens"
+            f"{_NAMES[move]} helps with probability {worth:.2f} for about {tokens:,.0f} tokens"
             for move, worth, tokens in refused
         )
         return f"{budget_ended + ', and ' if budget_ended else ''}no move is likely enough to help: {worths}"
