@@ -48,7 +48,7 @@ def test_a_move_is_positive_where_it_turned_a_wrong_answer_right(tmp_path: Path)
         assert len(found) == len(wrong)
         assert found.count.positive == sum(bool(states[place + 1].correct("f1")) for states in wrong)
     assert mean_move_cost(trajectories, "reason") == 100.0
-    assert mean_move_cost(trajectories, "follow") == 0.0
+    assert mean_move_cost(trajectories, "never made") == 0.0
 
 
 def test_the_fit_has_a_value_for_every_move_that_was_tried(tmp_path: Path) -> None:

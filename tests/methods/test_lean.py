@@ -1,9 +1,11 @@
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beliefrag.calibration import load_artifact
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.lean import Lean, LeanOptions, Move, build_lean
 from beliefrag.methods.state_collector import collect_states
@@ -18,7 +20,9 @@ from beliefrag.policy import (
     Thresholds,
 )
 from beliefrag.types import Budget, Diagnostics, Hit, Passage
+from beliefrag.verifiers.draft import Stated
 from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.messages import mentions
 from tests.support.reading import actions, calls, says
 
 SCALE = ScoreScale(20.0, 8.0)
@@ -34,7 +38,8 @@ def lean(values: Mapping[str, MoveValue] | None = None, **options: Any) -> Lean:
     values = values or {Move.REASON: always(0.0, 500), Move.SEARCH: always(0.4, 1100)}
     calibration = Calibration(SCALE, BY_UNCERTAINTY, ScheduledValue(), values)
     thresholds = options.pop("thresholds", Thresholds(abstain=False))
-    return build_lean(LeanOptions(**options), MethodInputs(calibration, thresholds))
+    verifier = options.pop("verifier", None)
+    return build_lean(LeanOptions(**options), MethodInputs(calibration, thresholds, verifier=verifier))
 
 
 def read(answer: str, p: float) -> dict[str, Any]:
@@ -78,12 +83,15 @@ async def test_a_search_is_read_anew_and_its_query_is_the_models(tmp_path: Path)
     assert result.answer == "Oslo"
 
 
-async def test_a_draft_is_followed_without_asking_for_a_query(tmp_path: Path) -> None:
-    retriever = searches()
-    model = script(tmp_path, read("Paris", 0.3), read("Oslo", 0.9))
-    result = await play(model, retriever, method=lean({Move.FOLLOW: always(0.0, 420)}))
-    assert retriever.queries == ["Which?", "Which? Paris"]
-    assert calls(result) == {"read": 2}
+async def test_a_move_of_an_older_calibration_that_lean_does_not_know_is_ignored(tmp_path: Path) -> None:
+    shipped = load_artifact("qwen2.5-coder-1.5b-lean")
+    fit = {"value": {"intercept": 5.0, "rounds": 0.0, "novelty": 0.0, "sufficiency": 0.0}, "tokens": 420.0}
+    file = tmp_path / "older.json"
+    file.write_text(json.dumps(shipped.model_dump(mode="json") | {"moves": {"follow": fit}}))
+    values = load_artifact(str(file)).calibration(SCALE).moves
+    assert set(values) == {"follow"} and not {"follow"} & set(Move)
+    result = await play(script(tmp_path, read("Paris", 0.3)), searches(), method=lean(values))
+    assert actions(result) == ["RETRIEVE", "STOP"] and calls(result) == {"read": 1}
 
 
 async def test_a_move_that_makes_things_worse_does_not_take_the_answer_away(tmp_path: Path) -> None:
@@ -98,6 +106,49 @@ async def test_a_move_that_is_not_worth_it_is_not_made(tmp_path: Path) -> None:
     result = await play(model, searches(), method=lean(least=0.7))
     assert actions(result) == ["RETRIEVE", "STOP"]
     assert result.answer == "Paris" and calls(result) == {"read": 1}
+
+
+async def test_the_end_names_each_move_that_was_refused_with_its_value_and_its_tokens(tmp_path: Path) -> None:
+    # A search is worth 0.60, more than the threshold of searches, 0.10, which lean does not use.
+    result = await play(script(tmp_path, read("Paris", 0.3)), searches(), method=lean(least=0.7))
+    compared = [tuple(each.values()) for each in result.record()["steps"][-1]["comparisons"]]
+    assert [each[0] for each in compared] == [
+        "answerability", "conflict", "value of the move reason", "value of the move search"
+    ]  # fmt: skip
+    assert compared[2] == ("value of the move reason", 0.5, "at least", 0.7, False)
+    assert compared[3] == ("value of the move search", pytest.approx(0.599, abs=0.001), "at least", 0.7, False)
+    assert mentions(result.reason, "a reasoned read helps with probability 0.50 for about 500 tokens", "1,100 tokens")
+    assert "retrieval value" not in result.reason and "search is not worth" not in result.reason
+
+
+async def test_an_abstention_names_the_refused_moves_too(tmp_path: Path) -> None:
+    hopeless = Thresholds(abstain_sufficiency=1.0, abstain_uncertainty=0.0)
+    held_back = Thresholds(least_answerability=0.9)
+    for thresholds in (hopeless, held_back):
+        method = lean(least=0.7, thresholds=thresholds)
+        result = await play(script(tmp_path, read("Paris", 0.1)), searches(), method=method)
+        assert result.outcome.name == "abstained"
+        assert "value of the move search 0.60 is not at least 0.70" in result.reason
+        assert "retrieval value" not in result.reason
+
+
+async def test_the_end_says_which_rule_forbids_another_move(tmp_path: Path) -> None:
+    async def reason(*lines: dict[str, Any], budget: Budget = Budget(), **options: Any) -> str:
+        result = await play(script(tmp_path, *lines), searches(), method=lean(**options), budget=budget)
+        assert isinstance(result.outcome, Stopped)
+        return result.reason
+
+    assert "limit of moves (1)" in await reason(read("Paris", 0.3), reasoned("Rome", 0.3), moves=1)
+    assert "within the budget; give" in await reason(read("Paris", 0.3), budget=Budget(actions=2))
+    only_reading = await reason(read("Paris", 0.3), budget=Budget(rounds=1), least=0.7)
+    assert mentions(only_reading, "no search is left within the budget, and", "a reasoned read helps")
+    assert "another search" not in only_reading
+    once = {Move.REASON: always(0.0, 500)}
+    assert "no other move is possible" in await reason(read("Paris", 0.3), reasoned("Rome", 0.3), values=once)
+    rival = says("read", "alphaa", logprobs={"alphaa": 0.55, "alphab": 0.45})
+    assert "contradicts itself" in await reason(rival, thresholds=Thresholds(abstain=False, conflict=0.4))
+    missing = says("query_writer", "SUFFICIENT")
+    assert "nothing left to search" in await reason(read("Paris", 0.3), reasoned("Rome", 0.3), missing)
 
 
 async def test_there_are_no_more_moves_than_allowed_and_none_beyond_the_budget(tmp_path: Path) -> None:
@@ -119,6 +170,35 @@ async def test_an_answer_below_the_least_answerability_is_held_back(tmp_path: Pa
 async def test_without_token_probabilities_nothing_is_answered_by_guessing_them(tmp_path: Path) -> None:
     result = await play(script(tmp_path, says("read", "Paris")), searches(), method=lean())
     assert result.outcome.name == "failed" and "token probabilities" in result.reason
+
+
+def stated(answer: str, sure: int, missing: str = "nothing") -> dict[str, Any]:
+    return says("read", {"missing": missing, "answer": answer, "sure": sure})
+
+
+async def test_a_model_without_token_probabilities_is_asked_how_sure_it_is_and_searches_where_it_is_not(
+    tmp_path: Path,
+) -> None:
+    sure = await play(script(tmp_path, stated("Paris", 9)), searches(), method=lean(verifier=Stated()))
+    assert isinstance(sure.outcome, Answered) and sure.answer == "Paris"
+    assert sure.answerability == pytest.approx(0.917, abs=0.001), "uncertainty is 1 - 9/10"
+    model = script(tmp_path, stated("Paris", 3, "who"), says("query_writer", "the next query"), stated("Oslo", 8))
+    retriever = searches()
+    result = await play(model, retriever, method=lean(verifier=Stated()))
+    assert actions(result) == ["RETRIEVE", "RETRIEVE", "ANSWER"]
+    assert retriever.queries[1] == "the next query" and result.answer == "Oslo"
+    assert calls(result) == {"read": 2, "query_writer": 1}
+
+
+async def test_what_a_model_does_not_say_of_a_reasoned_read_is_not_made_up(tmp_path: Path) -> None:
+    # A reasoned read has the largest value per token, but no probabilities would say how sure it is.
+    method = lean({Move.REASON: always(2.0, 100)}, verifier=Stated())
+    result = await play(script(tmp_path, stated("Paris", 3)), searches(), method=method)
+    assert actions(result) == ["RETRIEVE", "STOP"] and result.answer == "Paris"
+    assert "no other move is possible" in result.reason
+    model = script(tmp_path, stated("Paris", 3), says("query_writer", "the next query"), stated("Oslo", 5))
+    collector = collect_states("lean_survey", SCALE, MethodInputs(verifier=Stated()))
+    assert actions(await play(model, searches(), method=collector)) == ["RETRIEVE", "RETRIEVE", "STOP"]
 
 
 async def test_the_collector_makes_every_move_and_has_an_answer_at_each_state(tmp_path: Path) -> None:

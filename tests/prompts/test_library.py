@@ -1,9 +1,14 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from beliefrag.errors import SettingsError
 from beliefrag.prompts import NAMES, Prompts
+from beliefrag.verifiers import VERIFIERS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
 
 
 def test_every_prompt_ships_and_has_a_hash() -> None:
@@ -47,3 +52,19 @@ def test_a_folder_that_cannot_work_is_refused(tmp_path: Path, name: str, text: s
 def test_a_missing_or_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="No prompt files"):
         Prompts.load(tmp_path / "nowhere")
+
+
+def test_every_prompt_has_a_place_in_the_table_of_prompts() -> None:
+    files = {file.stem for file in (ROOT / "src" / "beliefrag" / "prompts").glob("*.txt")}
+    assert files == set(NAMES)
+    rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall("`([a-z_]+)`", row.split("|")[1])}
+    assert files <= named, f"docs/prompts.md does not name {sorted(files - named)}"
+
+
+def test_every_verifier_form_is_described() -> None:
+    settings = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    row = next(line for line in settings.splitlines() if line.startswith("| `verifier` |"))
+    for form in VERIFIERS:
+        assert f"\n- `{form}`: " in PAGE, form
+        assert f"`{form}`" in row, form

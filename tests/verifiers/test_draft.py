@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
+from beliefrag.errors import ModelError
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import TokenProbability
 from beliefrag.prompts import Prompts
 from beliefrag.types import Observation, Passage, Question
 from beliefrag.verifiers import VerifierForm, build_verifier
-from beliefrag.verifiers.draft import ReasonedDraft, observe_draft
+from beliefrag.verifiers.draft import ReasonedDraft, observe_draft, reasoned_form
 from tests.support.episodes import script
 from tests.support.reading import says
 
@@ -26,7 +27,7 @@ def token(text: str, p: float, **others: float) -> TokenProbability:
 
 
 def observe(answer: str, *tokens: TokenProbability, question: str = WHERE) -> Observation:
-    return observe_draft(question, [BRIDGE, HOLM], answer, tokens)
+    return observe_draft(question, [BRIDGE, HOLM], answer, tokens, stated=None if tokens else 0.5)
 
 
 def test_uncertainty_is_that_of_the_least_likely_token() -> None:
@@ -71,7 +72,7 @@ def test_conflict_is_how_close_an_alternative_came_that_the_evidence_holds() -> 
 
 
 def test_nothing_to_read_is_read_without_an_error() -> None:
-    empty = observe_draft("?", [Passage("1", "", "")], "x", ())
+    empty = observe_draft("?", [Passage("1", "", "")], "x", (), stated=0.5)
     assert empty.support == 0.0 and 0.0 <= empty.gap <= 1.0 and empty.conflict == 0.0
 
 
@@ -92,8 +93,20 @@ async def test_one_call_gives_the_draft_and_all_scores(tmp_path: Path) -> None:
 
 
 async def test_letters_that_are_longer_in_lower_case_take_nothing_away_from_the_answer(tmp_path: Path) -> None:
-    line = says("reasoned_read", "İzmir, İznik and İstanbul are cities.\nAnswer:Ada Holm")
-    assert (await verify(tmp_path, line, ReasonedDraft(with_probabilities=False))).draft == "Ada Holm"
+    said = "İzmir, İznik and İstanbul are cities.\nAnswer:Ada Holm"
+    line = says("reasoned_read", said, logprobs={said: 0.8})
+    seen = await verify(tmp_path, line, ReasonedDraft())
+    assert seen.draft == "Ada Holm"
+    assert seen.uncertainty == pytest.approx(0.2), "one token can hold the mark and the answer"
+
+
+async def test_no_uncertainty_is_made_up_where_nothing_says_how_sure_an_answer_is(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="how sure"):
+        observe_draft(WHERE, [BRIDGE], "Torsby", ())
+    with pytest.raises(ModelError, match="token probabilities"):
+        await verify(tmp_path, says("reasoned_read", "Answer: Torsby"), ReasonedDraft())
+    assert reasoned_form(build_verifier("stated")) is None
+    assert reasoned_form(build_verifier("draft")) == ReasonedDraft()
 
 
 async def test_of_a_reasoned_read_only_the_tokens_of_the_answer_count(tmp_path: Path) -> None:

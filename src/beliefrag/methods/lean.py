@@ -5,8 +5,7 @@ no model is asked (`retrieval.comparing`). Otherwise the first read is one call,
 diagnostics come from that draft, its token probabilities and local measurements (`verifiers.draft`). Where the answer
 is not likely right, the move with the largest fitted value per token is made, if it is worth its tokens:
 
-- reason: read the same sentences again, naming the facts first;
-- follow: search for the question together with the draft, which costs no query;
+- reason: read the same sentences again, naming the facts first; only with a model that reports token probabilities;
 - search: let the model write a query for what is missing.
 
 The likeliest of all drafts is the answer, so a move that makes things worse does not count.
@@ -14,7 +13,7 @@ The likeliest of all drafts is the answer, so a move that makes things worse doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
@@ -46,7 +45,7 @@ from beliefrag.verifiers.draft import Draft, reasoned_form
 __all__ = ["LEAN_READS", "LEAN_SURVEY", "Lean", "LeanCollector", "LeanOptions", "Move", "build_lean"]
 
 LEAN_SURVEY = "lean_survey"
-"""The name of the state collector that makes every move."""
+"""The name of the state collector that makes the moves, where the first draft is unsure."""
 LEAN_READS = "lean_reads"
 """The name of the state collector that only makes the first read."""
 
@@ -55,15 +54,14 @@ class Move(StrEnum):
     """What can be done about an answer that is not likely right, cheapest first."""
 
     REASON = "reason"
-    FOLLOW = "follow"
     SEARCH = "search"
 
 
 _WORDS = {
     Move.REASON: "read the same sentences again, naming the facts first",
-    Move.FOLLOW: "search for the question together with the draft",
     Move.SEARCH: "search for what is missing, with a query that the model writes",
 }
+_NAMES = {Move.REASON: "a reasoned read", Move.SEARCH: "another search"}
 _UNFITTED = {
     Move.REASON: MoveValue(FittedValue(-1.7, 0.0, 0.0, 0.0), 480.0),
     Move.SEARCH: MoveValue(FittedValue(-1.3, -0.5, 0.0, 0.0), 1_100.0),
@@ -205,8 +203,9 @@ class _Controller:
             observed = await calls.verify(view.question, view.answer_window, form=self._method.verifier)
             self._seen = ids if observed is not None else self._seen
             return observed
-        if move is Move.REASON:
-            return await calls.verify(view.question, view.answer_window, form=reasoned_form(self._method.verifier))
+        reasoned = reasoned_form(self._method.verifier)
+        if move is Move.REASON and reasoned is not None:
+            return await calls.verify(view.question, view.answer_window, form=reasoned)
         return None
 
     def _measurement(self, view: View, read: _Read | None = None) -> Measurement:
@@ -242,12 +241,8 @@ class _Controller:
     def _is_possible(self, move: Move, view: View) -> bool:
         if move is Move.REASON:
             # Only once for the same evidence: at temperature 0 the second time brings the same words.
-            has_tokens = view.spent.tokens < view.budget.tokens
-            return Action.VERIFY in view.legal and has_tokens and Move.REASON not in self._made
-        if move is Move.FOLLOW and (
-            Move.FOLLOW in self._made or self._best is None or not self._best.observation.draft
-        ):
-            return False
+            is_new = reasoned_form(self._method.verifier) is not None and Move.REASON not in self._made
+            return is_new and Action.VERIFY in view.legal and view.spent.tokens < view.budget.tokens
         return can_search(view)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
@@ -259,28 +254,51 @@ class _Controller:
             "answerability", measurement.answerability, "below", method.options.sure,
             measurement.answerability < method.options.sure,
         )  # fmt: skip
+        possible: list[tuple[Move, float, float]] = []
         if unsure.holds and not view.nothing_missing:
-            moves = [each for each in self._worths(view, measurement.diagnostics) if each[1] >= method.options.least]
+            possible = list(self._worths(view, measurement.diagnostics))
+            moves = [each for each in possible if each[1] >= method.options.least]
             if moves:
                 return self._make(max(moves, key=lambda each: each[1] / each[2]), view, unsure)
-        return self._end(view, measurement)
+        return self._end(view, measurement, possible)
 
     def _make(self, chosen: tuple[Move, float, float], view: View, unsure: Comparison) -> Decision:
         move, worth, tokens = chosen
-        least = self._method.options.least
         self._move = move
         self._made.append(move)
-        compared = (unsure, Comparison(f"value of the move {move}", worth, "at least", least, True))
+        compared = (unsure, self._compare_worth(move, worth))
         reason = f"{_WORDS[move]}: about {tokens:,.0f} tokens, and it helps with probability {worth:.2f}"
         if move is Move.REASON:
             return Decision(Action.VERIFY, move, reason, compared, view.legal, drop=())
-        query = None
-        if move is Move.FOLLOW:
-            assert self._best is not None
-            query = f"{view.question.text} {self._best.observation.draft}"
-        return Decision(Action.RETRIEVE, move, reason, compared, view.legal, query=query)
+        return Decision(Action.RETRIEVE, move, reason, compared, view.legal)
 
-    def _end(self, view: View, measurement: Measurement) -> Decision:
+    def _compare_worth(self, move: Move, worth: float) -> Comparison:
+        least = self._method.options.least
+        return Comparison(f"value of the move {move}", worth, "at least", least, worth >= least)
+
+    def _explain_no_move(
+        self, view: View, measurement: Measurement, refused: Sequence[tuple[Move, float, float]]
+    ) -> str:
+        """Says why no further move is made, by the first rule that forbids one."""
+        options = self._method.options
+        if view.nothing_missing:
+            return "the query writer finds nothing left to search for"
+        if (measurement.answerability or 0.0) >= options.sure:
+            return "the evidence still contradicts itself"
+        if not view.passages:
+            return "no move is made without a passage"
+        if len(self._made) >= options.moves:
+            return f"the limit of moves ({options.moves}) is reached"
+        budget_ended = "" if can_search(view) else "no search is left within the budget"
+        if not refused:
+            return budget_ended or "no other move is possible"
+        worths = " and ".join(
+            f"{_NAMES[move]} helps with probability {worth:.2f} for about {tokens:,.0f} tokens"
+            for move, worth, tokens in refused
+        )
+        return f"{budget_ended + ', and ' if budget_ended else ''}no move is likely enough to help: {worths}"
+
+    def _end(self, view: View, measurement: Measurement, refused: Sequence[tuple[Move, float, float]]) -> Decision:
         assert measurement.belief and measurement.answerability is not None and measurement.diagnostics
         decision = decide_end(
             Situation(
@@ -297,6 +315,8 @@ class _Controller:
                 retained=len(view.passages),
             ),
             self._method.thresholds,
+            why=self._explain_no_move(view, measurement, refused),
+            refused=[self._compare_worth(move, worth) for move, worth, _ in refused],
         )
         if decision.branch == UNSURE and self._method.promise:
             decision = replace(decision, reason=f"not sure enough for {self._method.promise}")
@@ -318,7 +338,7 @@ class LeanCollector:
 
     calibration: Calibration
     verifier: VerifierForm
-    moves: tuple[Move, ...] = (Move.REASON, Move.SEARCH)
+    moves: tuple[Move, ...] = tuple(Move)
     unsure: float = 0.15
     """Moves are made where the first draft is at least this uncertain: elsewhere nobody asks what they are worth."""
     name: str = LEAN_SURVEY

@@ -61,7 +61,8 @@ def collect_states(name: str, score_scale: ScoreScale | None, inputs: MethodInpu
     """Gives the state collector of that name.
 
     `survey` corrects its evidence as BeliefRAG does, and `survey_uncorrected` never does: together they show what
-    corrections change. `lean_survey` makes every move of `lean`, one after the other, and `lean_reads` none.
+    corrections change. `lean_survey` makes the moves of `lean` one after the other where the first draft is unsure, and
+    `lean_reads` only makes the first read.
     """
     if name in (LEAN_SURVEY, LEAN_READS):
         collector = LeanCollector(Calibration(score_scale, _NEVER, _ALWAYS), inputs.verifier or Draft())

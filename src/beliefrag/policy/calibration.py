@@ -163,4 +163,4 @@ class Calibration:
     answerability: Answerability
     retrieval_value: RetrievalValue
     moves: Mapping[str, MoveValue] = field(default_factory=dict)
-    """The moves of `lean` by name, as far as they were fitted."""
+    """The moves of `lean` by name, as far as they were fitted. A name that `lean` does not know is ignored."""

@@ -8,6 +8,7 @@ that a person can read why.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from beliefrag.types import TERMINAL, Action, Belief, Budget, Comparison, Decision
@@ -28,6 +29,8 @@ _CORRECTION_CHAIN = 3
 """VERIFY, REWRITE, RETRIEVE."""
 BEST_ANSWER = "; give the best answer from what there is"
 """How a reason to STOP ends. It is left out where the answer is then held back."""
+_NO_SEARCH_LEFT = "no search is left within the budget"
+_NOT_WORTH = "no search is worth making"
 UNSURE = "abstain-unsure"
 """The branch that holds an answer back because of `Thresholds.least_answerability`."""
 
@@ -165,14 +168,27 @@ def decide(situation: Situation, thresholds: Thresholds) -> Decision:
         if decision is not None:
             break
     else:
-        decision = _stop_or_abstain(situation, thresholds)
+        decision = _abstain(situation, thresholds, _NOT_WORTH) or _stop(situation, thresholds)
     return _set_rewriter(_hold_back_if_unsure(decision, situation, thresholds), thresholds)
 
 
-def decide_end(situation: Situation, thresholds: Thresholds) -> Decision:
-    """Ends an episode whose next move would not be worth it: ANSWER where that is likely right, STOP or ABSTAIN."""
-    decision = _answer(situation, thresholds) or _stop_or_abstain(situation, thresholds)
-    return _hold_back_if_unsure(decision, situation, thresholds)
+def decide_end(
+    situation: Situation, thresholds: Thresholds, *, why: str = _NO_SEARCH_LEFT, refused: Sequence[Comparison] = ()
+) -> Decision:
+    """Ends an episode of a method with moves of its own: ANSWER where that is likely right, STOP or ABSTAIN.
+
+    Args:
+        situation: Where the episode ends.
+        thresholds: Those of answers and abstentions; the threshold of searches has no say.
+        why: Why no further move is made, in words.
+        refused: Each move that could have been made, compared with the threshold of the method.
+    """
+    decision = _answer(situation, thresholds) or _abstain(situation, thresholds, why)
+    if decision is None:
+        compared = _compare_for_answer(situation, thresholds)
+        decision = _make_decision(situation, Action.STOP, "stop", why + BEST_ANSWER, *compared)
+    decision = _hold_back_if_unsure(decision, situation, thresholds)
+    return replace(decision, comparisons=(*decision.comparisons, *refused))
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
@@ -206,11 +222,17 @@ def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
 
 
 def _answer(s: Situation, t: Thresholds) -> Decision | None:
-    answerable = _at_least("answerability", s.answerability, t.answer)
-    calm = _below("conflict", s.belief.conflict, t.conflict)
+    answerable, calm = _compare_for_answer(s, t)
     if answerable.holds and calm.holds:
         return _make_decision(s, Action.ANSWER, "answer", "the question can be answered now", answerable, calm)
     return None
+
+
+def _compare_for_answer(s: Situation, t: Thresholds) -> tuple[Comparison, Comparison]:
+    return (
+        _at_least("answerability", s.answerability, t.answer),
+        _below("conflict", s.belief.conflict, t.conflict),
+    )
 
 
 def _search_again(s: Situation, t: Thresholds) -> Decision | None:
@@ -226,34 +248,35 @@ def _search_again(s: Situation, t: Thresholds) -> Decision | None:
     return _make_decision(s, Action.RETRIEVE, "retrieve", reason, unanswerable, worth)
 
 
-def _stop_or_abstain(s: Situation, t: Thresholds) -> Decision:
+def _abstain(s: Situation, t: Thresholds, why: str) -> Decision | None:
     inadequate = (
         _below("sufficiency", s.belief.sufficiency, t.abstain_sufficiency),
         _above("uncertainty", s.belief.uncertainty, t.abstain_uncertainty),
         _below("answerability", s.answerability, t.abstain_answerability),
     )
     if t.abstain and all(comparison.holds for comparison in inadequate):
-        reason = "the evidence is inadequate and no search is worth making"
+        reason = f"the evidence is inadequate and {why}"
         return _make_decision(s, Action.ABSTAIN, "abstain", reason, *inadequate)
     if t.abstain and not s.retained:
         # With nothing retained the belief stays where it was, so its thresholds cannot speak; the case is plain.
         unanswerable = _below("answerability", s.answerability, t.answer)
-        reason = "no passage was found to answer from, and no search is worth making"
+        reason = f"no passage was found to answer from, and {why}"
         return _make_decision(s, Action.ABSTAIN, "abstain-nothing-found", reason, unanswerable)
-    compared = (
-        _at_least("answerability", s.answerability, t.answer),
-        _below("conflict", s.belief.conflict, t.conflict),
-        _at_least("retrieval value", s.retrieval_value, t.retrieval_value),
-    )
+    return None
+
+
+def _stop(s: Situation, t: Thresholds) -> Decision:
+    answerable, calm = _compare_for_answer(s, t)
+    worth = _at_least("retrieval value", s.retrieval_value, t.retrieval_value)
     if s.nothing_missing:
         reason = "the query writer finds nothing left to search for"
     elif Action.RETRIEVE not in s.legal:
-        reason = "no search is left within the budget"
-    elif compared[0].holds:
+        reason = _NO_SEARCH_LEFT
+    elif answerable.holds:
         reason = "the evidence still contradicts itself"
     else:
         reason = "another search is not worth it"
-    return _make_decision(s, Action.STOP, "stop", reason + BEST_ANSWER, *compared)
+    return _make_decision(s, Action.STOP, "stop", reason + BEST_ANSWER, answerable, calm, worth)
 
 
 def _hold_back_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Decision:

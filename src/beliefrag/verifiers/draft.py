@@ -69,7 +69,6 @@ class ReasonedDraft:
 
     name: ClassVar[str] = "reasoned_draft"
     prompts: ClassVar[tuple[str, ...]] = ("reasoned_answer",)
-    with_probabilities: bool = True
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for facts and answer, and reads the evidence in view of the answer."""
@@ -79,7 +78,7 @@ class ReasonedDraft:
             fields,
             _read_after_mark,
             max_tokens=_LONGEST_REASONING,
-            top_logprobs=ALTERNATIVES if self.with_probabilities else 0,
+            top_logprobs=ALTERNATIVES,
         )
         return observe_draft(fields["question"], passages, answer, tokens)
 
@@ -95,7 +94,7 @@ class Stated:
     """One call: the answer, how sure the model says it is, and what it says is missing, as JSON."""
 
     name: ClassVar[str] = "stated"
-    prompts: ClassVar[tuple[str, ...]] = ("stated_answer", "reasoned_answer")
+    prompts: ClassVar[tuple[str, ...]] = ("stated_answer",)
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for the three, and reads the evidence in view of the answer."""
@@ -103,9 +102,12 @@ class Stated:
         return observe_draft(fields["question"], passages, answer, (), stated=sure, is_incomplete=missing)
 
 
-def reasoned_form(form: VerifierForm) -> VerifierForm:
-    """The form that reads the same evidence again with reasoning, beside `draft` or `stated`."""
-    return ReasonedDraft(with_probabilities=form.name == Draft.name)
+def reasoned_form(form: VerifierForm) -> VerifierForm | None:
+    """The form that reads the same evidence again with reasoning.
+
+    None beside `stated`: without token probabilities nothing says how sure a reasoned answer is.
+    """
+    return ReasonedDraft() if form.name == Draft.name else None
 
 
 def observe_draft(
@@ -126,14 +128,19 @@ def observe_draft(
         tokens: Its tokens with their alternatives; empty where the model gives none.
         stated: How sure the model says it is, from 0 to 1, where it gives no probabilities.
         is_incomplete: Whether the model says that something is missing.
+
+    Raises:
+        ValueError: Neither tokens nor `stated` say how sure the answer is.
     """
+    if stated is None:
+        if not tokens:
+            raise ValueError("an answer needs its tokens or how sure the model says it is")
+        stated = min(math.exp(min(0.0, token.logprob)) for token in tokens)
     spans = [find_sentences(passage.text) for passage in passages]
     reading = read_sentences(question, passages, spans)
     best = [max(found, default=0.0) for found in zip(*(one.covers for one in reading.sentences), strict=True)]
     covered = sum(weight * cover for weight, cover in zip(reading.importance, best, strict=False))
     words = lower_words(answer)
-    if stated is None:
-        stated = min((math.exp(min(0.0, token.logprob)) for token in tokens), default=0.5)
     if _EITHER.intersection(words[:1]):
         support = covered
     elif _only_repeats(words, lower_words(question)):
@@ -213,10 +220,13 @@ def _read_after_mark(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[Tok
         raise ReplyError("The reply was cut off.")
     tokens: list[TokenProbability] = []
     length = 0
-    for token in reply.tokens or ():
-        if length >= end and (tokens or token.token.strip()):
+    for token in require_tokens(reply, Draft.name):
+        # One token can hold the mark's end and the answer's beginning.
+        if token.token[max(0, end - length) :].strip() or tokens:
             tokens.append(token)
         length += len(token.token)
+    if not tokens:
+        raise ReplyError("The tokens of the reply do not spell its answer.")
     return answer, tuple(tokens)
 
 

@@ -1,0 +1,57 @@
+"""Which verifier form a run has: lean reads its own draft, by token probabilities where the model reports them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from beliefrag.engine import loop
+from beliefrag.engine.assembly import assemble, choose_verifier
+from beliefrag.outcome import Answered
+from beliefrag.result import Result
+from beliefrag.settings import Settings
+from beliefrag.types import Passage, Question
+from tests.support.episodes import script
+from tests.support.reading import calls, says
+
+EMBEDDED = "local:qwen2.5-coder-1.5b"
+SERVED = "openai:some-model"
+
+
+@pytest.mark.parametrize(("model", "form"), [(EMBEDDED, "draft"), (SERVED, "stated"), ("scripted:x.jsonl", "stated")])
+@pytest.mark.parametrize("methods", [("lean",), ("lean:sure=0.4",), ("lean", "static"), ("lean_survey",)])
+def test_lean_reads_token_probabilities_only_of_a_model_that_reports_them(
+    model: str, form: str, methods: tuple[str, ...]
+) -> None:
+    assert choose_verifier(Settings(model=model), methods) == form
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "form"),
+    [("draft", "draft"), ("stated", "stated"), ("probability", "draft"), ("slots", "draft"), ("graded", "stated")],
+)
+def test_a_form_that_is_asked_for_says_whether_there_are_token_probabilities(asked_for: str, form: str) -> None:
+    for model in (EMBEDDED, SERVED):
+        assert choose_verifier(Settings(model=model, verifier=asked_for), ["lean"]) == form
+
+
+def test_a_run_in_which_another_method_rests_on_the_verifier_keeps_the_form_of_the_model() -> None:
+    assert choose_verifier(Settings(model=EMBEDDED), ["lean", "beliefrag"]) == "slots"
+    assert choose_verifier(Settings(model=SERVED), ["beliefrag"]) == "structured"
+    assert choose_verifier(Settings(model=SERVED, verifier="graded"), ["lean", "beliefrag"]) == "graded"
+
+
+async def test_an_episode_of_lean_with_a_model_without_token_probabilities_is_one_stated_read(tmp_path: Path) -> None:
+    script(tmp_path, says("read", {"missing": "nothing", "answer": "Torsby", "sure": 10}))
+    settings = Settings(
+        model=f"scripted:{tmp_path / 'script.jsonl'}", method="lean", borrow="qwen2.5-coder-1.5b-lean", cache=False
+    )
+    assembly = assemble(settings, passages=[Passage("h", "Ada Holm", "Ada Holm was born in Torsby.")])
+    assert assembly.engine.verifier.name == "stated"
+    question = Question("Where was Ada Holm born?")
+    result = Result.from_events([event async for event in loop.run(question, assembly.method, assembly.harness)])
+    await assembly.aclose()
+    assert isinstance(result.outcome, Answered) and result.answer == "Torsby"
+    assert calls(result) == {"read": 1}
+    assert result.record()["steps"][-1]["diagnostics"]["uncertainty"] == 0.0, "10 of 10 is what the model stated"
