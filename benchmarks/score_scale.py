@@ -24,8 +24,9 @@ def main() -> None:
     parser.add_argument("sets", nargs="+")
     parser.add_argument("--questions", type=int, default=300)
     given = parser.parse_args()
-    print("| set | scale from | location | scale | relevance: lowest tenth | median | highest tenth | below 0.3 |")
-    print("|---|---|---|---|---|---|---|---|")
+    shares = "below 0.3 | below 0.15"
+    print(f"| set | scale from | location | scale | relevance: lowest tenth | median | highest tenth | {shares} |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name in given.sets:
         index = Bm25Index.in_memory(Passage(row["id"], row["title"], row["text"]) for row in load("corpus", name))
         questions = [row["question"] for row in load("questions", name)][: given.questions]
@@ -41,8 +42,8 @@ def row_of(name: str, words: str, scale: ScoreScale, searches: Sequence[Sequence
     """The row of one set and scale."""
     found = [relevance(scores, scale, 5) for scores in searches if scores]
     tenths = statistics.quantiles(found, n=10)
-    low = sum(value < 0.3 for value in found) / len(found)
-    numbers = (tenths[0], tenths[4], tenths[8], low)
+    low, very_low = (sum(value < limit for value in found) / len(found) for limit in (0.3, 0.15))
+    numbers = (tenths[0], tenths[4], tenths[8], low, very_low)
     cells = [f"{scale.location:.1f}", f"{scale.scale:.1f}", *(f"{number:.2f}" for number in numbers)]
     return f"| {name} | {words} | {' | '.join(cells)} |"
 

@@ -16,6 +16,7 @@ import json
 import os
 import random
 import statistics
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,6 +37,11 @@ from beliefrag.verifiers import VERIFIERS, build_verifier
 
 Row = dict[str, Any]
 SCORES = {"support": 1, "gap": -1, "uncertainty": -1, "conflict": -1}
+RETIRED = ("one_form",)
+"""Forms that rows may hold although the package has them no more: `one_form` was the first `slots`, a slot for all."""
+BASELINE = "probability"
+COMPARED = ("slots", *RETIRED)
+"""Forms that ask less than the baseline, and are compared with it state by state."""
 
 
 def load(name: str, benchmark: str = "hotpotqa") -> list[Row]:
@@ -112,48 +118,82 @@ def append(file: Path, row: Row) -> None:
 
 def report(rows: Sequence[Row]) -> Row:
     """AUC of every score for both labels with a bootstrap interval, flags, time and tokens, per form."""
-    labels: dict[str, Callable[[Row], bool]] = {
-        "complete": lambda row: bool(row["complete"]),
-        "correct": lambda row: row["f1"] >= 0.5,
-    }
     result: Row = {
         "n": len(rows),
-        "complete": sum(map(labels["complete"], rows)),
-        "correct": sum(map(labels["correct"], rows)),
+        "complete": sum(map(is_complete, rows)),
+        "correct": sum(map(is_correct, rows)),
         "forms": {},
     }
-    for form in VERIFIERS:
-        seen = [row for row in rows if form in row]
-        if not seen:
-            continue
-        entry: Row = {"n": len(seen)}
-        for label, holds in labels.items():
-            entry[f"auc_{label}"] = {
-                score: interval(seen, partial(auc, form=form, score=score, sign=sign, holds=holds))
-                for score, sign in SCORES.items()
-            }
-        flagged = sum(row[form]["unhelpful"] for row in seen)
-        wrong = sum(row[form]["flagged_supporting"] for row in seen)
-        noise = sum(row[form]["shown"] - row[form]["supporting"] for row in seen)
-        entry["flags"] = {
-            "precision": round(1 - wrong / flagged, 3) if flagged else None,
-            "recall": round((flagged - wrong) / noise, 3),
-            "supporting_lost": round(wrong / sum(row[form]["supporting"] for row in seen), 3),
-        }
-        entry["median_tokens"] = statistics.median(row[form]["tokens"] for row in seen)
-        entry["median_seconds"] = round(statistics.median(row[form]["seconds"] for row in seen), 1)
-        entry["repairs"] = dict(sum((Counter(row[form]["repairs"]) for row in seen), Counter()))
-        result["forms"][form] = entry
+    for form in (*VERIFIERS, *RETIRED):
+        if seen := [row for row in rows if form in row]:
+            result["forms"][form] = report_form(seen, form)
+    result["differences"] = {
+        f"{form} less {BASELINE}": report_difference(both, form)
+        for form in COMPARED
+        if (both := [row for row in rows if form in row and BASELINE in row])
+    }
     return result
 
 
-def auc(rows: Sequence[Row], *, form: str, score: str, sign: int, holds: Callable[[Row], bool]) -> float | None:
+def is_complete(row: Row) -> bool:
+    """Whether all supporting passages were found."""
+    return bool(row["complete"])
+
+
+def is_correct(row: Row) -> bool:
+    """Whether the answer from the passages was right."""
+    return bool(row["f1"] >= 0.5)
+
+
+def report_form(rows: Sequence[Row], form: str) -> Row:
+    """Signal, flags, time and tokens of one form."""
+    entry: Row = {"n": len(rows)}
+    for label, holds in (("complete", is_complete), ("correct", is_correct)):
+        entry[f"auc_{label}"] = {
+            score: interval(rows, partial(auc, form=form, score=score, holds=holds)) for score in SCORES
+        }
+    entry["flags"] = judge_flags([row[form] for row in rows])
+    entry["median_tokens"] = statistics.median(row[form]["tokens"] for row in rows)
+    entry["median_seconds"] = round(statistics.median(row[form]["seconds"] for row in rows), 1)
+    entry["repairs"] = dict(sum((Counter(row[form]["repairs"]) for row in rows), Counter()))
+    return entry
+
+
+def report_difference(rows: Sequence[Row], form: str) -> Row:
+    """What a form gains or loses against the baseline on the same states: the difference of each AUC for `correct`."""
+    differences = {score: interval(rows, partial(auc_difference, form=form, score=score)) for score in SCORES}
+    return {"n": len(rows), "auc_correct": differences}
+
+
+def judge_flags(states: Sequence[Row]) -> Row:
+    """Precision and recall of the passages called unhelpful, and the share of supporting passages lost to them."""
+    flagged = sum(state["unhelpful"] for state in states)
+    wrong = sum(state["flagged_supporting"] for state in states)
+    supporting = sum(state["supporting"] for state in states)
+    noise = sum(state["shown"] for state in states) - supporting
+    return {
+        "precision": round(1 - wrong / flagged, 3) if flagged else None,
+        "recall": round((flagged - wrong) / noise, 3),
+        "supporting_lost": round(wrong / supporting, 3),
+    }
+
+
+def auc_difference(rows: Sequence[Row], *, form: str, score: str) -> float | None:
+    """How far the AUC of a form for `correct` lies above that of the baseline on the same states."""
+    own = auc(rows, form=form, score=score, holds=is_correct)
+    baseline = auc(rows, form=BASELINE, score=score, holds=is_correct)
+    return None if own is None or baseline is None else own - baseline
+
+
+def auc(rows: Sequence[Row], *, form: str, score: str, holds: Callable[[Row], bool]) -> float | None:
     """The chance that a state with the label scores above one without."""
+    sign = SCORES[score]
     yes: list[float] = [sign * row[form][score] for row in rows if holds(row)]
-    no: list[float] = [sign * row[form][score] for row in rows if not holds(row)]
+    no: list[float] = sorted(sign * row[form][score] for row in rows if not holds(row))
     if not yes or not no:
         return None
-    return sum((a > b) + 0.5 * (a == b) for a in yes for b in no) / (len(yes) * len(no))
+    # A tie counts half: the middle between the scores below and those at most as high.
+    return sum(bisect_left(no, a) + bisect_right(no, a) for a in yes) / 2 / (len(yes) * len(no))
 
 
 def interval(rows: Sequence[Row], statistic: Callable[[Sequence[Row]], float | None]) -> list[float | None]:

@@ -2,7 +2,9 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,11 @@ from beliefrag.calibration.collection import StateCollection
 from beliefrag.calibration.examples import Examples, label_searches
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import fit_value
-from beliefrag.policy import FittedValue
+from beliefrag.calibration.policy_replay import consults_retrieval_value
+from beliefrag.policy import FittedValue, LogisticAnswerability
 from beliefrag.runs.partitions import Partition
-from beliefrag.runs.states import read_trajectories
-from beliefrag.types import Action
+from beliefrag.runs.states import State, Trajectory, read_trajectories
+from beliefrag.types import Action, Belief, Diagnostics
 from tests.support.planted_states import planted, write_run
 
 
@@ -48,6 +51,62 @@ def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_s
     corrected = replace(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
     found = [label_searches([replace(trajectory, states=(each, after))], "f1") for each in (before, corrected)]
     assert [len(each) for each in found] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"flagged": 1},
+        {"belief": Belief(0.3, 0.5, 0.6, 0.5, 0.5, 0.1)},
+        {"belief": Belief(0.3, 0.2, 0.1, 0.5, 0.5, 0.1)},
+    ],
+    ids=["flagged passages", "conflict", "low reliability"],
+)
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_where_the_policy_would_correct_nobody_asks_what_a_search_is_worth(
+    tmp_path: Path, change: dict[str, Any], rewritten: bool
+) -> None:
+    collection = planted(tmp_path, questions=1)
+    trajectory = collection.trajectories[0]
+    never = LogisticAnswerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
+    calm = replace(
+        trajectory.states[1], scores={"f1": 0.0}, legal=tuple(Action), correction_fits=True, actions=(Action.RETRIEVE,)
+    )
+    after = replace(trajectory.states[2], scores={"f1": 1.0})
+
+    def count(before: State) -> int:
+        states = [before, after]
+        if rewritten:
+            # After the rewriting a correction fits no more; what counts is the state at which it was decided on.
+            later = replace(before, actions=(*before.actions, Action.REWRITE), correction_fits=False)
+            states = [replace(before, action=Action.REWRITE), later, after]
+        searched = replace(trajectory, method="survey_uncorrected", states=tuple(states))
+        return len(label_searches([searched], "f1", partial(consults_retrieval_value, answerability=never)))
+
+    assert count(calm) == 1
+    assert count(replace(calm, **change)) == 0
+    assert count(replace(calm, **change, correction_fits=False)) == 1
+
+
+def test_a_fit_leaves_out_searches_from_states_with_flagged_passages(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=400)
+    flagged = replace(collection, trajectories=tuple(map(_flag_some, collection.trajectories)))
+    artifact = fit_artifact(flagged, "f1")
+    plain, corrected = fit_artifact(collection, "f1").fit, artifact.fit
+    assert plain and corrected and plain.retrieval_value and corrected.retrieval_value
+    before, after = plain.retrieval_value.counts, corrected.retrieval_value.counts
+    for part in Partition:
+        weighed = searches_that_are_weighed(flagged, artifact, part)
+        own = Examples(each for each in weighed.each if not each.state.flagged)
+        assert after[part.value] == own.count
+        assert 0 < after[part.value].states < before[part.value].states
+
+
+def _flag_some(trajectory: Trajectory) -> Trajectory:
+    """Gives the trajectory of a survey without corrections, with a flagged passage at its second state."""
+    first, second, *others = trajectory.states
+    second = replace(second, flagged=1, legal=tuple(Action), correction_fits=True)
+    return replace(trajectory, method="survey_uncorrected", states=(first, second, *others))
 
 
 def searches_that_are_weighed(collection: StateCollection, artifact: Artifact, part: Partition) -> Examples:

@@ -14,7 +14,6 @@ from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.errors import TransportError
 from beliefrag.events import CallFinished, CallStarted, Decided, Event, Finished, Retrieved, Started, as_record
-from beliefrag.methods.iterative import Iterative
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.policy import Thresholds
@@ -197,15 +196,6 @@ async def test_after_passages_are_dropped_what_is_left_is_not_judged_again(tmp_p
     assert result.usage.by_purpose["verifier"].calls == 1
     observed = [event.observation for event in result.events if isinstance(event, Decided)]
     assert observed[1] == observed[2]
-
-
-async def test_a_search_that_returns_what_is_retained_already_is_hardly_new(tmp_path: Path) -> None:
-    writer = {"purpose": "query_writer", "reply": "second"}
-    retriever = PlannedRetriever(hits("a", "b", "c", "d"), hits("a", "b", "c", "e"))
-    result = await play(script(tmp_path, writer, ANSWER), retriever, method=Iterative(rounds=2))
-    second = [event for event in result.events if isinstance(event, Retrieved)][1]
-    # Three of the four passages repeat themselves; the new one shares no word with them.
-    assert second.novelty == pytest.approx(0.25)
 
 
 async def test_a_query_that_repeats_a_search_gives_way_to_the_rewritten_one(tmp_path: Path) -> None:

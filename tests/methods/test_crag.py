@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -5,12 +6,13 @@ import pytest
 
 from beliefrag.engine import loop
 from beliefrag.engine.loop import Harness
+from beliefrag.events import Packed
 from beliefrag.methods.crag import Crag
 from beliefrag.methods.strips import keep_best_strips
 from beliefrag.outcome import Answered, Stopped
 from beliefrag.prompts import Prompts
 from beliefrag.result import Result
-from beliefrag.types import Budget, Passage, Question
+from beliefrag.types import Budget, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.messages import mentions
@@ -144,3 +146,40 @@ def test_the_answer_reads_the_strips_that_share_words_with_the_question_or_anoth
 
 def test_passages_with_few_strips_stay_whole() -> None:
     assert keep_best_strips("Where?", [BRIDGE, HOLM], 6) == (BRIDGE, HOLM)
+
+
+FILLER = [f"The weather of month {number} was mild." for number in range(12)]
+PORTRAIT = " ".join([*FILLER[:6], "The portrait was painted by Anna Vane.", *FILLER[6:]])
+VANE = " ".join(["Rain fell in Torsby.", *FILLER, "Anna Vane was born in Torsby."])
+LONG = [Hit(Passage("p", "Portrait", PORTRAIT), 9.0), Hit(Passage("v", "Anna Vane", VANE), 8.0)]
+ASKED = "Where was the painter who painted the portrait born?"
+
+
+async def test_the_answer_prompt_shows_the_best_strips_and_not_whole_passages(tmp_path: Path) -> None:
+    model = script(tmp_path, grades(0.9, 0.9), says("answer", "Torsby"))
+    result = await play(model, PlannedRetriever(LONG), question=ASKED, method=CRAG)
+    (shown,) = prompts(result, "answer")
+    assert "painted by Anna Vane." in shown and "born in Torsby." in shown
+    assert sum(shown.count(filler) for filler in FILLER) <= CRAG.strips - 2
+    # The grader sees whole passages, and so do the sources.
+    assert all(filler in prompts(result, "grader")[0] for filler in FILLER)
+    assert result.sources == tuple(hit.passage for hit in LONG)
+
+
+async def test_with_packing_trace_and_citations_have_the_sentences_that_the_answer_prompt_showed(
+    tmp_path: Path,
+) -> None:
+    model = script(tmp_path, grades(0.9, 0.9), says("answer", "Torsby"))
+    result = await play(model, PlannedRetriever(LONG), question=ASKED, method=replace(CRAG, strips=4), pack=30)
+    (shown,) = prompts(result, "answer")
+    assert isinstance(result.outcome, Answered)
+    # A sentence that the model did not see has the answer too; what is cited is the one that it saw.
+    assert "Rain fell" not in shown
+    assert "Anna Vane was born in Torsby." in [citation.quote for citation in result.outcome.citations]
+    assert all(citation.quote in shown for citation in result.outcome.citations)
+    packed = [event for event in result.events if isinstance(event, Packed)][-1]
+    whole = {hit.passage.id: hit.passage.text for hit in LONG}
+    parts = [whole[each.passage_id][start:end] for each in packed.shown for start, end in each.spans]
+    assert any("painted by Anna Vane." in part for part in parts)
+    assert any("born in Torsby." in part for part in parts)
+    assert all(part in shown for part in parts)

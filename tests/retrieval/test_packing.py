@@ -174,3 +174,18 @@ def test_the_limit_is_never_passed_and_words_are_never_lost_silently(
     for each in packed:
         assert all(start < end for start, end in each.spans)
         assert list(each.spans) == sorted(each.spans)
+
+
+def test_parts_of_a_shortened_text_are_found_in_the_whole_one() -> None:
+    whole = "It rained. Ada built it. Nobody came. She was born in Oslo."
+    cut = Passage("p", "Bridge", "Ada built it. She was born in Oslo.")
+    both = PackedPassage(cut, ((0, len(cut.text)),)).locate_in(whole)
+    assert [whole[start:end] for start, end in both.spans] == ["Ada built it.", "She was born in Oslo."]
+    assert both.passage == Passage("p", "Bridge", whole)
+    last = PackedPassage(cut, ((14, len(cut.text)),)).locate_in(whole)
+    assert [whole[start:end] for start, end in last.spans] == ["She was born in Oslo."]
+
+
+def test_parts_of_a_whole_text_stay_where_they_are() -> None:
+    packed = PackedPassage(Passage("p", "Bridge", "Oslo. Oslo. Oslo."), ((6, 11),))
+    assert packed.locate_in(packed.passage.text) is packed

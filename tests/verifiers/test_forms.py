@@ -162,19 +162,6 @@ async def test_a_probe_that_is_neither_yes_nor_no_twice_gives_the_cautious_obser
     assert kept.repairs[-1] == {"unusable": 1}
 
 
-async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(tmp_path: Path) -> None:
-    kept = Observed()
-    meter = Meter(script(tmp_path, *helps(0.8, 0.2), *WHOLE))
-    calls = ModelCalls(
-        meter, Prompts.load(), build_verifier("probability"), CallRecorder(lambda purpose: None, kept.finished)
-    )
-    first = await calls.verify(Question("Which?"), PASSAGES)
-    paid = meter.usage
-    assert await calls.verify(Question("Which?"), PASSAGES) == first
-    assert await calls.answer(Question("Which?"), PASSAGES) == "New York"
-    assert meter.usage == paid
-
-
 def test_an_unknown_form_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match="structured"):
         build_verifier("vibes")
@@ -195,6 +182,24 @@ def form(*odds: float, quotes: str = '"') -> dict[str, Any]:
 
 
 DRAFT = {"purpose": "verifier", "reply": "Ada", "logprobs": [{"token": "Ada", "p": 0.8}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "draft"),
+    [("probability", [*helps(0.8, 0.2), *WHOLE], "New York"), ("slots", [DRAFT, form(0.7, 0.4)], "Ada")],
+)
+async def test_what_was_asked_once_in_an_episode_is_not_paid_for_again(
+    tmp_path: Path, name: str, lines: list[dict[str, Any]], draft: str
+) -> None:
+    kept = Observed()
+    meter = Meter(script(tmp_path, *lines))
+    calls = ModelCalls(meter, Prompts.load(), build_verifier(name), CallRecorder(lambda purpose: None, kept.finished))
+    first = await calls.verify(Question("Which?"), PASSAGES)
+    assert first is not None and first.draft == draft
+    paid = meter.usage
+    assert await calls.verify(Question("Which?"), PASSAGES) == first
+    assert await calls.answer(Question("Which?"), PASSAGES) == draft
+    assert meter.usage == paid
 
 
 @pytest.mark.parametrize("quotes", ['"', ""])

@@ -147,18 +147,27 @@ def mean_move_cost(trajectories: Sequence[Trajectory], move: str) -> float:
     return sum(costs) / len(costs) if costs else 0.0
 
 
-def label_searches(trajectories: Sequence[Trajectory], label: Label) -> Examples:
+def label_searches(
+    trajectories: Sequence[Trajectory], label: Label, is_consulted: Callable[[State], bool] = lambda _: True
+) -> Examples:
     """Gives the unanswerable states from which a search was made, positive where the state after it was answerable.
 
     A search at the end of a correction is left out: nobody asked what it was worth.
+
+    Args:
+        trajectories: The recorded states.
+        label: What says whether an answer was right.
+        is_consulted: Whether the policy asks at a state what a search is worth. Where the query was rewritten before
+            the search, that is the state before the rewriting.
     """
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))
         for trajectory in trajectories
-        for before, after in pairwise(trajectory.states)
+        for place, (before, after) in enumerate(pairwise(trajectory.states))
         if before.action is Action.RETRIEVE
         and Action.VERIFY not in before.actions[-2:]
         and after.rounds > before.rounds
         and before.correct(label) is False
         and after.correct(label) is not None
+        and is_consulted(trajectory.states[place - 1] if place and before.actions[-1:] == (Action.REWRITE,) else before)
     )

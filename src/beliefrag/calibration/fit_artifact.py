@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 
 from beliefrag.calibration import Artifact
@@ -31,11 +32,12 @@ from beliefrag.calibration.fitting import (
     measure_each_diagnostic,
     report_value_fit,
 )
+from beliefrag.calibration.policy_replay import consults_retrieval_value
 from beliefrag.calibration.quality import measure_quality, predict_answerability
 from beliefrag.calibration.selection import backbone
 from beliefrag.errors import CalibrationError
 from beliefrag.methods.lean import Move
-from beliefrag.policy import Answerability, ScoreScale, Thresholds
+from beliefrag.policy import ScoreScale
 from beliefrag.policy.calibration import log_odds
 from beliefrag.runs.partitions import SALT, Partition, select_held_out
 from beliefrag.runs.record import now, versions
@@ -170,10 +172,11 @@ def fit_artifact(
         alone=measure_each_diagnostic(own),
         held_out=found,
     )
-    pairs = _keep_consulted(label_searches(collection.trajectories, label), answerability.function())
+    is_consulted = partial(consults_retrieval_value, answerability=answerability.function())
+    pairs = label_searches(collection.trajectories, label, is_consulted)
     searches, unseen_searches = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
     if elsewhere is not None:
-        others = _keep_consulted(label_searches(elsewhere.trajectories, label), answerability.function())
+        others = label_searches(elsewhere.trajectories, label, is_consulted)
         unseen_searches = _leave_out(others, own, choosing, searches)
     value, value_report, value_warnings = _fit_value(pairs, unseen_searches)
     moves, move_warnings = _fit_moves(collection.trajectories, label, everything=everything)
@@ -276,15 +279,6 @@ def _fit_moves(
             value = ValueFit(intercept=round(log_odds(share), 6), rounds=0.0, novelty=0.0, sufficiency=0.0)
         found[move.value] = MoveFit(value=value, tokens=round(mean_move_cost(trajectories, move), 1))
     return found, warnings
-
-
-def _keep_consulted(pairs: Examples, answerability: Answerability) -> Examples:
-    """Keeps the searches from states at which the policy does not answer: there it asks what a search is worth."""
-    return Examples(
-        pair
-        for pair in pairs.each
-        if answerability.probability(pair.state.diagnostics, pair.state.belief.sufficiency) < Thresholds().answer
-    )
 
 
 def _describe_judge(collection: StateCollection) -> str:

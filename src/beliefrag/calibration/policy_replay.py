@@ -10,7 +10,14 @@ from beliefrag.policy import Answerability, Calibration, RetrievalValue, Situati
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import TERMINAL, Action, Decision
 
-__all__ = ["CachedReplay", "ReplayedEnding", "UnrecordedStep", "has_corrections", "replay_policy"]
+__all__ = [
+    "CachedReplay",
+    "ReplayedEnding",
+    "UnrecordedStep",
+    "consults_retrieval_value",
+    "has_corrections",
+    "replay_policy",
+]
 
 
 _REASON_MATTERS = frozenset({Action.VERIFY, Action.REWRITE})
@@ -71,6 +78,13 @@ def replay_policy(
         if not following:
             return UnrecordedStep(state, decision.action)
         place += 1
+
+
+def consults_retrieval_value(state: State, answerability: Answerability, thresholds: Thresholds = Thresholds()) -> bool:
+    """Says whether the policy asks at this state what a search is worth: where it neither answers nor corrects."""
+    probability = answerability.probability(state.diagnostics, state.belief.sufficiency)
+    worthless, worthy = (decide(_read_situation(state, probability, value), thresholds) for value in (0.0, 1.0))
+    return worthless.branch != worthy.branch
 
 
 def has_corrections(thresholds: Thresholds) -> bool:

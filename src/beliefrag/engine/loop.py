@@ -129,8 +129,7 @@ class _Episode:
             harness.verifier,
             _build_recorder(self._clock, emit),
             harness.budget.tokens,
-            # The scores, not the evidence itself: a controller is given the model calls.
-            packing=None if harness.pack is None else EvidencePacking(harness.pack, _score_lookup(self._evidence)),
+            packing=None if harness.pack is None else _build_packing(harness.pack, self._evidence),
         )
         self._queries: list[str] = []
         self._rewritten: str | None = None
@@ -471,9 +470,13 @@ def _build_recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> Call
     return CallRecorder(record_start, record_finish, record_packing)
 
 
-def _score_lookup(evidence: Evidence) -> Callable[[str], float]:
-    """Gives the best score of a retained passage by its id; 0 for one that is not retained."""
-    return lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0)
+def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:
+    """Packs evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
+    return EvidencePacking(
+        words,
+        lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0),
+        lambda passage_id: next((each.text for each in evidence.passages if each.id == passage_id), None),
+    )
 
 
 def _is_repeated(query: str, made: list[str]) -> bool:

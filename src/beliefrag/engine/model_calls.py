@@ -45,6 +45,8 @@ class EvidencePacking:
     """The most words of evidence in one prompt."""
     score_of: Callable[[str], float]
     """The score at which the search returned the passage with this id."""
+    text_of: Callable[[str], str | None] = lambda _: None
+    """The whole text of the retained passage with this id: a method may show a shortened one."""
 
 
 class ModelCalls:
@@ -119,10 +121,11 @@ class ModelCalls:
             return passages
         scores = [self._packing.score_of(passage.id) for passage in passages]
         packed = pack_passages(question.text, passages, self._packing.words, scores=scores)
+        located = tuple(each.locate_in(self._packing.text_of(each.passage.id) or each.passage.text) for each in packed)
         # Several calls of one step often see the same sentences: the trace says it once.
-        if packed and packed != self._packed:
-            self._packed = packed
-            self._recorder.on_packing(packed)
+        if located and located != self._packed:
+            self._packed = located
+            self._recorder.on_packing(located)
         return [each.shown for each in packed] or passages
 
     async def verify(

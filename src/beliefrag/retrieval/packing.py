@@ -108,6 +108,17 @@ class PackedPassage:
         # Inside a span the white space of the passage is kept: a line break may mean something.
         return replace(self.passage, text=_GAP.join(text[start:end] for start, end in self.spans))
 
+    def locate_in(self, whole: str) -> PackedPassage:
+        """Gives the same parts in the whole text, where what was packed is a shortened text of some of its sentences.
+
+        A part that joins sentences which stand apart in the whole text becomes several.
+        """
+        if whole == self.passage.text:
+            return self
+        parts = [self.passage.text[start:end] for start, end in self.spans]
+        spans = {span for part in parts for span in _locate_part(part, whole)}
+        return PackedPassage(replace(self.passage, text=whole), tuple(sorted(spans)))
+
 
 @dataclass(frozen=True, slots=True)
 class ReadSentence:
@@ -189,6 +200,13 @@ def find_sentences(text: str) -> list[tuple[int, int]]:
             found += _cut_long(text, at, at + len(sentence))
             at += len(sentence)
     return found
+
+
+def _locate_part(part: str, whole: str) -> list[tuple[int, int]]:
+    at = whole.find(part)
+    if at >= 0:
+        return [(at, at + len(part))]
+    return [(start, end) for start, end in find_sentences(whole) if whole[start:end] in part]
 
 
 def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,108 @@
+"""The benchmark of verifier forms: what its report says, and what its committed numbers rest on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.types import Passage
+from beliefrag.verifiers import slots
+from benchmarks import verifier_flags
+from benchmarks.verifier_forms import judge_flags, report, rows_of
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+
+
+def committed(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    return found
+
+
+def state(support: float, f1: float, **forms: float) -> dict[str, Any]:
+    counts = {"unhelpful": 1, "flagged_supporting": 0, "supporting": 2, "shown": 5}
+    paid = {"tokens": 10, "seconds": 1.0, "repairs": {}}
+    scores = {"gap": 0.0, "uncertainty": 0.0, "conflict": 0.0}
+    given = {"probability": support, **forms}
+    return {
+        "complete": f1 > 0,
+        "f1": f1,
+        **{form: {"support": value, **scores, **counts, **paid} for form, value in given.items()},
+    }
+
+
+def test_the_committed_report_is_that_of_the_committed_states() -> None:
+    assert report(rows_of(RESULTS / "verifier_states.jsonl")) == committed("verifier_forms.json")
+
+
+def test_the_first_slots_is_still_reported_from_its_33_states() -> None:
+    told = committed("verifier_forms.json")
+    assert told["forms"]["one_form"]["n"] == told["differences"]["one_form less probability"]["n"] == 33
+    assert told["forms"]["slots"]["n"] == told["differences"]["slots less probability"]["n"] == 60
+
+
+def test_a_form_is_compared_only_on_states_that_the_baseline_has_too() -> None:
+    rows = [state(0.9, 1.0, slots=0.1), state(0.1, 0.0, slots=0.9), state(0.2, 1.0), state(0.8, 0.0)]
+    told = report(rows)["differences"]
+    assert set(told) == {"slots less probability"}
+    assert told["slots less probability"]["n"] == 2
+    assert told["slots less probability"]["auc_correct"]["support"][0] == -1.0
+
+
+def test_the_table_in_the_docs_shows_the_committed_report() -> None:
+    lines = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8").splitlines()
+    for words, form in (("`probability`", "probability"), ("`slots`", "slots"), ("one form for all", "one_form")):
+        entry = committed("verifier_forms.json")["forms"][form]
+        row = next(line for line in lines if line.startswith(f"| {words}"))
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        shown = [entry["auc_correct"][score] for score in ("support", "gap", "uncertainty")]
+        shown.append(entry["auc_complete"]["support"])
+        assert int(cells[1]) == entry["n"]
+        for cell, numbers in zip(cells[2:6], shown, strict=True):
+            assert [float(each) for each in re.findall(r"[\d.]+", cell)] == pytest.approx(numbers, abs=0.0051)
+        assert cells[6] == " / ".join(str(entry["flags"][each]) for each in ("precision", "recall", "supporting_lost"))
+        assert int(cells[7]) == round(entry["median_tokens"])
+
+
+def test_the_differences_in_the_docs_are_those_of_the_committed_report() -> None:
+    text = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8").replace("\n", " ")
+    told = committed("verifier_forms.json")["differences"]["slots less probability"]["auc_correct"]
+    for score in ("support", "gap", "uncertainty"):
+        found = re.search(rf"(-?[\d.]+) \[(-[\d.]+), \+([\d.]+)\] for {score}", text)
+        assert found, score
+        assert [float(each) for each in found.groups()] == pytest.approx(told[score], abs=0.0051)
+
+
+def test_flags_are_judged_by_the_passages_that_support_something() -> None:
+    states = [
+        {"shown": 5, "supporting": 2, "unhelpful": 3, "flagged_supporting": 1},
+        {"shown": 5, "supporting": 3, "unhelpful": 1, "flagged_supporting": 0},
+    ]
+    assert judge_flags(states) == {"precision": 0.75, "recall": 0.6, "supporting_lost": 0.2}
+
+
+def test_the_flags_counted_are_those_of_the_slots_form() -> None:
+    passages = [
+        Passage("a", "Dusk", "Dusk was painted by Per Lund in the winter of 1901 while he lived near the harbour."),
+        Passage("b", "Trains", "Goods wagons are shunted at night on a hill beside the yard with many sidings."),
+    ]
+    question = "Who painted Dusk?"
+    assert slots.find_unhelpful(question, passages) == ("b",)
+    counted = verifier_flags.count_flags(question, passages, {"a", "elsewhere"})
+    assert counted == {"shown": 2, "supporting": 1, "unhelpful": 1, "flagged_supporting": 0}
+    assert verifier_flags.count_flags(question, passages, {"b"})["flagged_supporting"] == 1
+
+
+def test_the_flags_in_code_and_docs_are_the_committed_ones() -> None:
+    told = committed("verifier_flags.json")
+    shares = {key: [f"{told[name][key]:.2f}" for name in verifier_flags.SETS] for key in ("precision", "recall")}
+    source = Path(slots.__file__).read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+    assert all(" / ".join(values) in source for values in shares.values())
+    assert "{} of the passages found so on HotpotQA, {} on 2Wiki and {} on MuSiQue".format(*shares["precision"]) in text
+    assert "these are {}, {} and {} of".format(*shares["recall"]) in text
+    assert "{:.2f}, {:.2f} and {:.2f} are lost".format(*(told[name]["supporting_lost"] for name in told)) in text

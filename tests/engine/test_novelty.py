@@ -1,0 +1,38 @@
+"""What a search counts as new: passages that the episode had before are repetitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from beliefrag.events import Retrieved
+from beliefrag.methods.iterative import Iterative
+from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
+from tests.support.reading import says
+
+ANSWER = says("answer", "Paris")
+
+
+async def test_a_search_that_returns_what_is_retained_already_is_hardly_new(tmp_path: Path) -> None:
+    writer = {"purpose": "query_writer", "reply": "second"}
+    retriever = PlannedRetriever(hits("a", "b", "c", "d"), hits("a", "b", "c", "e"))
+    result = await play(script(tmp_path, writer, ANSWER), retriever, method=Iterative(rounds=2))
+    second = [event for event in result.events if isinstance(event, Retrieved)][1]
+    # Three of the four passages repeat themselves; the new one shares no word with them.
+    assert second.novelty == pytest.approx(0.25)
+
+
+async def test_a_search_that_returns_what_was_dropped_before_is_less_new(tmp_path: Path) -> None:
+    model = script(
+        tmp_path,
+        verdict(0.3, 0.7, 1.0, unhelpful=[2]),
+        says("rewriter", "other words"),
+        verdict(0.95, 0.05, 0.05),
+        ANSWER,
+    )
+    result = await play(model, PlannedRetriever(hits("a", "b"), hits("b", "c")))
+    second = [event for event in result.events if isinstance(event, Retrieved)][1]
+    assert (second.added, second.refused) == (("c",), ("b",))
+    # One of the two passages is a repetition, though it is not taken back; the other shares no word with what is held.
+    assert second.novelty == pytest.approx(0.5)
