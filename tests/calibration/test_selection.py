@@ -93,7 +93,7 @@ def test_a_file_that_is_no_artifact_is_refused(tmp_path: Path, change: dict[str,
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"verifier": "graded"}, "probability verifier, not graded"),
+        ({"verifier": "graded"}, "slots verifier, not graded"),
         ({"prompts": {"answer": "other"}}, r"other prompts \(answer\)"),
         ({"retriever": "my engine"}, "retriever bm25 .*my engine"),
     ],
@@ -129,7 +129,7 @@ def test_an_artifact_says_why_it_may_be_off() -> None:
     )
     backbone, verifier, prompts = find_calibration_warnings(artifact, changed)
     assert mentions(backbone, "borrowed", artifact.backbone)
-    assert mentions(verifier, "probability verifier", "not graded")
+    assert mentions(verifier, "slots verifier", "not graded")
     assert mentions(prompts, "other prompts", "(answer)")
 
 
@@ -159,11 +159,11 @@ def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() 
 
     weights = find(DEFAULT)
     hashes = Prompts.load().hashes()
-    here = RunConditions(f"local:{weights.name}:{weights.sha256[:16]}", "probability", hashes, Bm25Index.identity)
+    here = RunConditions(f"local:{weights.name}:{weights.sha256[:16]}", "slots", hashes, Bm25Index.identity)
     artifact = select_artifact(here)
     assert artifact.origin == "fitted"
     assert find_calibration_warnings(artifact, here) == ()
-    assert set(artifact.prompts) == {"system", *build_verifier("probability").prompts}
+    assert set(artifact.prompts) == {"system", *build_verifier("slots").prompts}
     # A changed prompt changes what the numbers mean: fit again (docs/results) before shipping it.
     assert dict(artifact.prompts) == {name: hashes[name] for name in artifact.prompts}
     assert artifact.quality["brier"] < artifact.quality["brier_base_rate"]
