@@ -214,7 +214,10 @@ async def test_slots_reads_every_score_from_the_odds_in_one_form(tmp_path: Path,
     assert "Draft answer: Ada" in kept.requests[1].messages[-1].content
 
 
-async def test_slots_finds_passages_that_do_not_help_without_asking(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("proved", "flagged"), [(0.5, ("Weather", "Bread")), (0.6, ())])
+async def test_slots_finds_passages_that_do_not_help_without_asking_unless_the_draft_is_settled(
+    tmp_path: Path, proved: float, flagged: tuple[str, ...]
+) -> None:
     texts = {
         "Elm bridge": "The Elm bridge was designed by Ada Holm in the year 1901.",
         "Ada Holm": "Ada Holm, who designed bridges, was born in Larvik.",
@@ -223,13 +226,13 @@ async def test_slots_finds_passages_that_do_not_help_without_asking(tmp_path: Pa
     }
     passages = [Passage(title, title, text) for title, text in texts.items()]
     calls = ModelCalls(
-        Meter(script(tmp_path, DRAFT, form(0.7, 0.4))),
+        Meter(script(tmp_path, DRAFT, form(proved, 0.4))),
         Prompts.load(),
         build_verifier("slots"),
         CallRecorder(lambda purpose: None, lambda request, reply, repairs: None),
     )
     observation = await calls.verify(Question("Where was the designer of the Elm bridge born?"), passages)
-    assert observation is not None and observation.unhelpful == ("Weather", "Bread")
+    assert observation is not None and observation.unhelpful == flagged
 
 
 async def test_a_form_with_an_empty_slot_is_asked_for_again(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ _WORDS = 20
 """Words for each passage, and at most half of all words: a passage does not help if none of the sentences that fit is
 its own. On five passages of BM25, 300 questions each, 0.94 / 0.93 / 0.89 of the passages found so support nothing
 (HotpotQA, 2Wiki, MuSiQue), and they are 0.47 / 0.43 / 0.37 of those that support nothing."""
+_LIKELY, _PROVED = 0.7, 0.55
+"""Where the draft's least likely token and *proved* both reach these, no passage is flagged, and no correction begins:
+of 101 train questions 23 were such at the first look, and a correction left their F1 at 0.503, for 2,500 tokens."""
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {name: {"type": "string", "enum": ["yes", "no"]} for name in _SLOTS},
@@ -65,12 +68,13 @@ class Slots:
             schema=_SCHEMA,
             top_logprobs=ALTERNATIVES,
         )
+        is_settled = confidence >= _LIKELY and odds["proved"] >= _PROVED
         return Observation(
             support=odds["proved"],
             conflict=0.0,
             uncertainty=1.0 - confidence,
             gap=1.0 - odds["complete"],
-            unhelpful=find_unhelpful(fields["question"], passages),
+            unhelpful=() if is_settled else find_unhelpful(fields["question"], passages),
             draft=draft,
         )
 
