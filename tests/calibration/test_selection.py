@@ -167,5 +167,5 @@ def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() 
     # A changed prompt changes what the numbers mean: fit again (docs/results) before shipping it.
     assert dict(artifact.prompts) == {name: hashes[name] for name in artifact.prompts}
     assert artifact.quality["brier"] < artifact.quality["brier_base_rate"]
-    assert artifact.quality["brier_gain_low"] > 0
+    assert artifact.quality["auc"] > 0.6
     assert artifact.retrieval_value is not None and not artifact.contaminated
