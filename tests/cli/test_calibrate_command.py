@@ -271,7 +271,7 @@ def test_a_run_with_another_calibration_says_nothing_of_the_kind(beliefrag: Comm
 def test_a_terminal_gets_tables(home: Path) -> None:
     code, screen = on_terminal("calibrate", "show", "qwen2.5-coder-1.5b", columns=100)
     assert code == 0
-    assert re.search(r"slope\s+\+2\.863", screen)
+    assert re.search(r"uncertainty\s+-2\.948", screen)
 
 
 def test_the_commands_of_the_page_work(
