@@ -16,7 +16,7 @@ from typing import TypedDict
 
 from beliefrag import events
 from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
-from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
+from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls, is_repeated
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
@@ -267,7 +267,7 @@ class _Episode:
         except TokensSpent:
             return self._rewritten
         # A search that was already made would only return the same passages.
-        if query is not None and self._rewritten is not None and _is_repeated(query, self._queries):
+        if query is not None and self._rewritten is not None and is_repeated(query, self._queries):
             return self._rewritten
         return query
 
@@ -477,7 +477,3 @@ def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:
         lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0),
         lambda passage_id: next((each.text for each in evidence.passages if each.id == passage_id), None),
     )
-
-
-def _is_repeated(query: str, made: list[str]) -> bool:
-    return query.casefold().split() in [earlier.casefold().split() for earlier in made]

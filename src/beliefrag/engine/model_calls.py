@@ -18,7 +18,7 @@ from beliefrag.retrieval.packing import PackedPassage, pack_passages
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VERIFIERS, VerifierForm
 
-__all__ = ["SUFFICIENT", "CallRecorder", "EvidencePacking", "ModelCalls"]
+__all__ = ["SUFFICIENT", "CallRecorder", "EvidencePacking", "ModelCalls", "is_repeated"]
 
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
@@ -185,11 +185,10 @@ class ModelCalls:
             "prior_queries": "; ".join(escape(query) for query in queries) or "none",
             "reason": escape(reason),
         }
-        made = [query.casefold().split() for query in queries]
 
         def read(reply: ChatReply, repairs: Repairs) -> str | None:
             written = read_line(reply.text)
-            if written.casefold().split() in made:
+            if is_repeated(written, queries):
                 repairs["repeated_queries"] += 1
                 return None
             return written
@@ -199,7 +198,7 @@ class ModelCalls:
         except UnreadableReply:
             query = None
         if query is None:
-            return _add_title(question, passages, made)
+            return _add_title(question, passages, queries)
         return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
@@ -212,7 +211,7 @@ class ModelCalls:
 
         def read(reply: ChatReply, repairs: Repairs) -> str:
             written = read_line(reply.text)
-            if written.casefold().split() == query.casefold().split():
+            if is_repeated(written, [query]):
                 raise ReplyError("That is the same query as before.")
             return written
 
@@ -322,11 +321,16 @@ class ModelCalls:
         return reply, True
 
 
-def _add_title(question: Question, passages: Sequence[Passage], made: Sequence[Sequence[str]]) -> str | None:
+def is_repeated(query: str, made: Sequence[str]) -> bool:
+    """Says whether a query has the words of one that was made before."""
+    return query.casefold().split() in [earlier.casefold().split() for earlier in made]
+
+
+def _add_title(question: Question, passages: Sequence[Passage], made: Sequence[str]) -> str | None:
     """Gives the question with the first title that it does not name; None where all such searches were made."""
     named = _find_words(question.text)
     queries = (f"{question.text} {each.title}" for each in passages if not _find_words(each.title) <= named)
-    return next((query for query in queries if query.casefold().split() not in made), None)
+    return next((query for query in queries if not is_repeated(query, made)), None)
 
 
 def _find_words(text: str) -> set[str]:
