@@ -56,6 +56,8 @@ class EpisodeRow:
     gap: float | None = None
     novelty: float | None = None
     cost: float | None = None
+    least_token: float | None = None
+    """The probability of the least likely token of the first reply whose token probabilities were asked for."""
 
     @property
     def finished(self) -> bool:
@@ -116,6 +118,7 @@ def _row_of(run: str, episode: Episode) -> EpisodeRow:
         calls=usage.calls,
         rounds=_round(scores.get("rounds")),
         **measured,
+        least_token=_round(next((call.least_token for call in episode.calls if call.least_token is not None), None)),
     )
 
 

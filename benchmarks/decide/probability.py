@@ -115,7 +115,7 @@ def read_told(rows: Iterable[EpisodeRow]) -> dict[str, Told]:
             if (row.run, row.method) == ("linked_packed", "lean")
             and row.finished
             and row.answerability is not None
-            and row.uncertainty is not None
+            and (row.least_token is not None or not row.calls)
         ),
         key=lambda row: row.key,
     )
@@ -130,7 +130,8 @@ def _told_by(rows: Sequence[EpisodeRow]) -> Told:
         questions=[f"{row.dataset} {row.question}" for row in rows],
         datasets=[row.dataset for row in rows],
         lean=np.array([row.answerability or 0.0 for row in rows]),
-        raw=np.array([1.0 - (row.uncertainty or 0.0) for row in rows]),
+        # What was compared by dates has no token: it counts as lean says.
+        raw=np.array([row.answerability or 0.0 if row.least_token is None else row.least_token for row in rows]),
         right=np.array([float((row.f1 or 0.0) >= _RIGHT) for row in rows]),
     )
 

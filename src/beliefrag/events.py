@@ -93,6 +93,8 @@ class CallFinished(Event):
     cached: bool
     retries: int
     repairs: Mapping[str, int] = field(default_factory=dict)
+    least_token: float | None = None
+    """The probability of the reply's least likely token, where the model was asked for token probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ def make_rows(
             tokens_by_purpose=f"answer={tokens + number}",
             calls=1,
             rounds=1.0,
-            uncertainty=0.2 + number / 100,
+            least_token=0.8 - number / 100,
         )
         for number in range(n)
     ]

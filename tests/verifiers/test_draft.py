@@ -36,6 +36,18 @@ def test_uncertainty_is_that_of_the_least_likely_token() -> None:
     assert seen.draft == "Torsby"
 
 
+def test_a_draft_is_about_half_as_sure_where_the_model_thought_of_giving_no_answer() -> None:
+    assert observe("Torsby", token(" Torsby", 0.8, Unknown=0.009)).uncertainty == pytest.approx(1 - 0.8 * 0.55)
+    assert observe("Torsby", token(" Torsby", 0.8, None_=0.1)).uncertainty == pytest.approx(0.2), "no such word"
+    later = observe("Torsby", token(" Torsby", 0.8), token(",", 0.9, Not=0.1))
+    assert later.uncertainty == pytest.approx(0.2), "only the first token says whether an answer is given at all"
+
+
+def test_no_is_an_answer_to_a_question_of_yes_or_no() -> None:
+    assert observe("yes", token("yes", 0.8, No=0.1)).uncertainty == pytest.approx(0.2)
+    assert observe("Norway", token("Norway", 0.8, No=0.1)).uncertainty > 0.5
+
+
 def test_a_draft_that_the_evidence_holds_is_supported_by_what_stands_around_it() -> None:
     around_birth, around_death = observe("Torsby"), observe("Oslo")
     # "born" stands in the sentence of Torsby and not in that of Oslo.

@@ -339,6 +339,7 @@ def _make_call(event: events.CallFinished) -> ModelCall:
         counted_by=event.counted_by,
         retries=event.retries,
         repairs=dict(event.repairs),
+        least_token=event.least_token,
     )
 
 

@@ -460,6 +460,7 @@ def _build_recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> Call
                 cached=reply.cached,
                 retries=reply.retries,
                 repairs=repairs,
+                least_token=reply.least_token,
             )
         )
 

@@ -339,7 +339,7 @@ class LeanCollector:
     calibration: Calibration
     verifier: VerifierForm
     moves: tuple[Move, ...] = tuple(Move)
-    unsure: float = 0.15
+    unsure: float = 0.3
     """Moves are made where the first draft is at least this uncertain: elsewhere nobody asks what they are worth."""
     name: str = LEAN_SURVEY
 

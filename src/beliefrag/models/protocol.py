@@ -78,6 +78,11 @@ class ChatReply:
     retries: int = 0
     wasted_tokens: int = 0
 
+    @property
+    def least_token(self) -> float | None:
+        """The probability of its least likely token; None where the model reports no token probabilities."""
+        return min(math.exp(min(0.0, token.logprob)) for token in self.tokens) if self.tokens else None
+
 
 @runtime_checkable
 class ChatModel(Protocol):

@@ -101,6 +101,8 @@ class ModelCall:
     retries: int
     repairs: Mapping[str, int] = field(default_factory=dict)
     """How often each kind of repair was needed to read the reply."""
+    least_token: float | None = None
+    """The probability of the reply's least likely token, where the model was asked for token probabilities."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def episode_record(episode: Episode) -> dict[str, Any]:
         "answerability": episode.answerability,
         "sources": list(episode.sources),
         "steps": [_step_record(step) for step in episode.steps],
-        "calls": [_fields(call) for call in episode.calls],
+        "calls": [_call_record(call) for call in episode.calls],
     }
     if episode.citations:
         record["citations"] = [[each.passage_id, each.start, each.end, each.role] for each in episode.citations]
@@ -166,6 +166,13 @@ def _step_record(step: Step) -> dict[str, Any]:
     if step.dropped is not None:
         record["dropped"] = list(step.dropped)
     record["evidence"] = list(step.evidence)
+    return record
+
+
+def _call_record(call: ModelCall) -> dict[str, Any]:
+    record = _fields(call)
+    if call.least_token is None:
+        del record["least_token"]
     return record
 
 
@@ -418,6 +425,7 @@ def _read_call(record: Mapping[str, Any]) -> ModelCall:
         counted_by=_text("calls.counted_by", record["counted_by"]),
         retries=_check_count("calls.retries", record["retries"]),
         repairs=dict(record.get("repairs", {})),
+        least_token=_optional_share("calls.least_token", record.get("least_token")),
     )
 
 

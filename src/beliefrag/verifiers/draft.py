@@ -3,7 +3,8 @@
 The draft is also the answer, so a look at the evidence costs nothing beside it. Support, conflict, uncertainty and gap
 are worked out here without another call:
 
-- uncertainty: how unlikely the least likely token of the draft was;
+- uncertainty: how unlikely the least likely token of the draft was, and more where the model also thought of saying
+  that there is no answer;
 - conflict: how close an alternative came that the evidence holds too;
 - support: whether the draft stands in the evidence, and how much of the question stands around it; one that only
   repeats words of the question has none;
@@ -38,6 +39,16 @@ _LONGEST_REASONING = 140
 _FULL_MARKS = 10.0
 _EITHER = frozenset(("yes", "no"))
 _NO_WORD = frozenset(("a", "an", "the", "and", "or", "of", "in", "on", "at", "by", "to", "for", "from", "with"))
+_NO_ANSWER = frozenset((
+    "cannot", "insufficient", "no", "nobody", "none", "not", "nothing", "unavailable", "unclear", "undisclosed",
+    "unknown", "unspecified",
+))  # fmt: skip
+"""Words that begin the reply of a model that finds no answer, in English."""
+_NO_ANSWER_SCALE = 0.001
+_NO_ANSWER_WEIGHT = 0.5
+"""Where such words have more than that probability at the first token, the draft counts as about half as sure. Of the
+drafts with a least likely token of 0.5 and more, 0.63 of 154 train questions were right without such words and 0.27 of
+37 with them. The numbers were chosen on train questions, each set with a fit to the others."""
 _FOUND = 0.5
 """The support of a draft that stands in the evidence with nothing of the question around it."""
 
@@ -135,7 +146,9 @@ def observe_draft(
     if stated is None:
         if not tokens:
             raise ValueError("an answer needs its tokens or how sure the model says it is")
-        stated = min(math.exp(min(0.0, token.logprob)) for token in tokens)
+        stated = min(math.exp(min(0.0, token.logprob)) for token in tokens) * (
+            1.0 - _NO_ANSWER_WEIGHT * _doubt(answer, tokens)
+        )
     spans = [find_sentences(passage.text) for passage in passages]
     reading = read_sentences(question, passages, spans)
     best = [max(found, default=0.0) for found in zip(*(one.covers for one in reading.sentences), strict=True)]
@@ -162,6 +175,17 @@ def observe_draft(
         gap=max(gap, 0.5) if is_incomplete else gap,
         draft=answer,
     )
+
+
+def _doubt(answer: str, tokens: Sequence[TokenProbability]) -> float:
+    """Says how far the model thought of giving no answer, from 0 to 1: by the first words that it could have written.
+
+    The answer prompt asks for a best guess in any case, so that such words seldom come first, but they come near.
+    """
+    # To a question of yes or no, "no" is an answer.
+    words = _NO_ANSWER - _EITHER if _EITHER.intersection(lower_words(answer)[:1]) else _NO_ANSWER
+    mass = sum(math.exp(min(0.0, logprob)) for text, logprob in tokens[0].top if text.strip().lower() in words)
+    return mass / (mass + _NO_ANSWER_SCALE)
 
 
 def _only_repeats(draft: Sequence[str], question: Sequence[str]) -> bool:
