@@ -11,7 +11,7 @@ from beliefrag.calibrate import collection_spec
 from beliefrag.calibration import fitting, load_artifact
 from beliefrag.calibration.artifact import Artifact, write_artifact
 from beliefrag.calibration.collection import StateCollection
-from beliefrag.calibration.examples import label_moves, mean_move_cost
+from beliefrag.calibration.examples import label_moves, label_states, mean_move_cost
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.guarantee_from_run import read_risk_sample
 from beliefrag.calibration.selection import RunConditions, find_calibration_warnings, select_artifact
@@ -49,6 +49,13 @@ def test_a_move_is_positive_where_it_turned_a_wrong_answer_right(tmp_path: Path)
         assert found.count.positive == sum(bool(states[place + 1].correct("f1")) for states in wrong)
     assert mean_move_cost(trajectories, "reason") == 100.0
     assert mean_move_cost(trajectories, "never made") == 0.0
+
+
+def test_states_after_a_move_say_nothing_about_first_reads(tmp_path: Path) -> None:
+    collection = with_moves(planted(tmp_path, questions=40))
+    before = [state for each in collection.trajectories for state in each.states[:2] if state.retained]
+    examples, _ = label_states(collection.trajectories, "f1")
+    assert {id(state) for state in examples.states} == {id(state) for state in before}
 
 
 def test_the_fit_has_a_value_for_every_move_that_was_tried(tmp_path: Path) -> None:

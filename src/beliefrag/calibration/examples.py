@@ -10,12 +10,15 @@ from itertools import pairwise
 import numpy as np
 
 from beliefrag.calibration.artifact_parts import PartCount
+from beliefrag.methods.lean import Move
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Floats, resample_weights
 from beliefrag.types import Action
 
-__all__ = ["Example", "Examples", "LeftOut", "label_searches", "label_states"]
+__all__ = ["Example", "Examples", "LeftOut", "label_moves", "label_searches", "label_states", "mean_move_cost"]
+
+_MOVES = frozenset(Move)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +107,14 @@ class Examples:
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
     """Gives the states at which an answer was tried, as examples that are positive where the answer was right.
 
-    States with nothing retained are left out: their diagnostics are constants of the method and tell nothing.
+    States with nothing retained are left out: their diagnostics are constants of the method and tell nothing. So are
+    those that lean reached by a move: only unsure questions have them, and a reasoned draft is sure in another way.
     """
     found: list[Example] = []
     bare = unlabelled = 0
     for trajectory in trajectories:
-        for state in trajectory.states:
+        moved = next((place for place, state in enumerate(trajectory.states, 1) if state.branch in _MOVES), None)
+        for state in trajectory.states[:moved]:
             correct = state.correct(label)
             if state.retained == 0:
                 bare += 1
