@@ -4,15 +4,18 @@ import re
 
 import pytest
 
-from beliefrag.demo import load_questions
+from beliefrag import BeliefRAG
+from beliefrag.demo import load_passages, load_questions
 from beliefrag.errors import BeliefRAGError
 from beliefrag.explanation import ACTION_WORDS
 from beliefrag.models.weights import DEFAULT, find, is_present
+from beliefrag.outcome import Abstained
 from tests.cli.shell import in_shell
 
 
-@pytest.mark.weights
-def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None:
+@pytest.fixture(scope="module")
+def weights() -> None:
+    """Pulls the weights of the default model where they are not here."""
     weights = find(DEFAULT)
     if not is_present(weights):
         from beliefrag.models.weights.download import pull
@@ -21,6 +24,11 @@ def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None
             pull(weights.name)
         except BeliefRAGError as error:
             pytest.skip(f"the weights of {weights.name} cannot be pulled here: {error.message}")
+
+
+@pytest.mark.weights
+@pytest.mark.usefixtures("weights")
+def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None:
     ran = in_shell("demo", "--yes", "--no-cache", timeout_seconds=900)
     question = load_questions()[0]
     assert ran.code == 0, ran.out + ran.err
@@ -36,3 +44,14 @@ def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None
     assert likely[0] < likely[-1], ran.out
     for heading in ("because", "searched", "stopped", "changes it", "cost"):
         assert f"\n{heading}: " in ran.out, ran.out
+
+
+@pytest.mark.weights
+@pytest.mark.usefixtures("weights")
+def test_most_of_the_demos_unanswerable_questions_are_declined_without_an_option() -> None:
+    asked = [question for question in load_questions() if question.kind == "unanswerable"]
+    assert len(asked) == 3
+    with BeliefRAG(passages=load_passages(), cache=False) as rag:
+        results = [rag.ask(question.to_question().text) for question in asked]
+    declined = [isinstance(result.outcome, Abstained) for result in results]
+    assert sum(declined) >= 2, [(result.answer, result.answerability) for result in results]
