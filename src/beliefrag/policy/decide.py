@@ -42,6 +42,7 @@ class Spent:
     rounds: int = 0
     actions: int = 0
     tokens: int = 0
+    """The tokens used. They are at least the budget once a model call was not begun because it did not fit into it."""
 
 
 def correction_fits(budget: Budget, spent: Spent) -> bool:
