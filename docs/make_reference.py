@@ -101,8 +101,8 @@ def _settings() -> Iterator[tuple[str, object, str]]:
         default = info.get_default(call_default_factory=True)  # type: ignore[call-arg]
         if dataclasses.is_dataclass(default) and not isinstance(default, type):
             words = _attribute_docstrings(type(default))
-            for field in dataclasses.fields(default):
-                yield f"{name}.{field.name}", getattr(default, field.name), words.get(field.name, "")
+            for field in Settings().model_dump()[name]:
+                yield f"{name}.{field}", getattr(default, field), words.get(field, "")
         else:
             yield name, default, _description(info)
 

@@ -131,7 +131,10 @@ class UnreadableReply(ReplyError):
 
 
 class TokensSpent(BeliefRAGError):
-    """A call was not begun because the token budget of the episode is spent; the loop then allows only an end."""
+    """A call was not begun because the token budget of the episode does not reach for it.
+
+    The loop then allows only an end, or the search for a query that was paid for before.
+    """
 
 
 class ReplayMiss(ModelError):

@@ -121,7 +121,8 @@ class Retrieved(Event):
 
     kind: ClassVar[str] = "retrieved"
     query: str | None
-    """None when the query writer found nothing missing: no search was made and no round was used."""
+    """None when no search was made and no round was used: the query writer found nothing missing, or the tokens left
+    did not reach for asking it."""
     hits: tuple[Hit, ...]
     candidates: tuple[float, ...] = ()
     """Scores of all candidates, where a cut chose the hits among them."""
@@ -137,7 +138,10 @@ class Retrieved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten(Event):
-    """REWRITE was carried out: the query changed, the evidence did not."""
+    """REWRITE was carried out: the query changed, the evidence did not.
+
+    The query stays as it was where the model had no other one, or the tokens left did not reach for asking it.
+    """
 
     kind: ClassVar[str] = "rewritten"
     before: str

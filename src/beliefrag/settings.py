@@ -12,9 +12,9 @@ import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import (
@@ -23,8 +23,10 @@ from pydantic import (
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
+    SerializerFunctionWrapHandler,
     TypeAdapter,
     ValidationError,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -36,6 +38,7 @@ from beliefrag.types import Budget
 __all__ = [
     "DECLINE_BELOW",
     "DEFAULT_MODEL",
+    "Correction",
     "LoadedSettings",
     "Prices",
     "Settings",
@@ -57,6 +60,15 @@ _PREFIX = "BELIEFRAG_"
 _OPTIONS = ("BELIEFRAG_METHODS__", "BELIEFRAG_RETRIEVERS__", "BELIEFRAG_MODELS__")
 _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRAG_TOKEN"})
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """How a correction of BeliefRAG finds its new query."""
+
+    rewriter: Literal["merged", "apart"] = "merged"
+    """`merged` writes the new query in one call, which knows the evidence and the reason. `apart` pays for two calls as
+    the paper does: a rewriter that knows the reason, then the query writer that knows the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,8 @@ def _check_cache(value: object) -> object:
     return value
 
 
+_MERGE_REWRITER = "merge_rewriter"
+"""The field of Thresholds that no user sets: `correction.rewriter` does."""
 _LEAST_PACKED = 20
 """Fewer words hold no sentence with its title."""
 PLAIN_RETRIEVER = "bm25"
@@ -174,7 +188,13 @@ class Settings(BaseModel):
     )
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
+    correction: Correction = Correction()
     prices: Prices = Prices()
+
+    @property
+    def policy_thresholds(self) -> Thresholds:
+        """What the policy decides with: the thresholds, and how a correction finds its new query."""
+        return replace(self.thresholds, merge_rewriter=self.correction.rewriter == "merged")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -191,6 +211,18 @@ class Settings(BaseModel):
     def with_model(self, model: str) -> Self:
         """Gives the same settings with another model, and with the method that suits it where none was named."""
         return type(self).model_validate({**self.model_dump(exclude_unset=True), "model": model})
+
+    @field_validator("thresholds", mode="before")
+    @classmethod
+    def _refuse_rewriter(cls, given: object) -> object:
+        is_named = isinstance(given, Mapping) and _MERGE_REWRITER in given
+        if is_named or (isinstance(given, Thresholds) and not given.merge_rewriter):
+            raise ValueError(f'{_MERGE_REWRITER} is now the setting correction.rewriter, which is "merged" or "apart"')
+        return given
+
+    @field_serializer("thresholds", mode="wrap")
+    def _leave_out_rewriter(self, thresholds: Thresholds, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(thresholds).items() if name != _MERGE_REWRITER}
 
     @field_validator("pack")
     @classmethod

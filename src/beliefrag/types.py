@@ -198,7 +198,7 @@ class Budget:
     actions: int = 6
     """The most actions; the last one counts too."""
     tokens: int = 12_000
-    """Tokens after which no model call begins but the one for the final answer."""
+    """Tokens that all model calls but the one for the final answer may take, as far as that is known beforehand."""
     verifier_passages: int = 8
     """The most passages that the verifier sees."""
     answer_passages: int = 10

@@ -125,15 +125,16 @@ class Spending(Planned):
         return await super().measure(view, calls)
 
 
-@pytest.mark.parametrize(("tokens", "guess"), [(10_000, "28 m"), (1, None)])
-async def test_a_guess_is_asked_for_only_within_the_token_budget(
-    tmp_path: Path, tokens: int, guess: str | None
+@pytest.mark.parametrize(("tokens", "guess", "calls"), [(10_000, "28 m", 2), (350, None, 1), (1, None, 0)])
+async def test_a_guess_is_asked_for_only_where_it_fits_into_the_token_budget(
+    tmp_path: Path, tokens: int, guess: str | None, calls: int
 ) -> None:
     replies = [{"purpose": "rewriter", "reply": "Graz"}, {"purpose": "answer", "reply": "28 m"}]
     budget = Budget(tokens=tokens)
     spending = Spending(ABSTAINS.steps)
     result = await play(tmp_path, spending, [TOWER], replies=replies, decline_below=0.35, budget=budget)
-    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", guess, 2 if guess else 1)
+    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", guess, calls)
+    assert result.usage.tokens <= tokens
 
 
 async def test_a_guess_that_cannot_be_had_changes_no_decision(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_search_that_was_not_made_is_marked_and_has_no_span(tmp_path: Path) ->
     opened_eager = opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=eager)
     with served(*opened_eager, make_observer=recorded.tracing.episode) as server:
         server.ask()
-    assert "nothing missing" in [event.name for event in recorded.spans[-1].events]
+    assert "no search" in [event.name for event in recorded.spans[-1].events]
     assert [kind(span) for span in recorded.spans].count("RETRIEVER") == 1
 
 

@@ -14,7 +14,7 @@ from beliefrag.prompts import Prompts
 from beliefrag.result import Result
 from beliefrag.types import Budget, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
-from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script
 from tests.support.messages import mentions
 from tests.support.reading import actions, calls, prompts, says
 
@@ -99,12 +99,8 @@ async def test_a_query_writer_that_misses_nothing_ends_it(tmp_path: Path) -> Non
 
 async def test_a_corrected_query_that_took_the_last_tokens_is_searched_for(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("a", "b"), hits("c"))
-    lines = (grades(0.1, 0.2), CORRECTED, ANSWER)
-    graded = await play(script(tmp_path, *lines), retriever, method=CRAG, budget=Budget(tokens=1))
-    enough = Budget(tokens=graded.usage.by_purpose["grader"].tokens + 1)
-    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
-    result = await play(script(tmp_path, *lines), retriever, method=CRAG, budget=enough)
-    assert result.usage.by_purpose["rewriter"].tokens > 1
+    model = PricedModel(script(tmp_path, grades(0.1, 0.2), CORRECTED, ANSWER), grader=100, rewriter=2_000)
+    result = await play(model, retriever, method=CRAG, budget=Budget(tokens=1_000))
     assert actions(result) == ["RETRIEVE", "REWRITE", "RETRIEVE", "STOP"]
     assert retriever.queries == ["Which?", "other words"]
     # What it found is not graded any more, and the answer is read from it.

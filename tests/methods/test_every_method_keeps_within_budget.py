@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beliefrag.calibration import load_artifact
+from beliefrag.engine.controller import Method
 from beliefrag.errors import TransportError
+from beliefrag.events import CallFinished
 from beliefrag.methods import METHODS, MethodInputs, build_method
 from beliefrag.methods.crag import Crag
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
@@ -42,15 +44,19 @@ REPLIES = {
 
 
 class Whimsical:
-    """Replies with whatever the test draws, at any price, and can be down."""
+    """Replies with whatever the test draws, at any price, and can be down.
+
+    With tokens to a character it counts prompts by their characters, keeps its replies short, and is never down.
+    """
 
     identity = "whimsical"
 
-    def __init__(self, data: st.DataObject) -> None:
+    def __init__(self, data: st.DataObject, tokens_per_character: float | None = None) -> None:
         self.data = data
+        self.rate = tokens_per_character
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        if self.data.draw(st.integers(0, 40)) == 0:
+        if self.rate is None and self.data.draw(st.integers(0, 40)) == 0:
             raise TransportError("down")
         if request.purpose == "verifier":
             scores = {name: self.data.draw(unit) for name in ("support", "conflict", "gap", "uncertainty")}
@@ -64,34 +70,53 @@ class Whimsical:
             TokenProbability(word if i == 0 else f" {word}", math.log(self.data.draw(st.floats(0.01, 1.0))))
             for i, word in enumerate(text.split())
         )
-        cost = self.data.draw(st.integers(0, 4000))
-        return ChatReply(text, cost, 10, 0.0, tokens=tokens if request.top_logprobs else None)
+        if self.rate is None:
+            tokens_in, tokens_out = self.data.draw(st.integers(0, 4000)), 10
+        else:
+            tokens_in = math.ceil(sum(len(message.content) for message in request.messages) * self.rate)
+            tokens_out = min(self.data.draw(st.integers(1, 64)), request.max_tokens or 64)
+        return ChatReply(text, tokens_in, tokens_out, 0.0, tokens=tokens if request.top_logprobs else None)
 
     async def aclose(self) -> None: ...
 
 
-@pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    data=st.data(),
-    budget=st.builds(
+def budgets(tokens: int) -> st.SearchStrategy[Budget]:
+    return st.builds(
         Budget,
         rounds=st.integers(0, 4),
         top_k=st.integers(1, 6),
         actions=st.integers(1, 8),
-        tokens=st.integers(1, 20_000),
+        tokens=st.integers(1, tokens),
         verifier_passages=st.integers(1, 8),
         answer_passages=st.integers(1, 10),
-    ),
-)
+    )
+
+
+def build(name: str) -> Method:
+    return Crag(correct=0.9, incorrect=0.5) if name == "crag" else build_method(name, MethodInputs(CALIBRATION))
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), budget=budgets(tokens=20_000))
 def test_every_episode_ends_within_its_budget_and_drops_for_good(
     name: str, data: st.DataObject, budget: Budget
 ) -> None:
-    method = build_method(name, MethodInputs(CALIBRATION))
-    if name == "crag":
-        method = Crag(correct=0.9, incorrect=0.5)
-    result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=method, budget=budget))
+    result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=build(name), budget=budget))
     check_invariants(result, budget)
     # Only a model that is down, or that has no words for the very answer, makes an episode fail.
     if isinstance(result.outcome, Failed) and result.outcome.cause != "TransportError":
         assert "answer reply" in result.outcome.error
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), budget=budgets(tokens=4_000), rate=st.floats(0.1, 1 / 3))
+def test_where_tokens_follow_characters_only_the_final_answer_ends_above_the_token_budget(
+    name: str, data: st.DataObject, budget: Budget, rate: float
+) -> None:
+    result = asyncio.run(play(Whimsical(data, rate), AnyRetriever(data), method=build(name), budget=budget))
+    check_invariants(result, budget)
+    calls = [event for event in result.events if isinstance(event, CallFinished) and event.purpose != "answer"]
+    assert sum(call.tokens_in + call.tokens_out for call in calls) <= budget.tokens
+    assert not isinstance(result.outcome, Failed) or "answer reply" in result.outcome.error

@@ -5,7 +5,7 @@ import pytest
 from beliefrag.methods.uncertainty_gate import UncertaintyGate
 from beliefrag.outcome import Answered, Failed
 from beliefrag.types import Budget
-from tests.support.episodes import PlannedRetriever, hits, play, script
+from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script
 from tests.support.messages import mentions
 from tests.support.reading import actions, calls, prompts, says
 
@@ -58,7 +58,7 @@ async def test_an_answer_that_cannot_be_read_is_not_a_sure_one(tmp_path: Path) -
 
 
 async def test_tokens_spent_on_the_gate_leave_its_answer_at_no_further_cost(tmp_path: Path) -> None:
-    model = script(tmp_path, own_answer(0.1, 0.1))
-    result = await play(model, PlannedRetriever(hits("a")), method=UncertaintyGate(), budget=Budget(tokens=10))
+    model = PricedModel(script(tmp_path, own_answer(0.1, 0.1)), gate=2_000)
+    result = await play(model, PlannedRetriever(hits("a")), method=UncertaintyGate(), budget=Budget(tokens=1_000))
     assert result.answer == "New York"
     assert calls(result) == {"gate": 1}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from beliefrag.policy import Thresholds
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeKey
 from beliefrag.runs.episode_format import episode_line, read_episode
@@ -327,6 +328,15 @@ def test_what_another_version_decided_with_is_not_misread() -> None:
             what(run)
     with pytest.raises(RunError, match=r"budget .*top_k .*run\.json"):
         budget_of(run_record(budget={"top_k": 0}))
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_a_run_that_was_recorded_with_the_old_name_of_the_rewriter_means_the_same(merged: bool) -> None:
+    thresholds = {"answer": 0.6, "merge_rewriter": merged}
+    run = run_record(thresholds=thresholds, settings={"model": "m", "thresholds": thresholds})
+    assert thresholds_of(run) == Thresholds(answer=0.6, merge_rewriter=merged)
+    assert settings_of(run).correction.rewriter == ("merged" if merged else "apart")
+    assert settings_of(run).policy_thresholds == thresholds_of(run)
 
 
 def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:

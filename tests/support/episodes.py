@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.events import Event
 from beliefrag.methods.beliefrag import BeliefRAGMethod
-from beliefrag.models.protocol import ChatModel
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 from beliefrag.models.scripted import Scripted
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
@@ -64,6 +66,19 @@ def script(folder: Path, *lines: Mapping[str, Any]) -> Scripted:
     file = folder / "script.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     return Scripted(file)
+
+
+class PricedModel(ModelLayer):
+    """A model whose prompts have the planned tokens by purpose, and else one token for three characters."""
+
+    def __init__(self, model: ChatModel, **prices: int) -> None:
+        super().__init__(model)
+        self._prices = prices
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        characters = sum(len(message.content) for message in request.messages)
+        tokens = self._prices.get(request.purpose, math.ceil(characters / 3))
+        return replace(await self._model.chat(request), tokens_in=tokens)
 
 
 def published_method(

@@ -31,6 +31,7 @@ export function stepLine(event: StreamEvent): StepLine | null {
   if (name === "retrieved") return retrieved(data);
   if (name === "rewritten") {
     const query = text(data["after"]);
+    if (query === text(data["before"])) return { text: "Keeping the same words", detail: "" };
     return query === NOTHING_MISSING ? { text: "Nothing more to search for", detail: "" } : { text: "Searching with other words", detail: query };
   }
   if (name === "pruned") {
@@ -60,7 +61,7 @@ export function waitingFor(event: StreamEvent): string | null {
 }
 
 function retrieved(data: Record<string, unknown>): StepLine {
-  if (typeof data["query"] !== "string") return { text: "Nothing more to search for", detail: "" };
+  if (typeof data["query"] !== "string") return { text: "No further search", detail: "" };
   const added = new Set(list(data["added"]).map(String));
   const hits = list(data["hits"]).map(record).filter((hit) => added.has(text(hit["id"])));
   const named = [...new Set(hits.map((hit) => text(hit["title"]) || text(hit["id"])))];

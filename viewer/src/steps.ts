@@ -58,7 +58,7 @@ function comparison({ name, value, relation, threshold, holds }: Comparison): HT
 }
 
 function search(episode: Episode, found: Search): Child {
-  if (found.query === null && !found.is_question) return h("p", {}, "No search was made: the query writer found nothing missing.");
+  if (found.query === null && !found.is_question) return h("p", {}, "No search was made: nothing was missing, or too few tokens were left to write a query.");
   const query = found.query === null ? h("span", { class: "muted" }, "the question itself") : words(found.query, 400);
   return [
     h("p", {}, h("span", { class: "label" }, "query"), query, found.is_question && found.query !== null && h("span", { class: "muted" }, " (the question itself)")),

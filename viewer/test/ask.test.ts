@@ -43,8 +43,9 @@ test("steps are told in words", () => {
   assert.deepEqual(stepLine({ name: "retrieved", data: { query: "limit", hits, added: ["1", "2"] } }), { text: "Searched", detail: "limit: found 2 passages in Travel" });
   const linked = hits.map((hit, place) => ({ ...hit, found_by: place ? "1 names \u201cLeave\u201d" : "search" }));
   assert.match(stepLine({ name: "retrieved", data: { query: "limit", hits: linked, added: ["1", "3"] } })?.detail ?? "", /found 2 passages in Travel; Leave, 1 of them along names$/);
-  assert.deepEqual(stepLine({ name: "retrieved", data: { query: null } }), { text: "Nothing more to search for", detail: "" });
+  assert.deepEqual(stepLine({ name: "retrieved", data: { query: null } }), { text: "No further search", detail: "" });
   assert.deepEqual(stepLine({ name: "rewritten", data: { after: "limit of trips" } }), { text: "Searching with other words", detail: "limit of trips" });
+  assert.deepEqual(stepLine({ name: "rewritten", data: { before: "height", after: "height" } }), { text: "Keeping the same words", detail: "" });
   assert.deepEqual(stepLine({ name: "rewritten", data: { after: "SUFFICIENT" } }), { text: "Nothing more to search for", detail: "" });
   assert.equal(stepLine({ name: "pruned", data: { mutations: [{}] } })?.text, "Put 1 passage aside that did not help");
   assert.equal(stepLine({ name: "call_finished", data: {} }), null);

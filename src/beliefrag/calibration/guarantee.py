@@ -56,11 +56,10 @@ class Guarantee(Strict):
 
     def differences(self, thresholds: Thresholds, budget: Budget, prompts: Mapping[str, str]) -> Iterator[str]:
         """Lists what is not as it was when the threshold was chosen, each in a few words."""
-        for group, then, now in (
-            ("thresholds", asdict(self.thresholds), asdict(thresholds)),
-            ("budget", asdict(self.budget), asdict(budget)),
-        ):
-            yield from (f"{group}.{key} {value}, not {now[key]}" for key, value in then.items() if now[key] != value)
+        now = _name_settings(thresholds, budget)
+        for name, value in _name_settings(self.thresholds, self.budget).items():
+            if now[name] != value:
+                yield f"{name} {value}, not {now[name]}"
         yield from (
             f"another prompt {name}" for name, digest in self.prompts.items() if prompts.get(name, digest) != digest
         )
@@ -77,6 +76,17 @@ class Guarantee(Strict):
             f"the guarantee of {describe_target(self.max_error, self.confidence)}, for questions like the "
             f"{self.questions:,} of {source}"
         )
+
+
+def _name_settings(thresholds: Thresholds, budget: Budget) -> dict[str, object]:
+    """Gives the values by the names that their settings have."""
+    values = asdict(thresholds)
+    rewriter = "merged" if values.pop("merge_rewriter") else "apart"
+    return {
+        **{f"thresholds.{name}": value for name, value in values.items()},
+        "correction.rewriter": rewriter,
+        **{f"budget.{name}": value for name, value in asdict(budget).items()},
+    }
 
 
 def describe_target(max_error: float, confidence: float) -> str:

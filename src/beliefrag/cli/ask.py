@@ -53,7 +53,7 @@ def ask(
     rounds: Annotated[int | None, _budget_option("Most searches", _DEFAULT.rounds, least=0)] = None,
     top_k: Annotated[int | None, _budget_option("Passages per search", _DEFAULT.top_k)] = None,
     actions: Annotated[int | None, _budget_option("Most actions, the last one included", _DEFAULT.actions)] = None,
-    tokens: Annotated[int | None, _budget_option("Tokens after which no search begins", _DEFAULT.tokens)] = None,
+    tokens: Annotated[int | None, _budget_option("Most tokens before the final answer", _DEFAULT.tokens)] = None,
     best_guess: Annotated[
         bool,
         typer.Option(

@@ -274,7 +274,7 @@ def risk(
         max_error=max_error,
         confidence=settings.confidence,
         label=label,
-        thresholds=settings.thresholds,
+        thresholds=settings.policy_thresholds,
         out=out or _own_file(calibration),
     )
     _print_tables(found.tables)

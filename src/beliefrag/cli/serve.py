@@ -110,7 +110,7 @@ class LimitOptions:
         typer.Option(
             metavar="N",
             min=1,
-            help="The most tokens after which no search begins, whatever a request asks for; by default the setting.",
+            help="The most tokens before the final answer, whatever a request asks for; by default the setting.",
             rich_help_panel=_LIMITS,
         ),
     ] = None

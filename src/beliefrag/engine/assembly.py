@@ -130,7 +130,7 @@ class Engine:
     @property
     def thresholds(self) -> Thresholds:
         """The thresholds in force: those of the settings, with the one among them that keeps to the guarantee."""
-        return apply_guarantee(self.settings.thresholds, self.guarantee)
+        return apply_guarantee(self.settings.policy_thresholds, self.guarantee)
 
     def build_harness(self, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
         """Gives the parts that the episodes over one retriever share."""
@@ -445,7 +445,7 @@ def guarantee_from_settings(
         artifact,
         max_error=settings.max_error,
         confidence=settings.confidence,
-        thresholds=settings.thresholds,
+        thresholds=settings.policy_thresholds,
         budget=settings.budget,
         prompts=prompts,
         calibration_warnings=calibration_warnings,

@@ -219,7 +219,7 @@ class _Episode:
         change = EvidenceChange()
         logged = len(self._evidence.log)
         if query is None:
-            self._nothing_missing = not self._tokens_are_spent()
+            self._nothing_missing = not self._calls.tokens_are_spent
         else:
             hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
             if decision.cut:
@@ -288,21 +288,26 @@ class _Episode:
         earlier = self._decisions[-2] if len(self._decisions) > 1 else decision
         # In a correction the query failed for what started the correction, not for being the next link of the chain.
         reason = earlier.reason if earlier.action is Action.VERIFY else decision.reason
-        self._query_is_final = decision.reads_evidence
-        if decision.reads_evidence:
-            window = self._evidence.window(self._harness.budget.answer_passages)
-            try:
-                self._rewritten = await self._calls.correct_query(self._question, window, self._queries, reason)
-            except TokensSpent:
-                self._rewritten = before
-        else:
-            self._rewritten = await self._calls.rewrite(self._question, before, reason)
-        after = SUFFICIENT if self._rewritten is None else self._rewritten
+        after: str | None = before
+        # A query that was not asked for leaves none to search for but one that an earlier REWRITE paid for.
+        with contextlib.suppress(TokensSpent):
+            after = self._rewritten = await self._write_other_query(decision, before, reason)
+            self._query_is_final = decision.reads_evidence
         self._emit(
             events.Rewritten(
-                **self._clock.stamp(), before=before, after=after, reason=reason, evidence=self._evidence.ids
+                **self._clock.stamp(),
+                before=before,
+                after=SUFFICIENT if after is None else after,
+                reason=reason,
+                evidence=self._evidence.ids,
             )
         )
+
+    async def _write_other_query(self, decision: Decision, before: str, reason: str) -> str | None:
+        if not decision.reads_evidence:
+            return await self._calls.rewrite(self._question, before, reason)
+        window = self._evidence.window(self._harness.budget.answer_passages)
+        return await self._calls.correct_query(self._question, window, self._queries, reason)
 
     def _prune(self, decision: Decision, measurement: Measurement) -> None:
         flagged = decision.drop
@@ -346,10 +351,10 @@ class _Episode:
         """Gives what the answer would be where a method declines: its draft, or else what the answer prompt says."""
         if self._latest.attempt:
             return self._latest.attempt.answer
-        if not self._harness.decline_below or not view.answer_window or self._tokens_are_spent():
+        if not self._harness.decline_below or not view.answer_window:
             return None
         try:
-            return await self._calls.answer(self._question, view.answer_window)
+            return await self._calls.answer(self._question, view.answer_window, is_final=False)
         except BeliefRAGError:
             # The decision to decline stands, with or without a guess.
             _log.debug("There is no best guess.", exc_info=True)
@@ -404,12 +409,11 @@ class _Episode:
             usage=self._meter.usage,
         )
 
-    def _tokens_are_spent(self) -> bool:
-        return self._meter.usage.tokens >= self._harness.budget.tokens
-
     def _build_view(self) -> View:
         budget = self._harness.budget
-        spent = Spent(len(self._queries), len(self._decisions), self._meter.usage.tokens)
+        used = self._meter.usage.tokens
+        tokens = max(used, budget.tokens) if self._calls.tokens_are_spent else used
+        spent = Spent(len(self._queries), len(self._decisions), tokens)
         return View(
             question=self._visible_question,
             step=self._clock.step,

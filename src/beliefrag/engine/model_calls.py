@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from beliefrag.engine.expected_cost import ExpectedCost
 from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.models.cost import Meter
@@ -52,16 +53,19 @@ class EvidencePacking:
 class ModelCalls:
     """Asks the model on behalf of one episode.
 
-    Once the token budget is spent, no call is begun but the one for the final answer, whichever method asks.
-    The last call that begins below the budget may end above it: servers count tokens in their own way, and no limit is
-    set to most replies, so that what a call costs is known only afterwards. A report counts the episodes that did.
+    A call that is not for the final answer begins only if what it is expected to cost still fits into the token budget,
+    whichever method asks. After the first one that does not fit, the tokens count as spent, and no other begins either.
+    What is expected rests on the replies so far (`ExpectedCost`). What a call really costs is known only afterwards:
+    servers count tokens in their own way, and no limit is set to most replies. So a reply that is longer than all
+    before it, or the first prompt in a dense script, can still end above the budget. A report counts the episodes in
+    which that happened.
 
     Args:
         model: Counts what the calls cost.
         prompts: The templates.
         verifier: The form in which the evidence is judged.
         recorder: Is told of every call.
-        token_budget: Tokens after which no call begins; None sets no limit.
+        token_budget: Tokens that all calls but the final answer may take together; None sets no limit.
         packing: How evidence is packed into prompts; None shows whole passages.
     """
 
@@ -83,11 +87,19 @@ class ModelCalls:
         self._packing = packing
         self._packed: tuple[PackedPassage, ...] | None = None
         self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
+        self._expected_cost = ExpectedCost()
+        self._was_refused = False
+        """Whether a call was not begun because it did not fit into the token budget."""
 
     @property
     def usage(self) -> Usage:
         """What the episode has cost so far."""
         return self._model.usage
+
+    @property
+    def tokens_are_spent(self) -> bool:
+        """Whether no call begins any more but the one for the final answer."""
+        return self._was_refused or (self._token_budget is not None and self.usage.tokens >= self._token_budget)
 
     @property
     def packed(self) -> tuple[PackedPassage, ...] | None:
@@ -158,7 +170,7 @@ class ModelCalls:
         """Writes a query for what is still missing; None when nothing is.
 
         Raises:
-            TokensSpent: The token budget is spent.
+            TokensSpent: The token budget does not reach for it.
         """
         fields = {
             "question": escape(question.text),
@@ -177,7 +189,7 @@ class ModelCalls:
         made already, the question is searched for together with the title of a passage that it does not name.
 
         Raises:
-            TokensSpent: The token budget is spent.
+            TokensSpent: The token budget does not reach for it.
         """
         fields = {
             "question": escape(question.text),
@@ -206,6 +218,9 @@ class ModelCalls:
 
         A model that gives the same one twice, or none, has nothing better to offer: the query stays, and the trace
         counts it.
+
+        Raises:
+            TokensSpent: The token budget does not reach for it.
         """
         fields = {"question": escape(question.text), "query": escape(query), "reason": escape(reason)}
 
@@ -217,13 +232,17 @@ class ModelCalls:
 
         try:
             return await self.ask("rewriter", "rewriter", fields, read)
-        except (UnreadableReply, TokensSpent):
+        except UnreadableReply:
             return query
 
-    async def answer(self, question: Question, passages: Sequence[Passage]) -> str:
-        """Asks for the final short answer: the one call that the token budget does not bound."""
+    async def answer(self, question: Question, passages: Sequence[Passage], *, is_final: bool = True) -> str:
+        """Asks for the short answer. Where it is the final one, this is the call that the token budget does not bound.
+
+        Raises:
+            TokensSpent: It is not the final answer, and the token budget does not reach for it.
+        """
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
-        return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=True)
+        return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final)
 
     async def ask(
         self,
@@ -251,11 +270,11 @@ class ModelCalls:
             top_logprobs: How many token alternatives are needed.
             stop: Texts that end the reply before they are written, so that nothing after them is paid for.
             turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
-            is_final: Whether the reply is the final answer, which is asked for even when the token budget is spent.
+            is_final: Whether the reply is the final answer, which is asked for even where the token budget is spent.
 
         Raises:
             UnreadableReply: Neither reply could be read.
-            TokensSpent: The token budget is spent, and the call was not begun.
+            TokensSpent: The token budget does not reach for the call, which was not begun.
         """
         request = ChatRequest(
             purpose,
@@ -309,16 +328,26 @@ class ModelCalls:
         asked, reply = self._replies.get(key, (None, None))
         if asked and reply and asked.top_logprobs >= request.top_logprobs:
             return reply, False
-        spent = self._model.usage.tokens
-        if self._token_budget is not None and spent >= self._token_budget and not is_final:
-            raise TokensSpent(
-                f"The {request.purpose} was not asked: {spent:,} of {self._token_budget:,} tokens are spent.",
-                remedy="Raise the token budget.",
-            )
+        if not is_final:
+            self._check_budget(request)
         self._recorder.on_start(request.purpose)
         reply = await self._model.chat(request)
         self._replies[key] = (request, reply)
+        self._expected_cost.learn_from(request, reply)
         return reply, True
+
+    def _check_budget(self, request: ChatRequest) -> None:
+        if self._token_budget is None:
+            return
+        spent, expected = self.usage.tokens, self._expected_cost.estimate(request)
+        # A smaller call might still fit after one that did not; but then a method would go on without what it asked.
+        if self.tokens_are_spent or spent + expected > self._token_budget:
+            self._was_refused = True
+            raise TokensSpent(
+                f"The {request.purpose} was not asked: {spent:,} of {self._token_budget:,} tokens are spent, and it is "
+                f"expected to take {expected:,}.",
+                remedy="Raise the token budget.",
+            )
 
 
 def is_repeated(query: str, made: Sequence[str]) -> bool:

@@ -153,7 +153,7 @@ class EpisodeSpans:
 
     def _add_search(self, event: events.Retrieved) -> None:
         if event.query is None:
-            self._add_event("nothing missing", event, {})
+            self._add_event("no search", event, {})
             return
         span = self._start_child("search", OpenInferenceSpanKindValues.RETRIEVER, self._idle_since)
         attributes: _Attributes = {"beliefrag.added": len(event.added), "beliefrag.novelty": event.novelty}

@@ -85,7 +85,7 @@ class _Controller:
         if not (view.queries and can_search(view)):
             return Measurement()
         searched_for, self._doubtful = self._doubtful is not None, None
-        while not self._end and calls.usage.tokens < view.budget.tokens:
+        while not (self._end or calls.tokens_are_spent):
             draft = await self._draft(view, calls)
             if draft is None:
                 break

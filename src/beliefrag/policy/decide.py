@@ -42,6 +42,7 @@ class Spent:
     rounds: int = 0
     actions: int = 0
     tokens: int = 0
+    """The tokens used. They are at least the budget once a model call was not begun because it did not fit into it."""
 
 
 def correction_fits(budget: Budget, spent: Spent) -> bool:
@@ -121,8 +122,7 @@ class Thresholds:
     correction_replaces: bool = True
     """False ends a correction with VERIFY: weak passages are dropped, and no search is made for better ones."""
     merge_rewriter: bool = True
-    """True writes the new query in one call, which knows the evidence and the reason. False pays for two as the paper
-    does: a rewriter that knows the reason, then the query writer that knows the evidence."""
+    """Whether a correction writes its new query in one call. Users set it as `correction.rewriter`."""
     least_answerability: float | None = None
     """Below it an answer is held back. It changes no search: only how an episode ends that has come to its end."""
 

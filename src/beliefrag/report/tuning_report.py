@@ -156,8 +156,10 @@ def thresholds_toml(thresholds: Thresholds, calibration: str) -> str:
     lines = [f"# chosen with the calibration {name}", "[thresholds]"]
     for field in fields(Thresholds):
         value = getattr(thresholds, field.name)
-        if field.name in _SWEPT or value != field.default:
+        if field.name != "merge_rewriter" and (field.name in _SWEPT or value != field.default):
             lines.append(f"{field.name} = {json.dumps(value)}")
+    if not thresholds.merge_rewriter:
+        lines += ["", "[correction]", 'rewriter = "apart"']
     return "\n".join(lines) + "\n"
 
 

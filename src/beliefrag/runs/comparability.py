@@ -22,7 +22,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {"budget": asdict(Budget()), "thres
 """A limit or threshold that did not exist when a run was made stood where its default stands."""
 _HOLDS_BACK = "least_answerability"
 """The threshold that only a method with a calibration can keep to: it shapes the numbers of no other one."""
-_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
+_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
 """What a run's first calibrated method decides with."""
 
 
@@ -130,6 +130,8 @@ def _of_dataset(aspect: Aspect, run: RunRecord, name: str) -> str:
 def _words(aspect: Aspect, name: str) -> str:
     if aspect is Aspect.ANSWERABILITY:
         return f"answerability on {name}"
+    if aspect is Aspect.THRESHOLDS and name == "merge_rewriter":
+        return "merged rewriter (correction.rewriter)"
     between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.METHOD_OPTIONS) else " "
     return f"{aspect}{between}{name}" if name else str(aspect)
 

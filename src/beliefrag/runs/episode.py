@@ -110,7 +110,7 @@ class Search:
     """What a RETRIEVE step searched for and found."""
 
     query: str | None
-    """None where the query was the question itself, and where no search was made because nothing was missing."""
+    """None where the query was the question itself, and where no search was made."""
     is_question: bool
     """Whether the query was the question itself, whose text is not kept."""
     hits: tuple[tuple[str, float], ...]
@@ -123,7 +123,7 @@ class Search:
 
     @property
     def was_made(self) -> bool:
-        """Whether the retriever was asked. It is not where the query writer found nothing missing."""
+        """Whether the retriever was asked. It is not where nothing was missing or no query could be paid for."""
         return self.query is not None or self.is_question
 
 

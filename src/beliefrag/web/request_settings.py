@@ -27,7 +27,7 @@ class RequestBudget(BaseModel):
     rounds: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(default=None, description="most searches")
     top_k: _Count | None = Field(default=None, description="passages per search")
     actions: _Count | None = Field(default=None, description="most actions, including the last one")
-    tokens: _Count | None = Field(default=None, description="tokens after which no search begins")
+    tokens: _Count | None = Field(default=None, description="most tokens before the final answer")
 
 
 class RequestThresholds(BaseModel):

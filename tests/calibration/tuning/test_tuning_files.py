@@ -73,10 +73,10 @@ def test_the_table_has_every_point_and_says_which_is_which() -> None:
 def test_the_settings_are_accepted_and_mean_the_chosen_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     wanted = Thresholds(0.35, 0.6, 0.25, 0.06, 0.0, False, 0.1, 0.9, 0.4, False, True, False)
-    for thresholds in (wanted, replace(OWN, answer=0.05)):
+    for thresholds in (wanted, replace(OWN, answer=0.05), replace(OWN, merge_rewriter=False)):
         file = tmp_path / "beliefrag.toml"
         file.write_text(thresholds_toml(thresholds, "mine\n[budget]\x07"), encoding="utf-8")
-        assert load_settings(config=file).settings.thresholds == thresholds
+        assert load_settings(config=file).settings.policy_thresholds == thresholds
 
 
 def test_the_name_of_a_dataset_is_only_text(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ class SearchView(_View):
     """What RETRIEVE asked for and what came back."""
 
     query: str | None
-    """None when the query writer found nothing missing and no search was made."""
+    """None when no search was made: nothing was missing, or too few tokens were left to write a query."""
     is_question: bool
     """Whether the query was the question itself."""
     hits: tuple[tuple[str, float], ...] = ()

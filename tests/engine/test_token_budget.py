@@ -1,0 +1,181 @@
+"""The token budget bounds every call but the final answer: one that is not expected to fit is not begun."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag.engine.controller import Method
+from beliefrag.engine.expected_cost import ExpectedCost
+from beliefrag.engine.model_calls import CallRecorder, ModelCalls
+from beliefrag.errors import TokensSpent
+from beliefrag.events import CallFinished, Decided, Event, Retrieved, Rewritten
+from beliefrag.methods.crag import Crag
+from beliefrag.methods.iterative import Iterative
+from beliefrag.methods.self_rag import SelfRag
+from beliefrag.models.cost import Meter
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message
+from beliefrag.outcome import Stopped
+from beliefrag.policy import Thresholds
+from beliefrag.prompts import Prompts
+from beliefrag.result import Result
+from beliefrag.types import Action, Budget, Hit, Passage, Question
+from beliefrag.verifiers import build_verifier
+from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, published_method, script, verdict
+from tests.support.reading import actions, calls, says
+
+FLAWED = verdict(0.1, 0.9, 1.0, unhelpful=[2]) | {"repeat": True}
+CORRECTED = says("rewriter", "other words", repeat=True)
+ANSWER = says("answer", "Paris", repeat=True)
+APART = published_method(thresholds=Thresholds(merge_rewriter=False))
+
+
+def request_of(characters: int, max_tokens: int | None = None) -> ChatRequest:
+    return ChatRequest("verifier", (Message("user", "x" * characters),), max_tokens=max_tokens)
+
+
+def test_before_the_first_reply_three_characters_count_as_a_token() -> None:
+    assert ExpectedCost().estimate(request_of(300)) == 100 + 64
+    assert ExpectedCost().estimate(request_of(301, max_tokens=1)) == 101 + 1
+
+
+def test_the_densest_prompt_and_the_longest_reply_so_far_are_expected_again() -> None:
+    cost = ExpectedCost()
+    for tokens_in, tokens_out in ((25, 80), (50, 10), (20, 30)):
+        cost.learn_from(request_of(100), ChatReply("", tokens_in, tokens_out, 0.0))
+    assert cost.estimate(request_of(200)) == 100 + 80
+    assert cost.estimate(request_of(200, max_tokens=5)) == 100 + 5
+
+
+def bounded_tokens(result: Result) -> int:
+    """The tokens of all calls but the one for the final answer."""
+    return sum(e.tokens_in + e.tokens_out for e in result.events if isinstance(e, CallFinished) and not _is_final(e))
+
+
+def _is_final(event: CallFinished) -> bool:
+    return event.purpose == "answer"
+
+
+def last_of(result: Result, kind: type[Event]) -> Any:
+    return [event for event in result.events if isinstance(event, kind)][-1]
+
+
+CASES: dict[str, tuple[Method, tuple[dict[str, Any], ...], str]] = {
+    "verifier": (published_method(), (FLAWED, CORRECTED, ANSWER), "verifier"),
+    "corrected query": (published_method(), (FLAWED, CORRECTED, ANSWER), "rewriter"),
+    "rewritten query": (APART, (FLAWED, CORRECTED, ANSWER), "rewriter"),
+    "grader": (
+        Crag(correct=0.7, incorrect=0.3),
+        (says("grader", {"grades": [0.5, 0.5]}), CORRECTED, says("grader", {"grades": [0.5]}), ANSWER),
+        "grader",
+    ),
+    "query of every round": (Iterative(), (says("query_writer", "more", repeat=True), ANSWER), "query_writer"),
+    "query after a trigger": (
+        SelfRag(),
+        (says("trigger", "yes", repeat=True), says("query_writer", "more", repeat=True), ANSWER),
+        "query_writer",
+    ),
+}
+
+
+async def play_case(folder: Path, name: str, budget: Budget) -> tuple[Result, list[str]]:
+    method, lines, _ = CASES[name]
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    result = await play(PricedModel(script(folder, *lines)), retriever, method=method, budget=budget)
+    return result, retriever.queries
+
+
+def cost_before_last(result: Result, purpose: str) -> int:
+    """The tokens that were spent when the last call of that purpose began."""
+    finished = [event for event in result.events if isinstance(event, CallFinished)]
+    last = max(place for place, event in enumerate(finished) if event.purpose == purpose)
+    return sum(event.tokens_in + event.tokens_out for event in finished[:last])
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_call_that_would_end_above_the_budget_is_not_begun_and_the_answer_is_given(
+    tmp_path: Path, name: str
+) -> None:
+    purpose = CASES[name][2]
+    free, searched = await play_case(tmp_path, name, Budget())
+    # The call begins below this budget, and would end above it.
+    budget = Budget(tokens=cost_before_last(free, purpose) + 100)
+    bound, queries = await play_case(tmp_path, name, budget)
+    assert isinstance(bound.outcome, Stopped) and bound.answer == "Paris"
+    assert calls(bound).get(purpose, 0) == calls(free)[purpose] - 1
+    assert bounded_tokens(bound) <= budget.tokens
+    assert "no search is left within the budget" in bound.reason
+    assert queries == searched[: len(queries)], "nothing is searched for that was not paid for"
+    assert len(set(queries)) == len(queries)
+    assert last_of(bound, Decided).tokens == bounded_tokens(bound), "what is told is what was used"
+
+
+async def test_a_query_that_was_not_asked_for_is_not_told_as_nothing_missing(tmp_path: Path) -> None:
+    free, _ = await play_case(tmp_path, "query after a trigger", Budget())
+    budget = Budget(tokens=cost_before_last(free, "query_writer") + 100)
+    bound, _ = await play_case(tmp_path, "query after a trigger", budget)
+    assert last_of(bound, Retrieved).query is None
+    assert actions(bound)[-2:] == ["RETRIEVE", "STOP"]
+    assert "nothing left to search for" not in bound.reason
+
+
+@pytest.mark.parametrize("name", ["corrected query", "rewritten query"])
+async def test_a_query_that_could_not_be_changed_is_not_searched_for_again(tmp_path: Path, name: str) -> None:
+    free, _ = await play_case(tmp_path, name, Budget())
+    budget = Budget(tokens=cost_before_last(free, "rewriter") + 100)
+    bound, queries = await play_case(tmp_path, name, budget)
+    assert actions(bound) == ["RETRIEVE", "VERIFY", "REWRITE", "STOP"]
+    assert last_of(bound, Rewritten).after == "Which?"
+    assert queries == ["Which?"]
+
+
+async def test_a_rewritten_query_is_searched_for_where_the_query_writer_does_not_fit(tmp_path: Path) -> None:
+    model = PricedModel(script(tmp_path, FLAWED, CORRECTED, ANSWER), verifier=300, rewriter=550)
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    result = await play(model, retriever, method=APART, budget=Budget(tokens=1_000))
+    assert retriever.queries == ["Which?", "other words"]
+    assert calls(result) == {"verifier": 1, "rewriter": 1, "answer": 1}
+    assert bounded_tokens(result) < 1_000
+
+
+async def test_cost_is_measured_by_the_tokens_that_were_really_used(tmp_path: Path) -> None:
+    free, _ = await play_case(tmp_path, "verifier", Budget())
+    budget = Budget(tokens=cost_before_last(free, "verifier") + 100)
+    bound, _ = await play_case(tmp_path, "verifier", budget)
+    last = last_of(bound, Decided)
+    assert last.diagnostics.cost == pytest.approx(bounded_tokens(bound) / budget.tokens)
+    assert last.diagnostics.cost < 1.0
+
+
+def model_calls(model: ChatModel, tokens: int) -> ModelCalls:
+    quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
+    return ModelCalls(Meter(model), Prompts.load(), build_verifier("structured"), quiet, tokens)
+
+
+async def test_after_a_call_that_did_not_fit_none_begins_but_the_final_answer(tmp_path: Path) -> None:
+    long = [Passage("long", "Long", "word " * 2_000)]
+    question = Question("Which?")
+    asked = model_calls(script(tmp_path, says("query_writer", "next"), ANSWER), 1_000)
+    assert await asked.write_query(question, (), ("Which?",)) == "next"
+    spent = asked.usage.tokens
+    assert not asked.tokens_are_spent
+    with pytest.raises(TokensSpent, match=r"was not asked: \d+ of 1,000 tokens are spent, and it is expected to take"):
+        await asked.write_query(question, long, ("Which?",))
+    assert asked.tokens_are_spent and asked.usage.tokens == spent
+    with pytest.raises(TokensSpent):
+        await asked.rewrite(question, "Which?", "it found nothing")
+    assert await asked.write_query(question, (), ("Which?",)) == "next", "what is known costs nothing"
+    with pytest.raises(TokensSpent):
+        await asked.answer(question, long, is_final=False)
+    assert await asked.answer(question, long) == "Paris"
+
+
+@pytest.mark.parametrize("texts", [lambda: "word " * 600, lambda: "x" * 3_000])
+async def test_the_first_call_is_begun_with_long_passages_and_the_default_budget(
+    tmp_path: Path, texts: Callable[[], str]
+) -> None:
+    found = [Hit(Passage(f"p{i}", f"Title {i}", texts()), 20.0 - i) for i in range(10)]
+    result = await play(script(tmp_path, verdict(0.95, 0.0, 0.05), ANSWER), PlannedRetriever(found))
+    assert calls(result) == {"verifier": 1, "answer": 1}
+    assert last_of(result, Decided).decision.action is Action.ANSWER
