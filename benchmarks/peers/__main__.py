@@ -3,9 +3,10 @@
     python -m benchmarks.peers run --like runs/linked_packed --n 10 --out runs/peers.jsonl
     python -m benchmarks.peers report runs/peers.jsonl --like runs/linked_packed --json docs/results/peers.json
 
-Each peer runs in a virtual environment of its own, which is made on first use. The questions are the first ones of each
-multi-hop set in a run of `benchmarks.decide`, whose methods stand beside the peers in the report. Every answer is
-written down when it is there: the same command goes on where it was ended.
+Our own method lean is asked beside them, through the same server. Each other peer runs in a virtual environment of its
+own, which is made on first use. The questions are the first ones of each multi-hop set in a run of `benchmarks.decide`,
+whose methods stand beside the peers in the report. Every answer is written down when it is there: the same command goes
+on where it was ended.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from beliefrag.models.weights import DEFAULT, find, path_of
 from beliefrag.paths import cache_dir
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder
 from benchmarks.peers.model_server import ModelServer, serve_weights
-from benchmarks.peers.results import Report, score_method, score_peer
+from benchmarks.peers.results import SERVED, Report, score_method, score_peer
 from benchmarks.peers.tutorial import prepare_tutorial
 
 HERE = Path(__file__).parent
@@ -34,12 +35,13 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Another system: its script, the arguments of it, and what it needs."""
+    """A system that is asked through the server: its script, the arguments of it, and what it needs."""
 
     title: str
     script: str
     arguments: tuple[str, ...]
-    requirements: str
+    requirements: str | None
+    """The name of its file of requirements and of its environment; None runs it in our own interpreter."""
     needs_tutorial: bool = False
     """Whether it runs the page of its documentation."""
     reads_written_calls: bool = False
@@ -47,6 +49,7 @@ class Peer:
 
 
 PEERS = {
+    SERVED: Peer("BeliefRAG, lean", "lean_peer.py", (), None),
     "llamaindex": Peer("LlamaIndex, BM25", "llamaindex_peer.py", ("default",), "llamaindex"),
     "llamaindex_multistep": Peer("LlamaIndex, multi-step", "llamaindex_peer.py", ("multistep",), "llamaindex"),
     "langgraph_agentic": Peer(
@@ -64,7 +67,9 @@ PEERS = {
 
 
 def prepare_environment(peer: Peer) -> Path:
-    """Makes the virtual environment of a peer where it is not there yet, and gives its Python."""
+    """Makes the virtual environment of a peer where it needs one that is not there yet, and gives its Python."""
+    if peer.requirements is None:
+        return Path(sys.executable)
     folder = cache_dir() / "peers" / peer.requirements
     python = folder / "bin" / "python"
     done = folder / ".ready"
@@ -146,7 +151,8 @@ def collect_outcomes(path: Path, like: Path) -> Report:
         for episode in bench.Run.open(like).episodes()
         if (episode.key.dataset, episode.key.question_id) in asked
     ]
-    return Report({name: peer.title for name, peer in PEERS.items()}, outcomes)
+    titles = {each.system: f"{each.system}, of the run" for each in outcomes if each.system not in PEERS}
+    return Report({name: peer.title for name, peer in PEERS.items()} | titles, outcomes)
 
 
 def main() -> None:

@@ -92,7 +92,8 @@ def serve_weights(weights: Path, *, threads: int) -> Iterator[ModelServer]:
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.use_jinja = True
     parameters.ctx_shift = False
-    parameters.warmup = False
+    # The first question of the first peer must not pay for the first reading of the weights.
+    parameters.warmup = True
     parameters.verbosity = 0
     engine = xllamacpp.Server(parameters)
     counts = ModelServer()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 from beliefrag.bench.metrics import covers, token_f1
@@ -12,10 +12,12 @@ from beliefrag.bench.questions import Gold
 from beliefrag.runs.episode import Episode
 from beliefrag.runs.statistics import compare_over_datasets
 
-__all__ = ["Outcome", "Report", "score_method", "score_peer"]
+__all__ = ["SERVED", "Outcome", "Report", "score_method", "score_peer"]
 
-OURS = "lean"
-"""The method that every peer is compared with."""
+SERVED = "lean_served"
+"""Lean as a client of the server that the peers ask. Every other system is compared with it."""
+OF_RUN = "lean"
+"""Lean in the run, with which the others are compared where lean was not asked through the server."""
 _COLUMNS = (
     "",
     "n",
@@ -25,8 +27,10 @@ _COLUMNS = (
     "tokens",
     "calls",
     "searches",
-    "seconds",
-    "processor seconds of the model",
+    "seconds, median",
+    "seconds, mean",
+    "processor seconds of the model, median",
+    "processor seconds of the model, mean",
     "failed",
 )
 
@@ -94,7 +98,10 @@ class Report:
     outcomes: Sequence[Outcome]
 
     def table(self) -> str:
-        """A row of means for each system, with lean's F1 less its own on the same questions and the 95 % interval."""
+        """A row for each system, with lean's F1 less its own on the same questions and the 95 % interval.
+
+        All figures are means but the medians of seconds, which are those of all questions, failures too.
+        """
         rows = [
             f"| {' | '.join(_COLUMNS)} |",
             "|---" * len(_COLUMNS) + "|",
@@ -110,17 +117,18 @@ class Report:
                 f"{mean(each.tokens for each in own):,.0f}",
                 f"{mean(each.calls for each in own):.1f}",
                 f"{mean(each.searches for each in own):.1f}",
-                _mean_seconds([each.seconds for each in own]),
-                _mean_seconds([each.processor_seconds for each in own]),
+                *_average_seconds([each.seconds for each in own]),
+                *_average_seconds([each.processor_seconds for each in own]),
                 str(sum(each.error is not None for each in own)),
             ]
             rows.append(f"| {' | '.join(cells)} |")
         return "\n".join(rows)
 
     def _gap(self, own: Sequence[Outcome]) -> str:
+        reference = SERVED if any(each.system == SERVED for each in self.outcomes) else OF_RUN
         asked = {(each.dataset, each.question_id) for each in own}
-        ours = [o for o in self.outcomes if o.system == OURS and (o.dataset, o.question_id) in asked]
-        if own[0].system == OURS or len(ours) != len(own):
+        ours = [o for o in self.outcomes if o.system == reference and (o.dataset, o.question_id) in asked]
+        if own[0].system == reference or len(ours) != len(own):
             return "-"
         gap = compare_over_datasets(_f1_by_set(ours), _f1_by_set(own)).measures["f1"].difference
         if gap.low is None or gap.high is None:
@@ -132,9 +140,10 @@ class Report:
         return {"titles": dict(self.titles), "outcomes": [asdict(each) for each in self.outcomes]}
 
 
-def _mean_seconds(values: Sequence[float | None]) -> str:
+def _average_seconds(values: Sequence[float | None]) -> tuple[str, str]:
+    """The median and the mean; neither is given where the seconds of a question are unknown."""
     known = [each for each in values if each is not None]
-    return f"{mean(known):.1f}" if len(known) == len(values) else "-"
+    return (f"{median(known):.1f}", f"{mean(known):.1f}") if len(known) == len(values) else ("-", "-")
 
 
 def _f1_by_set(outcomes: Sequence[Outcome]) -> dict[str, dict[str, dict[str, float]]]:

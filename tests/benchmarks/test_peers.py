@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import subprocess
 import sys
 import time
@@ -16,13 +17,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from beliefrag import BeliefRAG
 from beliefrag.bench import Run
 from beliefrag.models.weights import find, is_present, path_of
 from beliefrag.paths import cache_dir
 from beliefrag.runs.episode import Episode, EpisodeError, EpisodeKey, Timing
-from beliefrag.types import Usage
+from beliefrag.types import Passage, Usage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import tutorial
+from benchmarks.peers.lean_peer import make_settings
 from benchmarks.peers.model_server import ModelServer, read_written_call, serve_weights
 from benchmarks.peers.results import Outcome, Report, score_method, score_peer
 from tests.support.http_server import ChatServer, completion, failure
@@ -93,7 +96,11 @@ class _Engine:
             pass
         time.sleep(0.4)
         message = {"role": "assistant", "content": f"```json\n{_WRITTEN}\n```"}
-        return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"total_tokens": 7}}
+        choice: dict[str, Any] = {"message": message, "finish_reason": "stop"}
+        if body.get("logprobs"):
+            token = {"token": "a", "logprob": -0.1}
+            choice["logprobs"] = {"content": [{**token, "top_logprobs": [token] * body["top_logprobs"]}]}
+        return {"choices": [choice], "usage": {"total_tokens": 7}}
 
 
 _WRITTEN = '{"name": "search", "arguments": {"query": "Fram"}}'
@@ -263,9 +270,9 @@ def test_a_page_that_cannot_be_fetched_is_named(tmp_path: Path, monkeypatch: pyt
         tutorial.prepare_tutorial(tmp_path)
 
 
-def _ask(environment: str, script: str, *arguments: str, questions: int, folder: Path) -> list[dict[str, Any]]:
-    """What a real peer says to some questions about eight passages."""
-    python = cache_dir() / "peers" / environment / "bin" / "python"
+def _ask(environment: str | None, script: str, *arguments: str, questions: int, folder: Path) -> list[dict[str, Any]]:
+    """What a real peer says to some questions about eight passages. None as the environment is our own."""
+    python = cache_dir() / "peers" / environment / "bin" / "python" if environment else Path(sys.executable)
     if not python.exists():
         pytest.skip(f"the virtual environment of {environment} is not here; benchmarks.peers run makes it")
     passages = [("Fram", "The Fram was designed by Colin Archer."), ("Nansen", "Nansen was born in 1861.")]
@@ -326,6 +333,58 @@ def test_llamaindex_searches_once_and_its_multi_step_engine_not_at_all_when_the_
     assert told == {"answer": "Archer", "searches": 1}
 
 
+def _with_probability(text: str, probability: float) -> Any:
+    """A reply of one token, with its probability."""
+    token = {"token": text, "logprob": math.log(probability)}
+    return completion(text, logprobs={"content": [{**token, "top_logprobs": [token]}]})
+
+
+def test_lean_reads_packed_passages_with_token_probabilities_and_answers_even_if_unsure(
+    tmp_path: Path, chat_server: ChatServer
+) -> None:
+    chat_server.play(
+        _with_probability("Archer", 0.95),
+        _with_probability("Nansen", 0.3),
+        failure(400, "exceeds the available context size"),
+    )
+    (tmp_path / "beliefrag.toml").write_text('method = "static"\n')
+    replies = _ask(None, "lean_peer.py", chat_server.url, questions=3, folder=tmp_path)
+    ready, sure, unsure, failed = replies
+    assert ready == {"ready": True}
+    assert sure == {"answer": "Archer", "searches": 1}
+    assert unsure == {"answer": "Nansen", "searches": 1}
+    assert (failed["error"].split(":")[0], failed["searches"]) == ("TransportError", 1)
+
+    sent = [request.body for request in chat_server.requests]
+    assert len(sent) == 3, "each question took one call, and the failure was not repeated"
+    assert all(body["logprobs"] and body["top_logprobs"] > 1 for body in sent)
+    assert "The Fram was designed by Colin Archer." in sent[0]["messages"][-1]["content"]
+
+
+def test_lean_searches_and_packs_as_by_default_and_keeps_no_reply(chat_server: ChatServer) -> None:
+    chat_server.play(_with_probability("Archer", 0.9), _with_probability("Nansen", 0.9))
+    passages = [Passage("1", "Fram", "The Fram was designed by Colin Archer.")]
+    with BeliefRAG(passages=passages, settings=make_settings(chat_server.url)) as rag:
+        first, second = (rag.ask("Who designed the Fram?") for _ in range(2))
+    assert (first.answer, second.answer) == ("Archer", "Nansen"), "the second reply came from the server too"
+    made_with = first.record()["made_with"]
+    assert (made_with["method"], made_with["verifier"], made_with["pack"]) == ("lean", "draft", "160 words")
+    assert made_with["retriever"].startswith("linked ")
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_server_passes_token_probabilities_on() -> None:
+    with serve_weights(Path("any"), threads=1) as server:
+        body = {"messages": [{"role": "user", "content": "Who?"}], "logprobs": True, "top_logprobs": 5}
+        reply = httpx2.post(f"{server.url}/chat/completions", content=json.dumps(body), timeout=20).json()
+    assert len(reply["choices"][0]["logprobs"]["content"][0]["top_logprobs"]) == 5
+
+
+def test_a_peer_without_requirements_runs_in_our_own_interpreter() -> None:
+    assert peers.prepare_environment(peers.PEERS["lean_served"]) == Path(sys.executable)
+    assert next(iter(peers.PEERS)) == "lean_served", "it is asked first"
+
+
 def _outcome(system: str, number: int, f1: float, **more: Any) -> Outcome:
     plain = Outcome(system, "hotpotqa", f"q{number}", f1, f1, 100, 1, 1, 2.0, 1.5, None)
     return replace(plain, **more)
@@ -350,8 +409,8 @@ def test_a_line_of_a_peer_is_scored_and_a_failure_keeps_only_its_kind() -> None:
     assert (failed.f1, failed.cover, failed.error) == (0.0, 0.0, "GraphRecursionError")
 
 
-def test_the_seconds_of_an_episode_from_the_cache_are_unknown() -> None:
-    episode = Episode(
+def _episode() -> Episode:
+    return Episode(
         key=EpisodeKey("musique", "lean", "1", 0),
         outcome="answered",
         answer="Archer",
@@ -363,6 +422,10 @@ def test_the_seconds_of_an_episode_from_the_cache_are_unknown() -> None:
         usage=Usage(calls=2, tokens_in=90, tokens_out=10, searches=1),
         timing=Timing(model_seconds=4.0, seconds=5.04, cached_calls=0),
     )
+
+
+def test_the_seconds_of_an_episode_from_the_cache_are_unknown() -> None:
+    episode = _episode()
     assert score_method(episode) == Outcome("lean", "musique", "1", 0.5, 1.0, 100, 2, 1, 5.0, None, None)
     assert score_method(replace(episode, timing=replace(episode.timing, cached_calls=1))).seconds is None
     failed = score_method(replace(episode, outcome="failed", metrics={}, error=EpisodeError("ModelError", "secret")))
@@ -376,8 +439,21 @@ def test_the_table_has_means_failures_and_the_paired_difference() -> None:
         *(_outcome("lean", number, 1.0, seconds=None, processor_seconds=None) for number in range(5)),
     ]
     _, _, theirs, ours = Report({"peer": "A peer"}, outcomes).table().splitlines()
-    assert theirs == "| A peer | 5 | 0.000 | 0.000 | +1.000 (+1.000 to +1.000) | 100 | 1.0 | 0.2 | 4.0 | 1.5 | 1 |"
-    assert ours == "| lean | 5 | 1.000 | 1.000 | - | 100 | 1.0 | 1.0 | - | - | 0 |"
+    assert theirs.startswith("| A peer | 5 | 0.000 | 0.000 | +1.000 (+1.000 to +1.000) | 100 | 1.0 | 0.2 |")
+    assert theirs.endswith("| 2.0 | 4.0 | 1.5 | 1.5 | 1 |"), "median and mean of both kinds of seconds"
+    assert ours == "| lean | 5 | 1.000 | 1.000 | - | 100 | 1.0 | 1.0 | - | - | - | - | 0 |"
+
+
+def test_systems_are_compared_with_lean_on_the_server_where_it_was_asked() -> None:
+    outcomes = [
+        *(_outcome("lean_served", number, 1.0) for number in range(3)),
+        *(_outcome("peer", number, 0.25) for number in range(3)),
+        *(_outcome("lean", number, 0.5, seconds=None) for number in range(3)),
+    ]
+    _, _, served, theirs, of_run = Report({"lean_served": "BeliefRAG, lean"}, outcomes).table().splitlines()
+    assert served.startswith("| BeliefRAG, lean | 3 | 1.000 | 1.000 | - |")
+    assert "| +0.750 (+0.750 to +0.750) |" in theirs
+    assert "| +0.500 (+0.500 to +0.500) |" in of_run
 
 
 def test_outcomes_on_fewer_questions_are_compared_on_those() -> None:
@@ -427,3 +503,17 @@ def test_the_report_writes_outcomes_without_texts(
             "error": None,
         }
     ]
+
+
+def test_lean_on_the_server_and_lean_of_the_run_have_different_titles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = {"peer": "lean_served", "dataset": "musique", "question_id": "1", "answer": "Archer", "searches": 1}
+    line |= {"tokens": 300, "calls": 1, "seconds": 2.0, "processor_seconds": 1.0}
+    (tmp_path / "peers.jsonl").write_text(json.dumps(line) + "\n")
+    known = {"1": {"question": "Who designed the Fram?", "answers": ["Archer"]}}
+    monkeypatch.setattr(peers, "read_questions", lambda name: known if name == "musique" else {})
+    monkeypatch.setattr(Run, "open", lambda folder: SimpleNamespace(episodes=lambda: iter([_episode()])))
+    _, _, served, of_run = peers.collect_outcomes(tmp_path / "peers.jsonl", tmp_path).table().splitlines()
+    assert served.startswith("| BeliefRAG, lean | 1 | 1.000 | 1.000 | - | 300 |")
+    assert of_run.startswith("| lean, of the run | 1 | 0.500 | 1.000 | +0.500 ")
