@@ -10,7 +10,6 @@ import pytest
 from beliefrag.calibrate import collection_spec
 from beliefrag.calibration import fitting, load_artifact
 from beliefrag.calibration.artifact import Artifact, write_artifact
-from beliefrag.calibration.collection import StateCollection
 from beliefrag.calibration.examples import label_moves, label_states, mean_move_cost
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.guarantee_from_run import read_risk_sample
@@ -18,26 +17,14 @@ from beliefrag.calibration.selection import RunConditions, find_calibration_warn
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import ScoreScale
 from beliefrag.runs.partitions import Partition
-from beliefrag.runs.states import Trajectory
 from beliefrag.types import Action
 from tests.support.messages import mentions
-from tests.support.planted_states import planted
+from tests.support.planted_states import planted, with_moves
 
 
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "RESAMPLES", 12)
-
-
-def with_moves(collection: StateCollection) -> StateCollection:
-    """The same states, as if the first move after the first read had been a reasoned read and the second a search."""
-    branches = ("retrieve", "reason", "search", "stop")
-
-    def change(trajectory: Trajectory) -> Trajectory:
-        states = (replace(state, branch=branch) for state, branch in zip(trajectory.states, branches, strict=True))
-        return replace(trajectory, states=tuple(states))
-
-    return replace(collection, trajectories=tuple(map(change, collection.trajectories)))
 
 
 def test_a_move_is_positive_where_it_turned_a_wrong_answer_right(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
 from beliefrag.runs.record import DatasetRecord, RunRecord
+from beliefrag.runs.states import Trajectory
 from beliefrag.types import Budget, Diagnostics
 
 Chance = Callable[[dict[str, float]], float]
@@ -135,3 +136,14 @@ def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int,
         "calls": [],
         "timing": {"model_seconds": 0.0},
     }
+
+
+def with_moves(collection: StateCollection) -> StateCollection:
+    """The same states, as if the first move after the first read had been a reasoned read and the second a search."""
+    branches = ("retrieve", "reason", "search", "stop")
+
+    def change(trajectory: Trajectory) -> Trajectory:
+        states = (replace(state, branch=branch) for state, branch in zip(trajectory.states, branches, strict=True))
+        return replace(trajectory, states=tuple(states))
+
+    return replace(collection, trajectories=tuple(map(change, collection.trajectories)))
