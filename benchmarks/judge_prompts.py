@@ -28,11 +28,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--examples", type=int, default=2, help="replies to print of each kind")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    spec = bench.RunSpec(data=(given.data,), methods=METHODS, n=given.questions, splits=("train",), judge=False)
+    spec = bench.RunSpec(
+        data=(given.data,), methods=tuple(given.methods), n=given.questions, splits=("train",), judge=False
+    )
     bench.run(spec, out=given.out, settings=load_settings({"model": given.model}).settings)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     replies: dict[tuple[str, str], list[str]] = defaultdict(list)
