@@ -48,7 +48,7 @@ def measure(count: int, **given: Any) -> dict[str, Any]:
             for name, rag in opened.items():
                 began = time.perf_counter()
                 result = rag.ask(question)
-                seconds[name].append(round(time.perf_counter() - began, 2))
+                seconds[name].append(round(time.perf_counter() - began, 4))
                 tokens[name].append(result.usage.tokens)
     finally:
         for rag in opened.values():

@@ -152,7 +152,8 @@ def test_every_committed_mean_is_that_of_the_committed_episodes() -> None:
             assert one["tokens"]["value"] == pytest.approx(fmean(each.tokens for each in own))
     lean = [each for each in rows if each.key[:2] == ("linked_packed", "lean")]
     squares = [((each.answerability or 0.0) - ((each.f1 or 0.0) >= 0.5)) ** 2 for each in lean]
-    raw = [(1.0 - (each.uncertainty or 0.0) - ((each.f1 or 0.0) >= 0.5)) ** 2 for each in lean]
+    by_token = [each.answerability if each.least_token is None else each.least_token for each in lean]
+    raw = [((p or 0.0) - ((each.f1 or 0.0) >= 0.5)) ** 2 for p, each in zip(by_token, lean, strict=True)]
     told = numbers["probability"]["all"]["brier"]
     assert told["lean"]["value"] == pytest.approx(fmean(squares), abs=1e-6)
     assert told["raw"]["value"] == pytest.approx(fmean(raw), abs=1e-6)
