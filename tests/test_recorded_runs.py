@@ -61,7 +61,10 @@ def episodes(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Everything that was written about each episode, but for the clock."""
     lines = [json.loads(line) for line in (folder / "episodes.jsonl").read_text(encoding="utf-8").splitlines()]
     for each in lines:
-        each.pop("citations", None)  # they were not kept then
+        # What was not kept then.
+        each.pop("citations", None)
+        for call in each["calls"]:
+            call.pop("least_token", None)
     return {(each["method"], each["question_id"]): {**each, "timing": None} for each in lines}
 
 
