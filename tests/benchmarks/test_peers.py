@@ -18,16 +18,13 @@ import httpx2
 import pytest
 
 from beliefrag import BeliefRAG
-from beliefrag.bench import Run
 from beliefrag.models.weights import find, is_present, path_of
 from beliefrag.paths import cache_dir
-from beliefrag.runs.episode import Episode, EpisodeError, EpisodeKey, Timing
-from beliefrag.types import Passage, Usage
+from beliefrag.types import Passage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import tutorial
 from benchmarks.peers.lean_peer import make_settings
 from benchmarks.peers.model_server import ModelServer, read_written_call, serve_weights
-from benchmarks.peers.results import Outcome, Report, score_method, score_peer
 from tests.support.http_server import ChatServer, completion, failure
 
 _ECHO = """
@@ -383,137 +380,3 @@ def test_the_server_passes_token_probabilities_on() -> None:
 def test_a_peer_without_requirements_runs_in_our_own_interpreter() -> None:
     assert peers.prepare_environment(peers.PEERS["lean_served"]) == Path(sys.executable)
     assert next(iter(peers.PEERS)) == "lean_served", "it is asked first"
-
-
-def _outcome(system: str, number: int, f1: float, **more: Any) -> Outcome:
-    plain = Outcome(system, "hotpotqa", f"q{number}", f1, f1, 100, 1, 1, 2.0, 1.5, None)
-    return replace(plain, **more)
-
-
-def test_a_line_of_a_peer_is_scored_and_a_failure_keeps_only_its_kind() -> None:
-    line = {
-        "peer": "p",
-        "dataset": "musique",
-        "question_id": "1",
-        "tokens": 9,
-        "calls": 2,
-        "searches": 1,
-        "seconds": 3.5,
-        "processor_seconds": 2.5,
-    }
-    right = score_peer({**line, "answer": "It was Colin Archer"}, ["Colin Archer", "Archer"])
-    assert right == Outcome("p", "musique", "1", 0.666667, 1.0, 9, 2, 1, 3.5, 2.5, None)
-    before = {name: value for name, value in line.items() if name != "processor_seconds"}
-    assert score_peer({**before, "answer": "Archer"}, ["Archer"]).processor_seconds is None
-    failed = score_peer({**line, "error": "GraphRecursionError: Recursion limit of 25: stop"}, ["Archer"])
-    assert (failed.f1, failed.cover, failed.error) == (0.0, 0.0, "GraphRecursionError")
-
-
-def _episode() -> Episode:
-    return Episode(
-        key=EpisodeKey("musique", "lean", "1", 0),
-        outcome="answered",
-        answer="Archer",
-        reason="the one search is made",
-        sources=(),
-        steps=(),
-        calls=(),
-        metrics={"f1": 0.5, "cover": 1.0},
-        usage=Usage(calls=2, tokens_in=90, tokens_out=10, searches=1),
-        timing=Timing(model_seconds=4.0, seconds=5.04, cached_calls=0),
-    )
-
-
-def test_the_seconds_of_an_episode_from_the_cache_are_unknown() -> None:
-    episode = _episode()
-    assert score_method(episode) == Outcome("lean", "musique", "1", 0.5, 1.0, 100, 2, 1, 5.0, None, None)
-    assert score_method(replace(episode, timing=replace(episode.timing, cached_calls=1))).seconds is None
-    failed = score_method(replace(episode, outcome="failed", metrics={}, error=EpisodeError("ModelError", "secret")))
-    assert (failed.f1, failed.error) == (0.0, "ModelError")
-
-
-def test_the_table_has_means_failures_and_the_paired_difference() -> None:
-    outcomes = [
-        *(_outcome("peer", number, 0.0, searches=0) for number in range(4)),
-        _outcome("peer", 4, 0.0, error="BadRequestError", seconds=12.0),
-        *(_outcome("lean", number, 1.0, seconds=None, processor_seconds=None) for number in range(5)),
-    ]
-    _, _, theirs, ours = Report({"peer": "A peer"}, outcomes).table().splitlines()
-    assert theirs.startswith("| A peer | 5 | 0.000 | 0.000 | +1.000 (+1.000 to +1.000) | 100 | 1.0 | 0.2 |")
-    assert theirs.endswith("| 2.0 | 4.0 | 1.5 | 1.5 | 1 |"), "median and mean of both kinds of seconds"
-    assert ours == "| lean | 5 | 1.000 | 1.000 | - | 100 | 1.0 | 1.0 | - | - | - | - | 0 |"
-
-
-def test_systems_are_compared_with_lean_on_the_server_where_it_was_asked() -> None:
-    outcomes = [
-        *(_outcome("lean_served", number, 1.0) for number in range(3)),
-        *(_outcome("peer", number, 0.25) for number in range(3)),
-        *(_outcome("lean", number, 0.5, seconds=None) for number in range(3)),
-    ]
-    _, _, served, theirs, of_run = Report({"lean_served": "BeliefRAG, lean"}, outcomes).table().splitlines()
-    assert served.startswith("| BeliefRAG, lean | 3 | 1.000 | 1.000 | - |")
-    assert "| +0.750 (+0.750 to +0.750) |" in theirs
-    assert "| +0.500 (+0.500 to +0.500) |" in of_run
-
-
-def test_outcomes_on_fewer_questions_are_compared_on_those() -> None:
-    outcomes = [_outcome("peer", 0, 0.5), _outcome("peer", 1, 0.0), *(_outcome("lean", n, n / 2) for n in range(3))]
-    row = Report({}, outcomes).table().splitlines()[2]
-    assert "| 0.250 | 0.250 | +0.000 (-0.500 to +0.500) |" in row
-
-
-def test_the_report_writes_outcomes_without_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = {
-        "peer": "langgraph_agentic",
-        "dataset": "musique",
-        "question_id": "7",
-        "answer": "Colin Archer, a shipwright",
-        "tokens": 250,
-        "calls": 1,
-        "searches": 0,
-        "seconds": 4.5,
-        "processor_seconds": 4.0,
-    }
-    (tmp_path / "peers.jsonl").write_text(json.dumps(line) + "\n")
-    known = {"7": {"question": "Who designed the Fram?", "answers": ["Archer"]}}
-    monkeypatch.setattr(peers, "read_questions", lambda name: known if name == "musique" else {})
-    monkeypatch.setattr(Run, "open", lambda folder: SimpleNamespace(episodes=lambda: iter(())))
-    written = tmp_path / "peers.json"
-    arguments = ["report", str(tmp_path / "peers.jsonl"), "--like", str(tmp_path), "--json", str(written)]
-    monkeypatch.setattr(sys, "argv", ["peers", *arguments])
-    peers.main()
-    assert "| LangGraph, agentic RAG of its documentation | 1 | 0.500 | 1.000 |" in capsys.readouterr().out
-    text = written.read_text()
-    assert "Archer" not in text
-    assert "Fram" not in text
-    assert json.loads(text)["outcomes"] == [
-        {
-            "system": "langgraph_agentic",
-            "dataset": "musique",
-            "question_id": "7",
-            "f1": 0.5,
-            "cover": 1.0,
-            "tokens": 250,
-            "calls": 1,
-            "searches": 0,
-            "seconds": 4.5,
-            "processor_seconds": 4.0,
-            "error": None,
-        }
-    ]
-
-
-def test_lean_on_the_server_and_lean_of_the_run_have_different_titles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = {"peer": "lean_served", "dataset": "musique", "question_id": "1", "answer": "Archer", "searches": 1}
-    line |= {"tokens": 300, "calls": 1, "seconds": 2.0, "processor_seconds": 1.0}
-    (tmp_path / "peers.jsonl").write_text(json.dumps(line) + "\n")
-    known = {"1": {"question": "Who designed the Fram?", "answers": ["Archer"]}}
-    monkeypatch.setattr(peers, "read_questions", lambda name: known if name == "musique" else {})
-    monkeypatch.setattr(Run, "open", lambda folder: SimpleNamespace(episodes=lambda: iter([_episode()])))
-    _, _, served, of_run = peers.collect_outcomes(tmp_path / "peers.jsonl", tmp_path).table().splitlines()
-    assert served.startswith("| BeliefRAG, lean | 1 | 1.000 | 1.000 | - | 300 |")
-    assert of_run.startswith("| lean, of the run | 1 | 0.500 | 1.000 | +0.500 ")
