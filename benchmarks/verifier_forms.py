@@ -37,8 +37,9 @@ from beliefrag.verifiers import VERIFIERS, build_verifier
 
 Row = dict[str, Any]
 SCORES = {"support": 1, "gap": -1, "uncertainty": -1, "conflict": -1}
-RETIRED = ("one_form",)
-"""Forms that rows may hold although the package has them no more: `one_form` was the first `slots`, a slot for all."""
+RETIRED = ("one_form", "slots_whole")
+"""Forms that rows may hold although the package has them no more: `one_form` was the first `slots`, a slot for all, and
+`slots_whole` the second, which showed the form whole passages and did not hear the model's doubts."""
 BASELINE = "probability"
 COMPARED = ("slots", *RETIRED)
 """Forms that ask less than the baseline, and are compared with it state by state."""

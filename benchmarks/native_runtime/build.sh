@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the pinned xllamacpp for this machine's AMX units, into a folder to put first on PYTHONPATH: see README.md.
+# Builds the pinned xllamacpp for this machine's AMX or AVX-512 units, into a folder to put first on PYTHONPATH: see README.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 out=$(realpath -m "${1:?usage: benchmarks/native_runtime/build.sh FOLDER}")
-grep -qw amx_bf16 /proc/cpuinfo || { echo "This processor has no AMX: use the wheel as it is." >&2; exit 1; }
+has() { grep -qw "$1" /proc/cpuinfo; }
+has amx_bf16 || has avx512_vnni || { echo "This processor has neither AMX nor AVX-512 VNNI: use the wheel as it is." >&2; exit 1; }
 for tool in cmake g++ patch; do
   command -v "$tool" > /dev/null || { echo "It needs $tool: install it first." >&2; exit 1; }
 done
@@ -16,9 +17,14 @@ python3 -m venv "$work/venv"
 "$work/venv/bin/pip" download --quiet --no-deps --no-build-isolation --no-binary :all: --require-hashes -r "$work/pin.txt" -d "$work"
 tar xzf "$work"/xllamacpp-*.tar.gz -C "$work"
 cd "$work"/xllamacpp-*/
-patch -p1 < "$here/amx_bf16.patch"
-# Neither of these can be fetched from a package registry; nothing here needs them.
+# Neither of the first two can be fetched from a package registry; nothing here needs them.
 export CMAKE_ARGS="-DLLAMA_LLGUIDANCE=OFF -DLLAMA_BUILD_BORINGSSL=OFF -DCMAKE_BUILD_TYPE=Release"
+if has amx_bf16; then
+  patch -p1 < "$here/amx_bf16.patch"
+else
+  # Weights that are packed anew when they are loaded would not reach llama.cpp's tiles for AVX-512 VNNI.
+  CMAKE_ARGS+=" -DGGML_CPU_REPACK=OFF"
+fi
 echo "Compiling: about eight minutes on two cores."
 "$work/venv/bin/pip" wheel --quiet --no-cache-dir --no-deps --no-build-isolation -w "$work/wheel" .
 "$work/venv/bin/pip" install --quiet --no-deps --no-index --target "$out" "$work"/wheel/*.whl

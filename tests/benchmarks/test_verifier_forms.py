@@ -88,12 +88,13 @@ def test_flags_are_judged_by_the_passages_that_support_something() -> None:
 def test_the_flags_counted_are_those_of_the_slots_form() -> None:
     passages = [
         Passage("a", "Dusk", "Dusk was painted by Per Lund in the winter of 1901 while he lived near the harbour."),
+        Passage("c", "Per Lund", "Per Lund painted Dusk."),
         Passage("b", "Trains", "Goods wagons are shunted at night on a hill beside the yard with many sidings."),
     ]
     question = "Who painted Dusk?"
     assert slots.find_unhelpful(question, passages) == ("b",)
     counted = verifier_flags.count_flags(question, passages, {"a", "elsewhere"})
-    assert counted == {"shown": 2, "supporting": 1, "unhelpful": 1, "flagged_supporting": 0}
+    assert counted == {"shown": 3, "supporting": 1, "unhelpful": 1, "flagged_supporting": 0}
     assert verifier_flags.count_flags(question, passages, {"b"})["flagged_supporting"] == 1
 
 

@@ -184,3 +184,14 @@ def test_another_run_tells_the_quality_of_the_retrieval_value_too(tmp_path: Path
     # It is the same fit: only the questions that tell its quality are others.
     assert artifact.retrieval_value == plain.retrieval_value
     assert (after.counts, after.coefficients) == (before.counts, before.coefficients)
+
+
+def test_a_retrieval_value_that_no_held_out_search_tells_about_says_so(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=400)
+    seen = tuple(each for each in collection.trajectories if each.partition is not Partition.XHOLD)
+    told, untold = fit_artifact(collection, "f1"), fit_artifact(replace(collection, trajectories=seen), "f1")
+    words = "the quality of the retrieval value is not known"
+    for artifact, expected in ((told, False), (untold, True)):
+        assert artifact.fit is not None and artifact.fit.retrieval_value is not None
+        assert (artifact.fit.retrieval_value.held_out is None) is expected
+        assert any(words in warning for warning in artifact.fit.warnings) is expected

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,13 @@ class Observed:
         self.repairs.append(dict(repairs))  # type: ignore[call-overload]
 
 
-async def observe(tmp_path: Path, form: str, *lines: dict[str, Any]) -> tuple[Observation, Observed]:
+async def observe(
+    tmp_path: Path,
+    form: str,
+    *lines: dict[str, Any],
+    question: str = "Which?",
+    passages: Sequence[Passage] = PASSAGES,
+) -> tuple[Observation, Observed]:
     kept = Observed()
     calls = ModelCalls(
         Meter(script(tmp_path, *lines)),
@@ -36,7 +43,7 @@ async def observe(tmp_path: Path, form: str, *lines: dict[str, Any]) -> tuple[Ob
         build_verifier(form),
         CallRecorder(lambda purpose: None, kept.finished),
     )
-    observation = await calls.verify(Question("Which?"), PASSAGES)
+    observation = await calls.verify(Question(question), passages)
     assert observation is not None
     return observation, kept
 
@@ -214,25 +221,44 @@ async def test_slots_reads_every_score_from_the_odds_in_one_form(tmp_path: Path,
     assert "Draft answer: Ada" in kept.requests[1].messages[-1].content
 
 
-@pytest.mark.parametrize(("proved", "flagged"), [(0.5, ("Weather", "Bread")), (0.6, ())])
-async def test_slots_finds_passages_that_do_not_help_without_asking_unless_the_draft_is_settled(
-    tmp_path: Path, proved: float, flagged: tuple[str, ...]
+ELM_QUESTION = "Where was the designer of the Elm bridge born?"
+ELM_TEXTS = {
+    "Elm bridge": "The Elm bridge was designed by Ada Holm in the year 1901.",
+    "Ada Holm": "Ada Holm, who designed bridges, was born in Larvik.",
+    "Weather": "Rain falls on most days of autumn, and snow falls on some days of winter, in the hills.",
+    "Bread": "Bread is made of flour, water, salt and yeast, and it is baked for an hour in a hot oven of stone.",
+}
+
+
+@pytest.mark.parametrize(
+    ("order", "proved", "flagged"),
+    [
+        (["Elm bridge", "Ada Holm", "Weather", "Bread"], 0.5, ("Weather", "Bread")),
+        (["Elm bridge", "Ada Holm", "Weather", "Bread"], 0.6, ()),
+        (["Weather", "Ada Holm", "Bread", "Elm bridge"], 0.5, ("Bread",)),
+    ],
+    ids=["those that say nothing", "none where the draft is settled", "none of the two that the search liked best"],
+)
+async def test_slots_finds_passages_that_do_not_help_without_asking(
+    tmp_path: Path, order: list[str], proved: float, flagged: tuple[str, ...]
 ) -> None:
-    texts = {
-        "Elm bridge": "The Elm bridge was designed by Ada Holm in the year 1901.",
-        "Ada Holm": "Ada Holm, who designed bridges, was born in Larvik.",
-        "Weather": "Rain falls on most days of autumn, and snow falls on some days of winter, in the hills.",
-        "Bread": "Bread is made of flour, water, salt and yeast, and it is baked for an hour in a hot oven of stone.",
-    }
-    passages = [Passage(title, title, text) for title, text in texts.items()]
-    calls = ModelCalls(
-        Meter(script(tmp_path, DRAFT, form(proved, 0.4))),
-        Prompts.load(),
-        build_verifier("slots"),
-        CallRecorder(lambda purpose: None, lambda request, reply, repairs: None),
+    passages = [Passage(title, title, ELM_TEXTS[title]) for title in order]
+    observation, _ = await observe(
+        tmp_path, "slots", DRAFT, form(proved, 0.4), question=ELM_QUESTION, passages=passages
     )
-    observation = await calls.verify(Question("Where was the designer of the Elm bridge born?"), passages)
-    assert observation is not None and observation.unhelpful == flagged
+    assert observation.unhelpful == flagged
+
+
+async def test_the_form_of_slots_shows_the_sentences_nearest_to_question_and_draft(tmp_path: Path) -> None:
+    passages = [
+        Passage("a", "Ada Holm", "Ada Holm designed the Elm bridge. " + "She liked her garden very much. " * 40),
+        Passage("b", "Larvik", "Ada was born in Larvik. " + "Boats lie in the harbour of the town. " * 40),
+    ]
+    _, kept = await observe(tmp_path, "slots", DRAFT, form(0.7, 0.4), question=ELM_QUESTION, passages=passages)
+    drafted, judged = (request.messages[-1].content for request in kept.requests)
+    assert all(passage.text.strip() in drafted for passage in passages)
+    assert "designed the Elm bridge" in judged and "born in Larvik" in judged
+    assert len(judged.split()) < len(drafted.split()) / 2
 
 
 async def test_a_form_with_an_empty_slot_is_asked_for_again(tmp_path: Path) -> None:

@@ -250,7 +250,11 @@ def _fit_value(pairs: Examples, unseen: Examples) -> tuple[ValueFit | None, Valu
     if not has_enough_searches(own):
         return None, None, (describe_too_few_searches(own.count),)
     value, same = fit_value(own)
-    return value, report_value_fit(value, pairs, unseen), tuple(warn_of_constant_columns(same, "the fitted searches"))
+    report = report_value_fit(value, pairs, unseen)
+    warnings = [*warn_of_constant_columns(same, "the fitted searches")]
+    if report.held_out is None:
+        warnings.append("no search on a held-out question: the quality of the retrieval value is not known")
+    return value, report, tuple(warnings)
 
 
 def _fit_moves(

@@ -47,7 +47,7 @@ class BeliefRAGMethod:
     title="BeliefRAG",
     summary="Measures the evidence, updates a belief, and searches, corrects, answers or declines by it.",
     needs_calibration=True,
-    thresholds_from="the paper's; those of abstaining are ours",
+    thresholds_from="the paper's; ours are those of abstaining and, from train questions, of flags in the form slots",
     cost=CostWithVerifier(
         2.5,
         1_310,

@@ -323,7 +323,8 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
         ],
         "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them. "
         "Above the cap: episodes whose calls, without the final answer, took more than "
-        f"{summary.run.budget['tokens']:,} tokens. No call begins after the cap, but the last one may end above it.",
+        f"{summary.run.budget['tokens']:,} tokens. A call begins only if what it is expected to cost still fits; a "
+        "longer reply can end above it.",
     )
     purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
     for name, title, form, note in (

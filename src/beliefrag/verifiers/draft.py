@@ -31,7 +31,7 @@ from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, VerifierForm, read_score
 from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
 
-__all__ = ["Draft", "ReasonedDraft", "Stated", "observe_draft", "reasoned_form"]
+__all__ = ["Draft", "ReasonedDraft", "Stated", "measure_confidence", "observe_draft", "reasoned_form"]
 
 _ANSWER_MARK = re.compile("answer:", re.IGNORECASE | re.ASCII)
 _LONGEST_REASONING = 140
@@ -146,9 +146,7 @@ def observe_draft(
     if stated is None:
         if not tokens:
             raise ValueError("an answer needs its tokens or how sure the model says it is")
-        stated = min(math.exp(min(0.0, token.logprob)) for token in tokens) * (
-            1.0 - _NO_ANSWER_WEIGHT * _doubt(answer, tokens)
-        )
+        stated = measure_confidence(answer, tokens)
     spans = [find_sentences(passage.text) for passage in passages]
     reading = read_sentences(question, passages, spans)
     best = [max(found, default=0.0) for found in zip(*(one.covers for one in reading.sentences), strict=True)]
@@ -175,6 +173,12 @@ def observe_draft(
         gap=max(gap, 0.5) if is_incomplete else gap,
         draft=answer,
     )
+
+
+def measure_confidence(answer: str, tokens: Sequence[TokenProbability]) -> float:
+    """Gives how sure a draft is: the probability of its least likely token, and less where the model had doubts."""
+    least = min(math.exp(min(0.0, token.logprob)) for token in tokens)
+    return least * (1.0 - _NO_ANSWER_WEIGHT * _doubt(answer, tokens))
 
 
 def _doubt(answer: str, tokens: Sequence[TokenProbability]) -> float:

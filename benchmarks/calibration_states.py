@@ -1,0 +1,107 @@
+"""Keeps the states that a calibration was fitted on, without texts, so that anybody can make the fit again.
+
+    python -m benchmarks.calibration_states write states_h states_m states_b --file FILE.jsonl.gz
+    python -m benchmarks.calibration_states refit FILE.jsonl.gz
+
+`write` takes the folders that `beliefrag calibrate collect` made; a line is the course of one question. `refit` prints
+answerability and retrieval value as they follow from the states. No model is asked, and no data are needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from beliefrag.calibration.artifact_parts import AnswerabilityFit, ValueFit
+from beliefrag.calibration.collection import read_collection
+from beliefrag.calibration.examples import label_searches, label_states
+from beliefrag.calibration.fitting import fit_all_kinds, fit_value
+from beliefrag.calibration.policy_replay import consults_retrieval_value
+from beliefrag.runs.partitions import Partition
+from beliefrag.runs.states import State, Trajectory
+from beliefrag.types import Action, Belief, Diagnostics
+
+__all__ = ["read_states", "refit", "write_states"]
+
+_TEXTS = ("answer", "reason")
+
+
+def write_states(trajectories: Iterable[Trajectory], file: Path) -> int:
+    """Writes the states without texts, and says of how many questions. The same states give the same bytes."""
+    lines = [
+        json.dumps(
+            {
+                "dataset": each.dataset,
+                "method": each.method,
+                "question": each.question_id,
+                "states": [_to_record(state) for state in each.states],
+            }
+        )
+        for each in sorted(trajectories, key=lambda each: (each.dataset, each.question_id))
+    ]
+    file.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
+    return len(lines)
+
+
+def read_states(file: Path) -> Iterator[Trajectory]:
+    """Yields the course of each question as it was written."""
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            found = json.loads(line)
+            states = tuple(_from_record(record) for record in found["states"])
+            yield Trajectory(found["dataset"], found["method"], found["question"], states)
+
+
+def refit(trajectories: Sequence[Trajectory]) -> tuple[AnswerabilityFit, ValueFit]:
+    """Fits answerability, of the paper's kind, and retrieval value to the states of the part to fit on."""
+    states, _ = label_states(trajectories, "f1")
+    answerability = fit_all_kinds(states.select_part(Partition.XFIT)).kinds["logistic"]
+    is_consulted = partial(consults_retrieval_value, answerability=answerability.function())
+    searches = label_searches(trajectories, "f1", is_consulted)
+    return answerability, fit_value(searches.select_part(Partition.XFIT))[0]
+
+
+def _to_record(state: State) -> dict[str, Any]:
+    return {name: value for name, value in asdict(state).items() if name not in _TEXTS}
+
+
+def _from_record(record: dict[str, Any]) -> State:
+    return State(
+        **{
+            **record,
+            "diagnostics": Diagnostics(**record["diagnostics"]),
+            "belief": Belief(**record["belief"]),
+            "actions": tuple(map(Action, record["actions"])),
+            "legal": tuple(map(Action, record["legal"])),
+            "action": Action(record["action"]),
+        },
+        answer=None,
+        reason="",
+    )
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    writing = commands.add_parser("write")
+    writing.add_argument("runs", type=Path, nargs="+")
+    writing.add_argument("--file", type=Path, required=True)
+    refitting = commands.add_parser("refit")
+    refitting.add_argument("file", type=Path)
+    given = parser.parse_args()
+    if given.command == "write":
+        print(f"{write_states(read_collection(given.runs).trajectories, given.file)} questions in {given.file}")
+    else:
+        for fitted in refit([*read_states(given.file)]):
+            print(fitted.model_dump_json())
+
+
+if __name__ == "__main__":
+    main()
