@@ -171,6 +171,6 @@ def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() 
     assert artifact.retrieval_value is not None and not artifact.contaminated
 
 
-@pytest.mark.xfail(reason="89 questions to fit on do not show it (docs/results/calibration.md): fit on more")
+@pytest.mark.xfail(reason="102 questions to fit on do not show it (docs/results/calibration.md)")
 def test_the_fit_of_the_embedded_model_is_shown_to_beat_the_base_rate() -> None:
     assert load_artifact("qwen2.5-coder-1.5b").quality["brier_gain_low"] > 0

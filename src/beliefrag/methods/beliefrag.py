@@ -53,7 +53,7 @@ class BeliefRAGMethod:
         1_310,
         36,
         looks=2.25,
-        measured={"probability": TypicalCost(16, 8_050, 54), "slots": TypicalCost(4.3, 3_750, 47)},
+        measured={"probability": TypicalCost(16, 8_050, 54), "slots": TypicalCost(4.7, 3_410, 48)},
     ),
 )
 def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
