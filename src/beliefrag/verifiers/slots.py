@@ -30,7 +30,7 @@ __all__ = ["Slots", "find_unhelpful"]
 _SLOTS = ("proved", "complete")
 _FORM_WORDS = 100
 """Words of evidence that the form shows: the sentences nearest to question and draft. On 60 train questions the slots
-tell right drafts from wrong ones as well as over whole passages, for half of the tokens (docs/prompts.md)."""
+tell right drafts from wrong ones as well as over whole passages, for 420 tokens less (docs/prompts.md)."""
 _WORDS = 20
 """Words for each passage, and at most half of all words: a passage does not help if none of the sentences that fit is
 its own."""
