@@ -12,6 +12,7 @@ import pytest
 
 from beliefrag._version import __version__
 from beliefrag.calibration import fitting, load_artifact
+from beliefrag.calibration.artifact_parts import LogisticFit
 from beliefrag.runs.partitions import Partition, partition
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
@@ -271,7 +272,9 @@ def test_a_run_with_another_calibration_says_nothing_of_the_kind(beliefrag: Comm
 def test_a_terminal_gets_tables(home: Path) -> None:
     code, screen = on_terminal("calibrate", "show", "qwen2.5-coder-1.5b", columns=100)
     assert code == 0
-    assert re.search(r"uncertainty\s+-2\.948", screen)
+    fitted = load_artifact("qwen2.5-coder-1.5b").answerability
+    assert isinstance(fitted, LogisticFit)
+    assert re.search(rf"uncertainty\s+{fitted.weights.uncertainty:+.3f}", screen)
 
 
 def test_the_commands_of_the_page_work(
