@@ -31,7 +31,15 @@ from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, VerifierForm, read_score
 from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
 
-__all__ = ["Draft", "ReasonedDraft", "Stated", "measure_confidence", "observe_draft", "reasoned_form"]
+__all__ = [
+    "Draft",
+    "ReasonedDraft",
+    "Stated",
+    "measure_confidence",
+    "observe_draft",
+    "read_with_tokens",
+    "reasoned_form",
+]
 
 _ANSWER_MARK = re.compile("answer:", re.IGNORECASE | re.ASCII)
 _LONGEST_REASONING = 140
@@ -70,7 +78,7 @@ class Draft:
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for the answer, and reads the evidence in view of it."""
-        answer, tokens = await asker.ask("read", "answer", fields, _read_whole, top_logprobs=ALTERNATIVES)
+        answer, tokens = await asker.ask("read", "answer", fields, read_with_tokens, top_logprobs=ALTERNATIVES)
         return observe_draft(fields["question"], passages, answer, tokens)
 
 
@@ -234,8 +242,11 @@ def _begins_word(beginning: str, ordered: Sequence[str]) -> bool:
     return low < len(ordered) and ordered[low].startswith(beginning)
 
 
-def _read_whole(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenProbability, ...]]:
-    return read_answer(reply.text), require_tokens(reply, Draft.name)
+def read_with_tokens(
+    reply: ChatReply, repairs: Repairs, *, form: str = Draft.name
+) -> tuple[str, tuple[TokenProbability, ...]]:
+    """Reads a drafted answer and its tokens, which this form needs."""
+    return read_answer(reply.text), require_tokens(reply, form)
 
 
 def _read_after_mark(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenProbability, ...]]:

@@ -11,18 +11,19 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar
 
-from beliefrag.engine.replies import Repairs, read_answer
+from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError
-from beliefrag.models.protocol import ChatReply, TokenProbability
+from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.registry import TypicalCost
 from beliefrag.retrieval.packing import LEAST_WORDS, pack_passages
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
-from beliefrag.verifiers.draft import measure_confidence
+from beliefrag.verifiers.draft import measure_confidence, read_with_tokens
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes, require_tokens
 
 __all__ = ["Slots", "find_unhelpful"]
@@ -66,7 +67,8 @@ class Slots:
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for an answer, which is the answer if it comes to that, and for the form over evidence and answer."""
-        draft, tokens = await asker.ask("verifier", "answer", fields, _read_draft, top_logprobs=ALTERNATIVES)
+        read = partial(read_with_tokens, form=self.name)
+        draft, tokens = await asker.ask("verifier", "answer", fields, read, top_logprobs=ALTERNATIVES)
         confidence = measure_confidence(draft, tokens)
         nearest = [each.shown for each in pack_passages(f"{fields['question']} {draft}", passages, _FORM_WORDS)]
         odds = await asker.ask(
@@ -94,10 +96,6 @@ def find_unhelpful(question: str, passages: Sequence[Passage]) -> tuple[str, ...
     limit = max(LEAST_WORDS, min(_WORDS * len(passages), words // 2))
     shown = {each.passage.id for each in pack_passages(question, passages, limit) if each.spans}
     return tuple(passage.id for passage in passages[_BEST:] if shown and passage.id not in shown)
-
-
-def _read_draft(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenProbability, ...]]:
-    return read_answer(reply.text), require_tokens(reply, Slots.name)
 
 
 def _read_slots(reply: ChatReply, repairs: Repairs) -> dict[str, float]:
