@@ -212,6 +212,21 @@ async def test_a_query_that_repeats_a_search_gives_way_to_the_rewritten_one(tmp_
     assert retriever.queries == ["Which?", "other words"]
 
 
+async def test_a_rewritten_query_that_repeats_a_search_too_gives_way_to_a_title(tmp_path: Path) -> None:
+    model = script(
+        tmp_path,
+        verdict(0.3, 0.7, 1.0, unhelpful=[2]),
+        {"purpose": "rewriter", "reply": "WHICH?"},
+        {"purpose": "rewriter", "reply": "WHICH?"},
+        {"purpose": "query_writer", "reply": "which?"},
+        SURE,
+        ANSWER,
+    )
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
+    await play(model, retriever, method=published_method(thresholds=APART))
+    assert retriever.queries == ["Which?", "Which? a"]
+
+
 async def test_a_correction_never_repeats_a_search_and_does_not_pay_twice(tmp_path: Path) -> None:
     same = {"purpose": "rewriter", "reply": "which?"}
     weak = verdict(0.0, 1.0, 1.0, unhelpful=[1])

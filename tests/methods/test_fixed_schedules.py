@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.events import CallFinished
 from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.no_rag import NoRag
 from beliefrag.methods.static import Static
@@ -58,6 +59,24 @@ async def test_sufficient_does_not_cut_the_schedule_of_iterative_short(tmp_path:
     assert isinstance(result.outcome, Answered)
     assert retriever.queries == ["Which?", "other words", "still others"]
     assert calls(result) == {"query_writer": 2, "rewriter": 2, "answer": 1}
+
+
+async def test_iterative_makes_no_search_twice_and_pays_for_no_other_call(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a", "b"), hits("c"), hits("d"))
+    result = await play(
+        script(tmp_path, says("query_writer", "More", repeat=True), ANSWER), retriever, method=Iterative()
+    )
+    assert retriever.queries == ["Which?", "More", "Which? a"]
+    assert calls(result) == {"query_writer": 2, "answer": 1}
+    repeated = [event.repairs.get("repeated_queries", 0) for event in result.events if isinstance(event, CallFinished)]
+    assert repeated == [0, 1, 0]
+
+
+async def test_iterative_that_knows_no_other_search_rewrites_the_last_one(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("which"), hits("which"), hits("b"))
+    model = script(tmp_path, says("query_writer", "more", repeat=True), says("rewriter", "other words"), ANSWER)
+    await play(model, retriever, method=Iterative())
+    assert retriever.queries == ["Which?", "more", "other words"]
 
 
 async def test_iterative_that_runs_out_of_actions_stops_and_says_so(tmp_path: Path) -> None:

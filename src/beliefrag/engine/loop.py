@@ -16,7 +16,7 @@ from typing import TypedDict
 
 from beliefrag import events
 from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
-from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls, is_repeated
+from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
@@ -263,13 +263,9 @@ class _Episode:
         window = self._evidence.window(self._harness.budget.answer_passages)
         try:
             # A rewritten query is no search that was made: named as one, the writer would keep away from it.
-            query = await self._calls.write_query(self._question, window, self._queries)
+            return await self._calls.write_query(self._question, window, self._queries, instead=self._rewritten)
         except TokensSpent:
             return self._rewritten
-        # A search that was already made would only return the same passages.
-        if query is not None and self._rewritten is not None and is_repeated(query, self._queries):
-            return self._rewritten
-        return query
 
     async def _search(self, query: str, depth: int) -> tuple[Hit, ...]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -166,52 +167,48 @@ class ModelCalls:
         except TokensSpent:
             return None
 
-    async def write_query(self, question: Question, passages: Sequence[Passage], queries: Sequence[str]) -> str | None:
+    async def write_query(
+        self, question: Question, passages: Sequence[Passage], queries: Sequence[str], *, instead: str | None = None
+    ) -> str | None:
         """Writes a query for what is still missing; None when nothing is.
+
+        Args:
+            question: The question.
+            passages: The evidence that the query is written in view of.
+            queries: The searches that were made.
+            instead: The query to take where the model has only a search to offer that was made already.
 
         Raises:
             TokensSpent: The token budget does not reach for it.
         """
-        fields = {
-            "question": escape(question.text),
-            "evidence": self.show_evidence(question, passages),
-            "prior_queries": "; ".join(escape(query) for query in queries) or "none",
-        }
-        query = await self.ask("query_writer", "query_writer", fields, lambda reply, _: read_line(reply.text))
-        return None if _SAYS_SUFFICIENT.match(query) else query
+        fields = self._describe_search(question, passages, queries)
+        query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(queries))
+        return _replace_repeated(query, question, passages, queries, instead)
 
     async def correct_query(
         self, question: Question, passages: Sequence[Passage], queries: Sequence[str], reason: str
     ) -> str | None:
         """Writes a different query in view of the evidence and of what is wrong with it; None if nothing is missing.
 
-        It does the work of `rewrite` and `write_query` in one call. Where the model has only a search to offer that was
-        made already, the question is searched for together with the title of a passage that it does not name.
+        It does the work of `rewrite` and `write_query` in one call.
 
         Raises:
             TokensSpent: The token budget does not reach for it.
         """
-        fields = {
+        fields = self._describe_search(question, passages, queries) | {"reason": escape(reason)}
+        query = None
+        with contextlib.suppress(UnreadableReply):
+            query = await self.ask("rewriter", "query_corrector", fields, _make_query_reader(queries))
+        return _replace_repeated(query, question, passages, queries)
+
+    def _describe_search(
+        self, question: Question, passages: Sequence[Passage], queries: Sequence[str]
+    ) -> dict[str, str]:
+        return {
             "question": escape(question.text),
             "evidence": self.show_evidence(question, passages),
             "prior_queries": "; ".join(escape(query) for query in queries) or "none",
-            "reason": escape(reason),
         }
-
-        def read(reply: ChatReply, repairs: Repairs) -> str | None:
-            written = read_line(reply.text)
-            if is_repeated(written, queries):
-                repairs["repeated_queries"] += 1
-                return None
-            return written
-
-        try:
-            query = await self.ask("rewriter", "query_corrector", fields, read)
-        except UnreadableReply:
-            query = None
-        if query is None:
-            return _add_title(question, passages, queries)
-        return None if _SAYS_SUFFICIENT.match(query) else query
 
     async def rewrite(self, question: Question, query: str, reason: str) -> str:
         """Writes a different query, given why the current one fails.
@@ -353,6 +350,37 @@ class ModelCalls:
 def is_repeated(query: str, made: Sequence[str]) -> bool:
     """Says whether a query has the words of one that was made before."""
     return query.casefold().split() in [earlier.casefold().split() for earlier in made]
+
+
+def _make_query_reader(made: Sequence[str]) -> Callable[[ChatReply, Repairs], str | None]:
+    def read(reply: ChatReply, repairs: Repairs) -> str | None:
+        """Gives the query of a reply; None where it has only a search to offer that was made already."""
+        written = read_line(reply.text)
+        if is_repeated(written, made):
+            repairs["repeated_queries"] += 1
+            return None
+        return written
+
+    return read
+
+
+def _replace_repeated(
+    query: str | None,
+    question: Question,
+    passages: Sequence[Passage],
+    made: Sequence[str],
+    instead: str | None = None,
+) -> str | None:
+    """Gives the query to search for; None where nothing is missing, or nothing is left to search for.
+
+    A search that was made already would only return the same passages. So where the model has no other to offer, which
+    is None here, `instead` is taken, or the question together with the title of a passage that it does not name.
+    """
+    if query is not None:
+        return None if _SAYS_SUFFICIENT.match(query) else query
+    if instead is not None and not is_repeated(instead, made):
+        return instead
+    return _add_title(question, passages, made)
 
 
 def _add_title(question: Question, passages: Sequence[Passage], made: Sequence[str]) -> str | None:
