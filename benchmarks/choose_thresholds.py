@@ -1,20 +1,30 @@
-"""Chooses the thresholds of every method that has some, on the same train questions and with the same effort.
+"""Tries thresholds of every method that has some, on the same train questions and with the same effort.
 
-    python -m benchmarks.choose_thresholds --data ../shared/data/hotpotqa --questions 40 --out FOLDER [--model NAME]
+    python -m benchmarks.choose_thresholds run --data ../shared/data/hotpotqa ../shared/data/musique --questions 20 \
+        --methods crag --out FOLDER
+    python -m benchmarks.decide episodes FOLDER/crag_* --file docs/results/crag_thresholds.csv
+    python -m benchmarks.choose_thresholds report docs/results/crag_thresholds.csv
 
-Each method is run with as many settings of its options as every other one, on the same questions. The best mean F1
-wins, and of equal ones the cheapest. Replies are cached, and a run that is stopped goes on where it was. BeliefRAG has
-its own command, `beliefrag tune`, which chooses on recorded states of the same questions.
+Each method is run with as many settings of its options as every other one, on the same questions. The defaults stay,
+unless another setting is shown to have more F1 on them: the 95 % interval of the paired difference lies above zero.
+Replies are cached, and a run that is stopped goes on where it was. BeliefRAG has its own command, `beliefrag tune`,
+which chooses on recorded states of the same questions.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag import bench
+from beliefrag.runs.estimate import Estimate
+from beliefrag.runs.statistics import compare_over_datasets, mean_over_datasets
 from beliefrag.settings import DEFAULT_MODEL, load_settings
+from benchmarks.decide.episodes import EpisodeRow, read_rows
+
+__all__ = ["SETTINGS", "TriedSetting", "compare_settings", "format_settings"]
 
 SETTINGS = {
     "adaptive_k": ["", "buffer=0", "buffer=2", "buffer=5,tail=0.0", "buffer=9"],
@@ -34,35 +44,94 @@ SETTINGS = {
 """Five for each: the defaults, and four others."""
 
 
-def main() -> None:
-    """Runs every setting and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--model", default=DEFAULT_MODEL)
-    parser.add_argument("--methods", default=",".join(SETTINGS))
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    settings = load_settings({"model": given.model}).settings
-    print("| method | options | F1 | tokens | chosen |\n|---|---|---|---|---|")
-    for method in given.methods.split(","):
-        found = []
+_MEASURES = ("f1", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class TriedSetting:
+    """What a method has with one setting of its options, and how that differs from its defaults."""
+
+    method: str
+    options: str
+    """Empty for the defaults."""
+    questions: int
+    f1: Estimate
+    tokens: Estimate
+    gain: Estimate | None = None
+    """F1 less that of the defaults on the same questions; None for the defaults themselves."""
+
+    @property
+    def is_shown_to_be_better(self) -> bool:
+        """Whether it should take the place of the defaults."""
+        return self.gain is not None and self.gain.low is not None and self.gain.low > 0.0
+
+
+def compare_settings(rows: Iterable[EpisodeRow]) -> Iterator[TriedSetting]:
+    """Compares each setting with the defaults of its method. The runs are named as `run_settings` names them."""
+    measured: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    for row in rows:
+        if row.finished:
+            sets = measured.setdefault(row.run, {}).setdefault(row.dataset, {})
+            for measure in _MEASURES:
+                sets.setdefault(measure, {})[row.question] = float(getattr(row, measure) or 0.0)
+    for method, settings in SETTINGS.items():
+        defaults = measured.get(_name_run(method, 0))
+        if defaults is None:
+            continue
+        for place, options in enumerate(settings):
+            own = measured[_name_run(method, place)]
+            f1, tokens = (mean_over_datasets({name: own[name][each] for name in own}) for each in _MEASURES)
+            gain = compare_over_datasets(own, defaults).measures["f1"].difference if place else None
+            yield TriedSetting(method, options, sum(len(own[name]["f1"]) for name in own), f1, tokens, gain)
+
+
+def format_settings(tried: Iterable[TriedSetting]) -> str:
+    """Gives the table of the settings."""
+    lines = ["| method | options | n | F1 | tokens | F1 less that of the defaults |", "|---|---|---|---|---|---|"]
+    for each in tried:
+        gain = "" if each.gain is None else f"{each.gain.value:+.3f} ({each.gain.low:+.3f} to {each.gain.high:+.3f})"
+        cells = (each.method, each.options or "defaults", each.questions, f"{each.f1.value:.3f}")
+        lines.append(f"| {' | '.join(map(str, cells))} | {each.tokens.value:,.0f} | {gain} |")
+    return "\n".join(lines)
+
+
+def run_settings(
+    methods: Sequence[str], data: Sequence[str], questions: int, out: Path, *, model: str = DEFAULT_MODEL
+) -> None:
+    """Runs every setting of these methods on the first train questions of each set, or goes on with it."""
+    settings = load_settings({"model": model}).settings
+    for method in methods:
         for place, options in enumerate(SETTINGS[method]):
             spec = bench.RunSpec(
-                data=(given.data,),
+                data=tuple(data),
                 methods=(f"{method}:{options}" if options else method,),
-                n=given.questions,
+                n=questions,
                 splits=("train",),
                 judge=False,
             )
-            run = bench.run(spec, out=given.out / f"{method}_{place}", settings=settings)
-            done = [summary for summary in run.summaries() if summary.finished]
-            f1 = statistics.fmean(summary.metrics["f1"] or 0.0 for summary in done)
-            found.append((f1, -statistics.fmean(summary.usage.tokens for summary in done), options))
-        best = max(found)
-        for f1, cost, options in found:
-            mark = "yes" if (f1, cost, options) == best else ""
-            print(f"| {method} | {options or 'defaults'} | {f1:.3f} | {-cost:.0f} | {mark} |", flush=True)
+            print(bench.run(spec, out=out / _name_run(method, place), settings=settings), flush=True)
+
+
+def _name_run(method: str, place: int) -> str:
+    return f"{method}_{place}"
+
+
+def main() -> None:
+    """Runs the settings, or prints the table of a file of episodes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run")
+    running.add_argument("--data", nargs="+", required=True)
+    running.add_argument("--questions", type=int, default=20, help="of each set")
+    running.add_argument("--model", default=DEFAULT_MODEL)
+    running.add_argument("--methods", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    running.add_argument("--out", type=Path, required=True)
+    commands.add_parser("report").add_argument("episodes", type=Path, help="a table of episodes without texts")
+    given = parser.parse_args()
+    if given.command == "report":
+        print(format_settings(compare_settings(read_rows(given.episodes))))
+    else:
+        run_settings(given.methods, given.data, given.questions, given.out, model=given.model)
 
 
 if __name__ == "__main__":

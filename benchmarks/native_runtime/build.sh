@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the pinned xllamacpp for this machine's AMX or AVX-512 units, into a folder to put first on PYTHONPATH: see README.md.
+# Builds the pinned xllamacpp for this machine's AMX, AVX-512 or AVX2 units, into a folder to put first on PYTHONPATH: see README.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 out=$(realpath -m "${1:?usage: benchmarks/native_runtime/build.sh FOLDER}")
 has() { grep -qw "$1" /proc/cpuinfo; }
-has amx_bf16 || has avx512_vnni || { echo "This processor has neither AMX nor AVX-512 VNNI: use the wheel as it is." >&2; exit 1; }
+has amx_bf16 || has avx512_vnni || has avx2 || { echo "This processor has none of AMX, AVX-512 VNNI and AVX2: use the wheel as it is." >&2; exit 1; }
 for tool in cmake g++ patch; do
   command -v "$tool" > /dev/null || { echo "It needs $tool: install it first." >&2; exit 1; }
 done
@@ -22,8 +22,9 @@ export CMAKE_ARGS="-DLLAMA_LLGUIDANCE=OFF -DLLAMA_BUILD_BORINGSSL=OFF -DCMAKE_BU
 if has amx_bf16; then
   patch -p1 < "$here/amx_bf16.patch"
 else
-  # Weights that are packed anew when they are loaded would not reach llama.cpp's tiles for AVX-512 VNNI.
+  # Weights that are packed anew when they are loaded would not reach llama.cpp's tiles.
   CMAKE_ARGS+=" -DGGML_CPU_REPACK=OFF"
+  has avx512_vnni || patch -p1 < "$here/avx2_lanes.patch"
 fi
 echo "Compiling: about eight minutes on two cores."
 "$work/venv/bin/pip" wheel --quiet --no-cache-dir --no-deps --no-build-isolation -w "$work/wheel" .

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration.risk import RiskSample, risk_coverage
-from benchmarks.decide.episodes import EpisodeRow
 from benchmarks.decide.numbers import collect_numbers
 from benchmarks.decide.probability import area_under_risk, read_told, risk_at
 from benchmarks.decide.replay import ReplayStep, plan_replay
@@ -18,34 +16,7 @@ from benchmarks.decide.risk_curves import draw_risk_curves
 from benchmarks.decide.runs import RUNS
 from benchmarks.decide.tables import format_tables
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
-
-
-def make_rows(
-    run: str, method: str, dataset: str, n: int, *, f1: Sequence[float] = (1.0, 0.0), tokens: int = 400
-) -> list[EpisodeRow]:
-    return [
-        EpisodeRow(
-            run=run,
-            method=method,
-            dataset=dataset,
-            question=f"q{number:02}",
-            outcome="answered",
-            actions="RETRIEVE ANSWER",
-            answerability=0.9 - number / 100,
-            exact_match=0.0,
-            f1=f1[number % len(f1)],
-            cover=0.0,
-            evidence_recall=1.0,
-            tokens=tokens + number,
-            tokens_in=tokens,
-            tokens_out=number,
-            tokens_by_purpose=f"answer={tokens + number}",
-            calls=1,
-            rounds=1.0,
-            least_token=0.8 - number / 100,
-        )
-        for number in range(n)
-    ]
+from tests.support.episode_rows import make_rows
 
 
 def test_lean_is_set_against_every_other_method_of_every_run() -> None:
