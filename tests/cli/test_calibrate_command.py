@@ -216,6 +216,19 @@ def test_a_check_on_easier_states_gives_the_gain_over_their_own_share_too(
     assert "not clear" in told["gain over these states' share"][2]
 
 
+def test_a_gain_on_few_questions_is_not_called_clear(beliefrag: Command, home: Path, states: Path) -> None:
+    beliefrag("calibrate", "fit", states, "--out", "mine.json")
+    title = "Answerability on unseen questions"
+    told = {}
+    for n in (12, 60):
+        run = write_run(home / f"of{n}", questions=[f"other{k}" for k in range(n)])
+        found = json.loads(beliefrag("calibrate", "check", "mine.json", "--states", run, "--json").out)
+        assert found["overall"]["brier_gain"]["low"] > 0
+        told[n] = rows(beliefrag("calibrate", "check", "mine.json", "--states", run).out, title)
+    assert mentions(told[12]["gain over the base rate"][2], "not clear", "20 questions")
+    assert told[60]["gain over the base rate"][2] == "clear"
+
+
 def test_a_calibration_that_tells_no_base_rate_is_held_to_that_of_the_states(beliefrag: Command, states: Path) -> None:
     ran = beliefrag("calibrate", "check", "published", "--states", states)
     assert mentions(ran.out, "base rate", "of these states")

@@ -17,9 +17,9 @@ from beliefrag.calibration.artifact_parts import (
     QualityOnOtherStates,
 )
 from beliefrag.report.table import Table
+from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import LABELS, State, Trajectory
-from beliefrag.runs.statistics import Estimate
 
 __all__ = [
     "artifact_list",
@@ -207,22 +207,26 @@ def _quality_table(title: str, found: Quality | None) -> Table:
             ("states, questions", f"{found.states:,}, {found.questions:,}", "", f"{found.share:.1%} came true"),
             ("Brier", f"{found.brier.value:.4f}", _interval(found.brier, 4), "lower is better"),
             ("Brier of the base rate", f"{found.brier_base_rate:.4f}", "", "of saying the same always"),
-            _gain_row("gain over the base rate", found.brier_gain),
+            _gain_row("gain over the base rate", found.brier_gain, found.questions),
         ]
         # Where the calibration does not tell a share of its own, that of these states is the base rate already.
         if isinstance(found, QualityOnOtherStates) and found.brier_share != found.brier_base_rate:
             words = "of always saying what came true here, which nobody could know"
             rows.append(("Brier of these states' share", f"{found.brier_share:.4f}", "", words))
-            rows.append(_gain_row("gain over these states' share", found.brier_gain_over_share))
+            rows.append(_gain_row("gain over these states' share", found.brier_gain_over_share, found.questions))
         if found.auc:
             rows.append(("AUC", f"{found.auc.value:.3f}", _interval(found.auc), "0.5 is no signal"))
         rows.append(("ECE", f"{found.ece:.3f}", "", "ten equal bins; 0 is perfect"))
     return _table("quality", title, ("measure", "value", _INTERVAL, "reading"), rows)
 
 
-def _gain_row(name: str, gain: Estimate) -> tuple[str, str, str, str]:
-    is_clear = gain.low is not None and gain.low > 0
-    reading = "clear" if is_clear else "not clear: the interval reaches 0"
+def _gain_row(name: str, gain: Estimate, questions: int) -> tuple[str, str, str, str]:
+    if gain.low is None or gain.low <= 0:
+        reading = "not clear: the interval reaches 0"
+    elif questions < MIN_QUESTIONS:
+        reading = f"not clear: fewer than {MIN_QUESTIONS} questions"
+    else:
+        reading = "clear"
     return name, f"{gain.value:+.4f}", _interval(gain, 4), reading
 
 
