@@ -62,34 +62,56 @@ class TriedSetting:
 
     @property
     def is_shown_to_be_better(self) -> bool:
-        """Whether it should take the place of the defaults."""
-        return self.gain is not None and self.gain.low is not None and self.gain.low > 0.0
+        """Whether it should take the place of the defaults; fewer than 20 questions of a set cannot show it."""
+        gain = self.gain
+        return gain is not None and gain.low is not None and gain.low > 0.0 and not gain.has_few_questions
 
 
 def compare_settings(rows: Iterable[EpisodeRow]) -> Iterator[TriedSetting]:
-    """Compares each setting with the defaults of its method. The runs are named as `run_settings` names them."""
-    measured: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    """Compares each setting with the defaults of its method, on the questions that no setting failed.
+
+    The runs are named as `run_settings` names them.
+
+    Raises:
+        ValueError: A method was run with its defaults, but not with each of the other settings.
+    """
+    finished: dict[str, dict[tuple[str, str], EpisodeRow]] = {}
     for row in rows:
+        finished.setdefault(row.run, {})
         if row.finished:
-            sets = measured.setdefault(row.run, {}).setdefault(row.dataset, {})
-            for measure in _MEASURES:
-                sets.setdefault(measure, {})[row.question] = float(getattr(row, measure) or 0.0)
+            finished[row.run][row.dataset, row.question] = row
     for method, settings in SETTINGS.items():
-        defaults = measured.get(_name_run(method, 0))
-        if defaults is None:
+        names = [_name_run(method, place) for place in range(len(settings))]
+        if names[0] not in finished:
             continue
-        for place, options in enumerate(settings):
-            own = measured[_name_run(method, place)]
+        if missing := [name for name in names if name not in finished]:
+            raise ValueError(f"The table has no run {missing[0]}: run all settings of {method} first.")
+        shared = set.intersection(*(set(finished[name]) for name in names))
+        measured = [_measure([finished[name][key] for key in sorted(shared)]) for name in names]
+        for options, own in zip(settings, measured, strict=True):
             f1, tokens = (mean_over_datasets({name: own[name][each] for name in own}) for each in _MEASURES)
-            gain = compare_over_datasets(own, defaults).measures["f1"].difference if place else None
-            yield TriedSetting(method, options, sum(len(own[name]["f1"]) for name in own), f1, tokens, gain)
+            compared = compare_over_datasets(own, measured[0]) if options else None
+            gain = compared.measures["f1"].difference if compared else None
+            yield TriedSetting(method, options, len(shared), f1, tokens, gain)
+
+
+def _measure(rows: Iterable[EpisodeRow]) -> dict[str, dict[str, dict[str, float]]]:
+    """Gives F1 and tokens by dataset, measure and question."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in rows:
+        own = found.setdefault(row.dataset, {measure: {} for measure in _MEASURES})
+        for measure in _MEASURES:
+            own[measure][row.question] = float(getattr(row, measure) or 0.0)
+    return found
 
 
 def format_settings(tried: Iterable[TriedSetting]) -> str:
     """Gives the table of the settings."""
     lines = ["| method | options | n | F1 | tokens | F1 less that of the defaults |", "|---|---|---|---|---|---|"]
     for each in tried:
-        gain = "" if each.gain is None else f"{each.gain.value:+.3f} ({each.gain.low:+.3f} to {each.gain.high:+.3f})"
+        gain = "" if each.gain is None else f"{each.gain.value:+.3f}"
+        if each.gain is not None and each.gain.low is not None:
+            gain += f" ({each.gain.low:+.3f} to {each.gain.high:+.3f})"
         cells = (each.method, each.options or "defaults", each.questions, f"{each.f1.value:.3f}")
         lines.append(f"| {' | '.join(map(str, cells))} | {each.tokens.value:,.0f} | {gain} |")
     return "\n".join(lines)

@@ -140,7 +140,8 @@ class Retrieved(Event):
 class Rewritten(Event):
     """REWRITE was carried out: the query changed, the evidence did not.
 
-    The query stays as it was where the model had no other one, or the tokens left did not reach for asking it.
+    The query stays as it was where the model had no other one, or the tokens left did not reach for asking it. It is
+    `SUFFICIENT` where a call that knows the evidence finds nothing missing, or nothing left to search for.
     """
 
     kind: ClassVar[str] = "rewritten"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,15 @@ def test_a_setting_takes_the_place_of_the_defaults_only_where_it_is_shown_to_be_
     rows = [make_rows(f"crag_{place}", "crag", "hotpotqa", 20, f1=f1) for place, f1 in enumerate(figures)]
     tried = list(compare_settings(row for own in rows for row in own))
     assert [each.is_shown_to_be_better for each in tried] == [False, True, False, False, False]
+    assert not any(each.is_shown_to_be_better for each in compare_settings(row for own in rows for row in own[:19]))
+
+
+def test_settings_are_compared_on_the_questions_that_no_setting_failed() -> None:
+    rows = [make_rows(f"crag_{place}", "crag", "hotpotqa", 20) for place in range(5)]
+    rows[2][0] = replace(rows[2][0], outcome="failed", f1=None)
+    assert {each.questions for each in compare_settings(row for own in rows for row in own)} == {19}
+    with pytest.raises(ValueError, match="no run crag_4"):
+        list(compare_settings(row for own in rows[:4] for row in own))
 
 
 @pytest.mark.parametrize(

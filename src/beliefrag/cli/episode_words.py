@@ -87,11 +87,16 @@ def describe_effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]
     """
     if isinstance(event, events.Retrieved):
         if event.query is None:
-            return [Row("query", ("none: nothing is missing, or too few tokens are left to write one",))]
+            return [
+                Row(
+                    "query",
+                    ("none: nothing is missing or left to search for, or too few tokens are left to write one",),
+                )
+            ]
         return [Row("query", (event.query,)), Row("found", (_describe_hits(event, titles),))]
     if isinstance(event, events.Rewritten):
         nothing_missing = event.after == SUFFICIENT
-        return [Row("query", ("none: the model finds nothing missing" if nothing_missing else event.after,))]
+        return [Row("query", ("none: nothing is missing, or left to search for" if nothing_missing else event.after,))]
     if isinstance(event, events.Pruned):
         dropped = [mutation.passage_id for mutation in event.mutations]
         named = f"{len(dropped)} ({_join_titles(dropped, titles)})" if dropped else "none"

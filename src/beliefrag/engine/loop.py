@@ -301,7 +301,7 @@ class _Episode:
 
     async def _write_other_query(self, decision: Decision, before: str, reason: str) -> str | None:
         if not decision.reads_evidence:
-            return await self._calls.rewrite(self._question, before, reason)
+            return await self._calls.rewrite(self._question, before, reason, self._queries)
         window = self._evidence.window(self._harness.budget.answer_passages)
         return await self._calls.correct_query(self._question, window, self._queries, reason)
 

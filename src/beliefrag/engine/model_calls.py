@@ -170,7 +170,7 @@ class ModelCalls:
     async def write_query(
         self, question: Question, passages: Sequence[Passage], queries: Sequence[str], *, instead: str | None = None
     ) -> str | None:
-        """Writes a query for what is still missing; None when nothing is.
+        """Writes a query for what is still missing; None when nothing is, or nothing is left to search for.
 
         Args:
             question: The question.
@@ -188,7 +188,7 @@ class ModelCalls:
     async def correct_query(
         self, question: Question, passages: Sequence[Passage], queries: Sequence[str], reason: str
     ) -> str | None:
-        """Writes a different query in view of the evidence and of what is wrong with it; None if nothing is missing.
+        """Writes a different query in view of the evidence and of what is wrong with it; None as in `write_query`.
 
         It does the work of `rewrite` and `write_query` in one call.
 
@@ -210,11 +210,11 @@ class ModelCalls:
             "prior_queries": "; ".join(escape(query) for query in queries) or "none",
         }
 
-    async def rewrite(self, question: Question, query: str, reason: str) -> str:
+    async def rewrite(self, question: Question, query: str, reason: str, queries: Sequence[str] = ()) -> str:
         """Writes a different query, given why the current one fails.
 
-        A model that gives the same one twice, or none, has nothing better to offer: the query stays, and the trace
-        counts it.
+        A model that twice gives the same one, one of the searches that were made (`queries`), or none, has nothing
+        better to offer: the query stays, and the trace counts it.
 
         Raises:
             TokensSpent: The token budget does not reach for it.
@@ -223,7 +223,7 @@ class ModelCalls:
 
         def read(reply: ChatReply, repairs: Repairs) -> str:
             written = read_line(reply.text)
-            if is_repeated(written, [query]):
+            if is_repeated(written, [query, *queries]):
                 raise ReplyError("That is the same query as before.")
             return written
 

@@ -23,7 +23,7 @@ REPAIRS = {
     "unusable": "replies that could not be used, replaced by a cautious reading",
     "clamped": "scores moved into [0, 1]",
     "unknown_ids": "passage ids ignored because no such passage was shown",
-    "repeated_queries": "queries that were searched for already, replaced by the question with a title",
+    "repeated_queries": "queries that were searched for already, replaced by others",
 }
 """The kinds, in words."""
 

@@ -58,7 +58,7 @@ class _Controller:
         if view.queries and self._may_continue(view):
             self._query = await calls.write_query(view.question, view.answer_window, view.queries)
             if self._query is None:
-                self._query = await calls.rewrite(view.question, view.queries[-1], _COMPLETE)
+                self._query = await calls.rewrite(view.question, view.queries[-1], _COMPLETE, view.queries)
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
