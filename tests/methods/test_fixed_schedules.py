@@ -79,6 +79,20 @@ async def test_iterative_that_knows_no_other_search_rewrites_the_last_one(tmp_pa
     assert retriever.queries == ["Which?", "more", "other words"]
 
 
+async def test_iterative_takes_no_rewritten_query_that_was_searched_for_at_any_time(tmp_path: Path) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"), hits("c"))
+    model = script(
+        tmp_path,
+        says("query_writer", "SUFFICIENT", repeat=True),
+        says("rewriter", "second"),
+        says("rewriter", "WHICH?"),
+        says("rewriter", "third"),
+        ANSWER,
+    )
+    await play(model, retriever, method=Iterative())
+    assert retriever.queries == ["Which?", "second", "third"]
+
+
 async def test_iterative_that_runs_out_of_actions_stops_and_says_so(tmp_path: Path) -> None:
     model = script(tmp_path, says("query_writer", "second"), ANSWER)
     result = await play(model, PlannedRetriever(hits("a")), method=Iterative(), budget=Budget(actions=3))
