@@ -22,7 +22,7 @@ from beliefrag import bench
 from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.statistics import compare_over_datasets, mean_over_datasets
 from beliefrag.settings import DEFAULT_MODEL, load_settings
-from benchmarks.decide.episodes import EpisodeRow, read_rows
+from benchmarks.decide.episodes import EpisodeRow, measure_rows, read_rows
 
 __all__ = ["SETTINGS", "TriedSetting", "compare_settings", "format_settings"]
 
@@ -87,22 +87,12 @@ def compare_settings(rows: Iterable[EpisodeRow]) -> Iterator[TriedSetting]:
         if missing := [name for name in names if name not in finished]:
             raise ValueError(f"The table has no run {missing[0]}: run all settings of {method} first.")
         shared = set.intersection(*(set(finished[name]) for name in names))
-        measured = [_measure([finished[name][key] for key in sorted(shared)]) for name in names]
+        measured = [measure_rows([finished[name][key] for key in sorted(shared)], _MEASURES) for name in names]
         for options, own in zip(settings, measured, strict=True):
             f1, tokens = (mean_over_datasets({name: own[name][each] for name in own}) for each in _MEASURES)
             compared = compare_over_datasets(own, measured[0]) if options else None
             gain = compared.measures["f1"].difference if compared else None
             yield TriedSetting(method, options, len(shared), f1, tokens, gain)
-
-
-def _measure(rows: Iterable[EpisodeRow]) -> dict[str, dict[str, dict[str, float]]]:
-    """Gives F1 and tokens by dataset, measure and question."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for row in rows:
-        own = found.setdefault(row.dataset, {measure: {} for measure in _MEASURES})
-        for measure in _MEASURES:
-            own[measure][row.question] = float(getattr(row, measure) or 0.0)
-    return found
 
 
 def format_settings(tried: Iterable[TriedSetting]) -> str:

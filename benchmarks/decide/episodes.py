@@ -6,7 +6,7 @@ All numbers of the page are worked out from these rows, so that whoever has the 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from beliefrag.outcome import Failed
 from beliefrag.runs.episode import Episode
 from beliefrag.types import Diagnostics
 
-__all__ = ["EpisodeRow", "read_rows", "read_run_rows", "write_rows"]
+__all__ = ["EpisodeRow", "measure_rows", "read_rows", "read_run_rows", "write_rows"]
 
 _DIGITS = 6
 _DIAGNOSTICS = tuple(field.name for field in fields(Diagnostics))
@@ -93,6 +93,16 @@ def read_rows(file: Path) -> list[EpisodeRow]:
         return _ROWS.validate_python(
             [{name: text or None for name, text in row.items()} for row in csv.DictReader(lines)]
         )
+
+
+def measure_rows(rows: Iterable[EpisodeRow], measures: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """Gives the values of some columns by dataset, measure and question, as comparisons take them."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in rows:
+        own = found.setdefault(row.dataset, {measure: {} for measure in measures})
+        for measure in measures:
+            own[measure][row.question] = float(getattr(row, measure) or 0.0)
+    return found
 
 
 def _row_of(run: str, episode: Episode) -> EpisodeRow:
