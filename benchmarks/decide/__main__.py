@@ -58,6 +58,7 @@ def _make_parser() -> argparse.ArgumentParser:
     running.add_argument("name", choices=RUNS)
     running.add_argument("--n", type=int, default=60, help="questions of each set")
     running.add_argument("--data", nargs="*", default=[], help="some of the sets, by name")
+    running.add_argument("--methods", nargs="*", default=[], help="some of the methods of the run")
     running.set_defaults(do=_run)
 
     reporting = commands.add_parser("report", help="writes page, numbers, table of episodes and figure")
@@ -93,7 +94,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    print(make_run(RUNS[given.name], given.n, given.out, datasets=given.data))
+    print(make_run(RUNS[given.name], given.n, given.out, datasets=given.data, methods=given.methods))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,3 +70,17 @@ def test_settings_are_compared_on_the_questions_that_no_setting_failed() -> None
 def test_replies_are_sorted_by_what_is_wrong_with_them(purpose: str, reply: str, earlier: list[str], kind: str) -> None:
     call = ModelCall(0, purpose, reply, 1, 1, "it", 0)
     assert kind_of(call, earlier) == kind
+
+
+def test_the_page_of_the_methods_has_what_the_prompts_brought_on_train_questions() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    page = " ".join((docs / "methods.md").read_text(encoding="utf-8").split())
+    rows = read_rows(docs / "results" / "judged_prompts.csv")
+    for method, form in (
+        ("ircot", "F1 is {:.3f} and evidence recall {:.3f} at {:,.0f} tokens"),
+        ("rl_search", "F1 {:.3f}, recall {:.3f}, at {:,.0f} tokens"),
+    ):
+        own = [row for row in rows if row.method == method]
+        assert len(own) == 20
+        means = (statistics.fmean(getattr(row, name) for row in own) for name in ("f1", "evidence_recall", "tokens"))
+        assert form.format(*means) in page
