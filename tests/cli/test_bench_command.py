@@ -109,6 +109,9 @@ def test_a_run_holds_no_benchmark_text(beliefrag: Command, home: Path) -> None:
     first = next(r for r in records(home / "run") if r["method"] == "static")["steps"][0]
     assert first["query"] is None
     assert first["query_is_the_question"]
+    # Where the query writer repeats itself, the question is searched for with a title: a mark stands for the question.
+    queries = [step["query"] for each in records(home / "run") for step in each["steps"] if step.get("query")]
+    assert any(query.startswith("[question] ") for query in queries)
 
 
 def test_a_finished_run_asks_and_writes_nothing_more(beliefrag: Command, home: Path) -> None:

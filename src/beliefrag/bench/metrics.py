@@ -233,7 +233,7 @@ def score_episode(result: Result, labelled: LabelledQuestion, key: EpisodeKey) -
         metrics = {**scores, "judge": None, "rounds": outcome.usage.searches, "actions": len(steps)}
         metrics |= rows_read(result, labelled.gold)
     if isinstance(outcome, Failed):
-        reason = _hide_question(outcome.error, labelled)
+        reason = _hide_question(outcome.error, labelled.question.text)
         error = EpisodeError(outcome.cause, reason, outcome.remedy)
     return Episode(
         key=key,
@@ -274,7 +274,8 @@ def _steps(result: Result, labelled: LabelledQuestion) -> Iterator[Step]:
         elif isinstance(event, events.Retrieved):
             step = replace(step, search=_make_search(event, result.question.text), evidence=event.evidence)
         elif isinstance(event, events.Rewritten):
-            step = replace(step, rewritten=event.after, evidence=event.evidence)
+            rewritten = _hide_question(event.after, result.question.text)
+            step = replace(step, rewritten=rewritten, evidence=event.evidence)
         elif isinstance(event, events.Pruned):
             dropped = tuple(mutation.passage_id for mutation in event.mutations)
             step = replace(step, dropped=dropped, evidence=event.evidence)
@@ -319,7 +320,7 @@ def _score_trial(attempt: Attempt, labelled: LabelledQuestion) -> TrialAnswer:
 def _make_search(event: events.Retrieved, question: str) -> Search:
     is_question = event.query == question
     return Search(
-        query=None if is_question else event.query,
+        query=None if is_question or event.query is None else _hide_question(event.query, question),
         is_question=is_question,
         hits=tuple((hit.passage.id, hit.score) for hit in event.hits),
         added=event.added,
@@ -348,6 +349,6 @@ def _drop_timing(usage: Usage) -> Usage:
     return replace(usage, seconds=0.0, cached_calls=0, by_purpose=parts)
 
 
-def _hide_question(message: str, labelled: LabelledQuestion) -> str:
-    text = labelled.question.text
-    return message.replace(text, "[question]").replace(text[:80], "[question]")
+def _hide_question(text: str, question: str) -> str:
+    """Gives a text as a run keeps it: the question is the benchmark's, and a mark stands for it."""
+    return text.replace(question, "[question]").replace(question[:80], "[question]")

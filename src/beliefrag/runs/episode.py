@@ -110,7 +110,8 @@ class Search:
     """What a RETRIEVE step searched for and found."""
 
     query: str | None
-    """None where the query was the question itself, and where no search was made."""
+    """None where the query was the question itself, and where no search was made. Where the question is a part of it,
+    `[question]` stands for that part."""
     is_question: bool
     """Whether the query was the question itself, whose text is not kept."""
     hits: tuple[tuple[str, float], ...]
