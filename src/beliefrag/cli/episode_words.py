@@ -87,12 +87,7 @@ def describe_effect(event: events.Event, titles: Mapping[str, str]) -> list[Row]
     """
     if isinstance(event, events.Retrieved):
         if event.query is None:
-            return [
-                Row(
-                    "query",
-                    ("none: nothing is missing or left to search for, or too few tokens are left to write one",),
-                )
-            ]
+            return [Row("query", ("none: nothing is missing or left to search for, or the tokens are spent",))]
         return [Row("query", (event.query,)), Row("found", (_describe_hits(event, titles),))]
     if isinstance(event, events.Rewritten):
         nothing_missing = event.after == SUFFICIENT
