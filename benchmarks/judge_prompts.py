@@ -1,17 +1,20 @@
 """What the prompts of the other methods bring from a model, by kind of failure, on train questions.
 
-    python -m benchmarks.judge_prompts --data ../shared/data/hotpotqa --questions 20 --out FOLDER [--model NAME]
+    python -m benchmarks.judge_prompts --data ../shared/data/hotpotqa --questions 20 --out FOLDER [--json FILE]
 
 Runs IRCoT, RL-Search, Adaptive-RAG and Self-RAG* and sorts every reply of their own prompts. Replies are cached, and a
-run that is stopped goes on where it was.
+run that is stopped goes on where it was. The file gets the kinds of reply question by question, without texts, beside
+those of other folders that it already holds.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 from beliefrag import bench
 from beliefrag.methods import reasoning
@@ -28,10 +31,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--questions", type=int, default=20)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--methods", nargs="+", default=METHODS, help="also with options: NAME:key=value")
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--examples", type=int, default=2, help="replies to print of each kind")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--json", type=Path, help="the file for the kinds of reply of each question")
     given = parser.parse_args()
     spec = bench.RunSpec(
         data=(given.data,), methods=tuple(given.methods), n=given.questions, splits=("train",), judge=False
@@ -39,12 +43,26 @@ def main() -> None:
     bench.run(spec, out=given.out, settings=load_settings({"model": given.model}).settings)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     replies: dict[tuple[str, str], list[str]] = defaultdict(list)
+    judged: list[dict[str, Any]] = []
     for line in read_lines(given.out):
         if not line.summary.finished:
             continue
-        for purpose, kind, reply in sort_replies(line.episode()):
+        episode = line.episode()
+        found = sort_replies(episode)
+        judged.append(
+            {
+                "question": episode.key.question_id,
+                "replies": [kind for _, kind, _ in found],
+                "searches_again": searches_again(episode),
+            }
+        )
+        for purpose, kind, reply in found:
             kinds[purpose][kind] += 1
             replies[purpose, kind].append(reply)
+    if given.json:
+        known = json.loads(given.json.read_text(encoding="utf-8")) if given.json.exists() else {}
+        known[given.out.name] = sorted(judged, key=lambda each: each["question"])
+        given.json.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     for purpose, counts in kinds.items():
         for kind, count in counts.most_common():
             print(f"{purpose}: {kind}: {count}")
@@ -61,6 +79,16 @@ def sort_replies(episode: Episode) -> list[tuple[str, str, str]]:
             found.append((call.purpose, kind_of(call, earlier[call.purpose]), call.reply))
             earlier[call.purpose].append(call.reply)
     return found
+
+
+def searches_again(episode: Episode) -> bool:
+    """Whether two searches of the episode were for the same words."""
+    made = [
+        " ".join((step.search.query or "").casefold().split())
+        for step in episode.steps
+        if step.search and step.search.was_made
+    ]
+    return len(set(made)) < len(made)
 
 
 def kind_of(call: ModelCall, earlier: list[str]) -> str:

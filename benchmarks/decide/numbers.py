@@ -79,7 +79,7 @@ def collect_numbers(rows: Sequence[EpisodeRow]) -> dict[str, Any]:
 
 def _read_values(rows: Iterable[EpisodeRow]) -> dict[Side, Values]:
     """Gives the values of each method of each run, in the order of the runs and of their methods."""
-    found: dict[Side, Values] = {(name, method): {} for name, run in RUNS.items() for method in run.methods}
+    found: dict[Side, Values] = {(name, method): {} for name, run in RUNS.items() for method in run.method_names}
     for row in rows:
         own = found[row.run, row.method].setdefault(row.dataset, {measure: {} for measure in _MEASURES})
         own["f1"][row.question] = row.f1 or 0.0

@@ -27,10 +27,16 @@ class PlannedRun:
 
     name: str
     methods: tuple[str, ...]
+    """Each as `NAME`, or as `NAME:key=value,...` with options."""
     retriever: str
     pack: int
     """Words of evidence in a prompt; 0 for whole passages."""
     datasets: tuple[str, ...] = SETS
+
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        """The methods without their options."""
+        return tuple(_name_of(each) for each in self.methods)
 
     @property
     def way(self) -> str:
@@ -53,7 +59,9 @@ RUNS = {
         PlannedRun("linked", ("static", "iterative"), "linked", 0),
         PlannedRun("paper", ("beliefrag",), "bm25", 0, MULTI_HOP),
         PlannedRun("others", ("no_rag", "adaptive_k", "adaptive_rag", "self_rag", "crag"), "bm25", 0, MULTI_HOP),
-        PlannedRun("reasoning", ("rl_search", "ircot", "flare", "uncertainty_gate"), "bm25", 0, MULTI_HOP),
+        PlannedRun(
+            "reasoning", ("rl_search:reader=shared", "ircot", "flare", "uncertainty_gate"), "bm25", 0, MULTI_HOP
+        ),
     )
 }
 """Cheapest first."""
@@ -75,12 +83,12 @@ def make_run(
         n: Questions of each set.
         out: The folder of all runs; each has its own in it.
         datasets: Some of the sets; by default all of the run.
-        methods: Some of the methods; by default all of the run.
+        methods: Some of the methods, by their names; by default all of the run.
         replay: Take every reply from the cache, and ask no model.
     """
     spec = bench.RunSpec(
         data=tuple(data_folder() / name for name in planned.datasets if name in (datasets or planned.datasets)),
-        methods=tuple(name for name in planned.methods if name in (methods or planned.methods)),
+        methods=tuple(each for each in planned.methods if _name_of(each) in (methods or planned.method_names)),
         n=n,
         splits=SPLITS,
         parts=(Partition.XSEL, Partition.XHOLD),
@@ -88,3 +96,7 @@ def make_run(
         replay=replay,
     )
     return bench.run(spec, out=out / planned.name, settings=planned.settings())
+
+
+def _name_of(method: str) -> str:
+    return method.partition(":")[0]

@@ -23,12 +23,12 @@ def test_lean_is_set_against_every_other_method_of_every_run() -> None:
     rows = [
         row
         for name, run in RUNS.items()
-        for method in run.methods
+        for method in run.method_names
         for dataset in run.datasets
         for row in make_rows(name, method, dataset, 12 if dataset in MULTI_HOP else 10, tokens=400 + len(method))
     ]
     numbers = collect_numbers(rows)
-    sides = {(name, method) for name, run in RUNS.items() for method in run.methods}
+    sides = {(name, method) for name, run in RUNS.items() for method in run.method_names}
     linked = {tuple(each["second"]) for each in numbers["differences"] if each["first"] == ["linked_packed", "lean"]}
     assert linked == sides - {("linked_packed", "lean")}
     plain = {tuple(each["second"]) for each in numbers["differences"] if each["first"] == ["bm25_packed", "lean"]}

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.events import CallFinished
+from beliefrag.methods import build_method
 from beliefrag.methods.rl_search import RlSearch
 from beliefrag.models.cost import count_tokens
 from beliefrag.outcome import Answered, Stopped
@@ -106,6 +107,20 @@ async def test_two_replies_without_a_tag_leave_the_answer_to_the_shared_prompt(t
     result = await play(model, PlannedRetriever(hits("a")), method=RlSearch())
     assert result.answer == "Lyon"
     assert calls(result) == {"dialogue": 3, "answer": 1}
+
+
+async def test_the_shared_prompt_answers_from_what_was_found_where_that_is_chosen(tmp_path: Path) -> None:
+    shared = build_method("rl_search:reader=shared")
+    result = await play(
+        script(tmp_path, SEARCH, FINAL, says("answer", "Lyon")), PlannedRetriever(hits("a")), method=shared
+    )
+    assert isinstance(result.outcome, Answered)
+    assert result.answer == "Lyon"
+    assert calls(result) == {"dialogue": 2, "answer": 1}
+    # Where nothing was found there is nothing to read, and the dialogue's answer costs nothing more.
+    result = await play(script(tmp_path, FINAL), PlannedRetriever(hits("a")), method=shared)
+    assert result.answer == "Paris"
+    assert calls(result) == {"dialogue": 1}
 
 
 async def test_after_the_last_round_the_model_is_told_and_may_still_answer(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class LargestDrop:
     "adaptive_k",
     title="Adaptive-k",
     summary="Searches once and keeps the passages above the largest drop in score.",
-    cost=TypicalCost(1, 1_150, 6),
+    cost=TypicalCost(1, 1_030, 5),
     thresholds_from="the authors' values for question answering",
 )
 @dataclass(frozen=True, slots=True)

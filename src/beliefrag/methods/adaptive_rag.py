@@ -29,7 +29,7 @@ _LETTER = re.compile(r"\W*(?:class\W*)?([ABC])(?!\w|\s+\w)", re.IGNORECASE)
     "adaptive_rag",
     title="Adaptive-RAG",
     summary="Chooses no search, one search or all searches by how hard the question looks.",
-    cost=TypicalCost(2.7, 1_700, 25),
+    cost=TypicalCost(3.2, 2_750, 30),
 )
 @dataclass(frozen=True, slots=True)
 class AdaptiveRag:

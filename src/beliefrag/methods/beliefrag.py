@@ -47,7 +47,8 @@ class BeliefRAGMethod:
     title="BeliefRAG",
     summary="Measures the evidence, updates a belief, and searches, corrects, answers or declines by it.",
     needs_calibration=True,
-    thresholds_from="the paper's; ours are those of abstaining and, from train questions, of flags in the form slots",
+    thresholds_from="the paper's; ours are those of abstaining, and of flags in the form slots (from train questions, "
+    "and a look at dev ones)",
     cost=CostWithVerifier(
         2.5,
         1_310,

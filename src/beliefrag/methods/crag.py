@@ -21,7 +21,7 @@ from beliefrag.verifiers.probability import ask_yes_or_no
 
 __all__ = ["Crag"]
 
-_APART = dict.fromkeys(("probability", "slots"), TypicalCost(8, 3_300, 25))
+_APART = dict.fromkeys(("probability", "slots"), TypicalCost(10, 4_860, 46))
 """What an episode costs where each passage is graded by the probability of yes."""
 
 

@@ -26,7 +26,7 @@ _LONGEST_SENTENCE = 64
     "flare",
     title="FLARE",
     summary="Searches for each drafted sentence that the model is not sure of.",
-    cost=TypicalCost(3.5, 4_000, 80),
+    cost=TypicalCost(3.9, 4_630, 64),
     needs_token_probabilities=True,
     thresholds_from="the authors' values for multi-hop questions (2WikiMultiHopQA)",
 )

@@ -16,7 +16,7 @@ __all__ = ["IrCot"]
 
 
 @METHODS.register(
-    "ircot", title="IRCoT", summary="Searches for each sentence of its reasoning.", cost=TypicalCost(3.5, 4_000, 80)
+    "ircot", title="IRCoT", summary="Searches for each sentence of its reasoning.", cost=TypicalCost(3, 3_330, 52)
 )
 @dataclass(frozen=True, slots=True)
 class IrCot:

@@ -20,7 +20,7 @@ _COMPLETE = "it seems to have found what it looked for; look for passages that c
     "iterative",
     title="Iterative",
     summary="Makes every search that the budget has rounds for, then answers.",
-    cost=TypicalCost(3, 3_400, 40),
+    cost=TypicalCost(3, 3_840, 40),
 )
 @dataclass(frozen=True, slots=True)
 class Iterative:

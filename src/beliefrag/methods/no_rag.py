@@ -18,7 +18,7 @@ __all__ = ["NoRag"]
     "no_rag",
     title="No-RAG",
     summary="Answers at once from what the model knows, without a search.",
-    cost=TypicalCost(1, 150, 8),
+    cost=TypicalCost(1, 170, 40),
 )
 @dataclass(frozen=True, slots=True)
 class NoRag:

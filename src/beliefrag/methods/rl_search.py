@@ -31,7 +31,7 @@ _LONGEST_THOUGHT = 1000
     "rl_search",
     title="RL-Search",
     summary="Lets the model search and answer in a dialogue with tags.",
-    cost=TypicalCost(3, 2_700, 200),
+    cost=TypicalCost(3.8, 3_700, 130),
 )
 @dataclass(frozen=True, slots=True)
 class RlSearch:
@@ -39,14 +39,17 @@ class RlSearch:
 
     The originals train a model by reinforcement to use the tags; here an untrained model is shown how. Searches run
     through the loop like all others, and the answer is the one given in the dialogue. A reply without a tag, twice,
-    ends the dialogue, and the shared answer prompt answers from what was found.
+    ends the dialogue, and the shared answer prompt answers from what was found. With `reader="shared"` it does so
+    whenever something was found, as for most methods: a small model searches better in a dialogue than it answers.
     """
 
     name: ClassVar[str] = "rl_search"
+    reader: Literal["dialogue", "shared"] = "dialogue"
+    """Who gives the answer: the dialogue's last step, or the shared answer prompt."""
 
     def begin(self) -> Controller:
         """Gives a controller that remembers the dialogue."""
-        return _Controller()
+        return _Controller(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class _Step:
 
 
 class _Controller:
-    def __init__(self) -> None:
+    def __init__(self, options: RlSearch) -> None:
+        self._options = options
         self._turns: list[Message] = []
         self._shown: set[str] = set()
         self._step: _Step | None = None
@@ -84,10 +88,13 @@ class _Controller:
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
+        tokens_are_left = view.spent.tokens < view.budget.tokens
         if self._step is None:
             reason = "the dialogue broke off; answer from what was found"
-            return answer(view, reason) if view.spent.tokens < view.budget.tokens else stop(view)
+            return answer(view, reason) if tokens_are_left else stop(view)
         if self._step.kind == "answer":
+            if self._options.reader == "shared" and view.passages and tokens_are_left:
+                return answer(view, "the model would answer; the shared prompt does so from what was found")
             return answer(view, "the model answers", answer=self._step.text)
         if can_search(view):
             return search(view, "the model asks for a search", query=self._step.text)

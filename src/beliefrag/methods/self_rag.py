@@ -25,7 +25,7 @@ __all__ = ["SelfRag"]
     "self_rag",
     title="Self-RAG*",
     summary="Asks the model before each round whether to search.",
-    cost=TypicalCost(4, 3_000, 30),
+    cost=TypicalCost(6, 6_030, 45),
     thresholds_from="the authors' value for short answers",
 )
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ __all__ = ["Static"]
 
 
 @METHODS.register(
-    "static", title="Static", summary="Searches once for the question, then answers.", cost=TypicalCost(1, 800, 5)
+    "static", title="Static", summary="Searches once for the question, then answers.", cost=TypicalCost(1, 880, 6)
 )
 @dataclass(frozen=True, slots=True)
 class Static:
