@@ -2,7 +2,7 @@
 
     python -m benchmarks.correction_steps --runs replayed --json docs/results/correction_steps.json
 
-`--runs` is a folder with the runs `paper` and `bm25` of `python -m benchmarks.decide`, made or replayed. Recall is the
+`--runs` is a folder with the runs `paper`, `bm25` and `others` of `python -m benchmarks.decide`, made or replayed. Recall is the
 share of a question's supporting passages that are retained, as a mean over questions whose episode has a correction;
 Iterative's is on the same questions. No model is asked.
 """
@@ -63,9 +63,13 @@ def count_branches(episodes: Iterable[Episode]) -> dict[str, int]:
 
 
 def count_repeats(episodes: Iterable[Episode]) -> dict[str, int]:
-    """Counts the episodes in which a later search asks for the words of an earlier one."""
+    """Counts the episodes in which a later search asks for the words of an earlier one, or the model wanted it to."""
     episodes = list(episodes)
-    return {"episodes": len(episodes), "with a repeated search": sum(map(_repeats, episodes))}
+    return {
+        "episodes": len(episodes),
+        "with a repeated search": sum(map(_repeats, episodes)),
+        "with a repeated search that was replaced": sum(map(_was_kept_from_repeating, episodes)),
+    }
 
 
 def _repeats(episode: Episode) -> bool:
@@ -78,6 +82,10 @@ def _repeats(episode: Episode) -> bool:
                 return True
             made.append(query)
     return False
+
+
+def _was_kept_from_repeating(episode: Episode) -> bool:
+    return any(call.repairs.get("repeated_queries") for call in episode.calls)
 
 
 def _name(episode: Episode) -> tuple[str, str]:
@@ -119,7 +127,11 @@ def main() -> None:
     found = {
         "recall": follow_corrections(paper, iterative, _read_gold()),
         "branches": count_branches(paper),
-        "repeats": {"beliefrag": count_repeats(paper), "iterative": count_repeats(iterative)},
+        "repeats": {
+            "beliefrag": count_repeats(paper),
+            "iterative": count_repeats(iterative),
+            "crag": count_repeats(_read(given.runs / "others", "crag")),
+        },
     }
     given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,8 +22,9 @@ def step(action: Action, evidence: str, query: str | None = None, branch: str = 
     return SimpleNamespace(action=action, evidence=tuple(evidence), search=search, branch=branch)
 
 
-def episode(name: str, *steps: Any) -> Any:
-    return SimpleNamespace(key=SimpleNamespace(dataset="set", question_id=name), steps=steps)
+def episode(name: str, *steps: Any, repairs: dict[str, int] | None = None) -> Any:
+    calls = (SimpleNamespace(repairs=repairs or {}),)
+    return SimpleNamespace(key=SimpleNamespace(dataset="set", question_id=name), steps=steps, calls=calls)
 
 
 def test_recall_is_followed_through_the_correction_and_beside_iterative_on_the_same_questions() -> None:
@@ -50,7 +53,33 @@ def test_a_search_is_repeated_if_its_words_are_those_of_an_earlier_one(
     queries: list[str | None], repeated: int
 ) -> None:
     searched = episode("q1", *(step(Action.RETRIEVE, "a", query) for query in queries))
-    assert count_repeats([searched]) == {"episodes": 1, "with a repeated search": repeated}
+    assert count_repeats([searched])["with a repeated search"] == repeated
+
+
+def test_searches_that_were_replaced_are_counted_by_episode() -> None:
+    search = step(Action.RETRIEVE, "a")
+    episodes = [episode("q1", search, repairs={"repeated_queries": 2}), episode("q2", search, repairs={"repaired": 1})]
+    assert count_repeats(episodes) == {
+        "episodes": 2,
+        "with a repeated search": 0,
+        "with a repeated search that was replaced": 1,
+    }
+
+
+def test_the_page_of_the_controller_has_the_recall_and_the_counts() -> None:
+    results = Path(__file__).parents[2] / "docs" / "results"
+    page = " ".join((results / "controller.md").read_text(encoding="utf-8").split())
+    found = json.loads((results / "correction_steps.json").read_text(encoding="utf-8"))
+    own, other = found["recall"], found["recall"]["iterative, three searches"]
+    first, dropped, second = own["first search, dropping, second search"]
+    assert f"{own['n']} of 90 episodes begin with one" in page
+    assert f"{first:.3f} of the supporting passages are there after the first search, {dropped:.3f} when" in page
+    assert f"dropped, and {second:.3f} after the second search" in page
+    assert "has {:.3f}, {:.3f} and {:.3f} on the same questions".format(*other["recall"]) in page
+    for counts in found["repeats"].values():
+        assert counts["with a repeated search"] == 0
+        replaced = counts["with a repeated search that was replaced"]
+        assert f"{replaced} of {counts['episodes']}" in page
 
 
 def test_branches_are_counted_over_all_steps() -> None:

@@ -36,12 +36,13 @@ _WORDS = 20
 """Words for each passage, and at most half of all words: a passage does not help if none of the sentences that fit is
 its own."""
 _BEST = 2
-"""The first passages, which the search liked best, are never found unhelpful: otherwise twice as many supporting ones
-would be lost. On five passages of BM25, 275 to 300 questions to fit on each, 0.97 / 0.96 / 0.96 of the passages found
-unhelpful support nothing (HotpotQA, 2Wiki, MuSiQue), and they are 0.39 / 0.35 / 0.28 of those that support nothing."""
+"""The first passages, which the search liked best, are never found unhelpful: otherwise two to three times as many
+supporting ones would be lost. On five passages of BM25, 275 to 300 questions to fit on each, 0.97 / 0.96 / 0.96 of the
+passages found unhelpful support nothing (HotpotQA, 2Wiki, MuSiQue), and they are 0.39 / 0.35 / 0.28 of those that
+support nothing."""
 _LIKELY, _PROVED = 0.7, 0.55
-"""Where the confidence of the draft and *proved* both reach these, no passage is flagged, and no correction begins:
-of 101 train questions 23 were such at the first look, and a correction left their F1 at 0.503, for 2,500 tokens."""
+"""Where the confidence of the draft and *proved* both reach these, no passage is flagged, and no correction begins: it
+would cost its tokens and change no F1 (docs/tried.md)."""
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {name: {"type": "string", "enum": ["yes", "no"]} for name in _SLOTS},
