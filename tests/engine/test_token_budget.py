@@ -1,6 +1,7 @@
 """The token budget bounds every call but the final answer: one that is not expected to fit is not begun."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ FLAWED = verdict(0.1, 0.9, 1.0, unhelpful=[2]) | {"repeat": True}
 CORRECTED = says("rewriter", "other words", repeat=True)
 ANSWER = says("answer", "Paris", repeat=True)
 APART = published_method(thresholds=Thresholds(merge_rewriter=False))
+SEARCHING = published_method(thresholds=Thresholds(answer=1.0, retrieval_value=0.0))
 
 
 def request_of(characters: int, max_tokens: int | None = None) -> ChatRequest:
@@ -48,41 +50,71 @@ def test_the_densest_prompt_and_the_longest_reply_so_far_are_expected_again() ->
     assert cost.estimate(request_of(200, max_tokens=5)) == 100 + 5
 
 
+def bounded_calls(result: Result) -> list[tuple[str, int]]:
+    """The purpose and the tokens of all calls but the one for the final answer."""
+    finished = [event for event in result.events if isinstance(event, CallFinished)]
+    return [(each.purpose, each.tokens_in + each.tokens_out) for each in finished if each.purpose != "answer"]
+
+
 def bounded_tokens(result: Result) -> int:
-    """The tokens of all calls but the one for the final answer."""
-    return sum(e.tokens_in + e.tokens_out for e in result.events if isinstance(e, CallFinished) and not _is_final(e))
-
-
-def _is_final(event: CallFinished) -> bool:
-    return event.purpose == "answer"
+    return sum(tokens for _, tokens in bounded_calls(result))
 
 
 def last_of(result: Result, kind: type[Event]) -> Any:
     return [event for event in result.events if isinstance(event, kind)][-1]
 
 
-CASES: dict[str, tuple[Method, tuple[dict[str, Any], ...], str]] = {
-    "verifier": (published_method(), (FLAWED, CORRECTED, ANSWER), "verifier"),
-    "corrected query": (published_method(), (FLAWED, CORRECTED, ANSWER), "rewriter"),
-    "rewritten query": (APART, (FLAWED, CORRECTED, ANSWER), "rewriter"),
-    "grader": (
-        Crag(correct=0.7, incorrect=0.3),
-        (says("grader", {"grades": [0.5, 0.5]}), CORRECTED, says("grader", {"grades": [0.5]}), ANSWER),
-        "grader",
+def doubts(purpose: str) -> dict[str, Any]:
+    """A yes that is hardly likelier than no, to every small question."""
+    return says(purpose, "yes", match="one word, yes or no", logprobs={"yes": 0.5, "no": 0.4}, repeat=True)
+
+
+DRAFT = says("verifier", "Paris", match="answer alone", logprobs={"Paris": 0.3}, repeat=True)
+NO_TOKEN: dict[str, Any] = {"token": '"no"', "p": 0.8, "top": {'"no"': 0.8, '"yes"': 0.1}}
+FORM_TOKENS = [
+    {"token": '{"proved": ', "p": 1.0},
+    NO_TOKEN,
+    {"token": ', "complete": ', "p": 1.0},
+    NO_TOKEN,
+    {"token": "}", "p": 1.0},
+]
+FORM = says("verifier", "".join(each["token"] for each in FORM_TOKENS), logprobs=FORM_TOKENS, repeat=True)
+QUERIES = says("query_writer", "more", repeat=True)
+CRAG = Crag(correct=0.7, incorrect=0.3)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An episode, and the purpose of the calls of which the last is too much."""
+
+    purpose: str
+    method: Method
+    lines: tuple[dict[str, Any], ...]
+    verifier: str = "structured"
+
+
+CASES = {
+    "verifier": Case("verifier", published_method(), (FLAWED, CORRECTED, ANSWER)),
+    "verifier with slots": Case("verifier", SEARCHING, (DRAFT, FORM, QUERIES, ANSWER), "slots"),
+    "verifier with probabilities": Case(
+        "verifier", SEARCHING, (DRAFT, doubts("verifier"), QUERIES, ANSWER), "probability"
     ),
-    "query of every round": (Iterative(), (says("query_writer", "more", repeat=True), ANSWER), "query_writer"),
-    "query after a trigger": (
-        SelfRag(),
-        (says("trigger", "yes", repeat=True), says("query_writer", "more", repeat=True), ANSWER),
-        "query_writer",
+    "corrected query": Case("rewriter", published_method(), (FLAWED, CORRECTED, ANSWER)),
+    "rewritten query": Case("rewriter", APART, (FLAWED, CORRECTED, QUERIES, ANSWER)),
+    "grader": Case(
+        "grader", CRAG, (says("grader", {"grades": [0.5, 0.5]}), CORRECTED, says("grader", {"grades": [0.5]}), ANSWER)
     ),
+    "grader of each passage": Case("grader", CRAG, (doubts("grader"), CORRECTED, ANSWER), "probability"),
+    "query of every round": Case("query_writer", Iterative(), (QUERIES, ANSWER)),
+    "query after a trigger": Case("query_writer", SelfRag(), (says("trigger", "yes", repeat=True), QUERIES, ANSWER)),
 }
 
 
 async def play_case(folder: Path, name: str, budget: Budget) -> tuple[Result, list[str]]:
-    method, lines, _ = CASES[name]
+    case = CASES[name]
     retriever = PlannedRetriever(hits("a", "b"), hits("c"))
-    result = await play(PricedModel(script(folder, *lines)), retriever, method=method, budget=budget)
+    model = PricedModel(script(folder, *case.lines))
+    result = await play(model, retriever, method=case.method, budget=budget, verifier=case.verifier)
     return result, retriever.queries
 
 
@@ -97,7 +129,7 @@ def cost_before_last(result: Result, purpose: str) -> int:
 async def test_a_call_that_would_end_above_the_budget_is_not_begun_and_the_answer_is_given(
     tmp_path: Path, name: str
 ) -> None:
-    purpose = CASES[name][2]
+    purpose = CASES[name].purpose
     free, searched = await play_case(tmp_path, name, Budget())
     # The call begins below this budget, and would end above it.
     budget = Budget(tokens=cost_before_last(free, purpose) + 100)
@@ -109,6 +141,20 @@ async def test_a_call_that_would_end_above_the_budget_is_not_begun_and_the_answe
     assert queries == searched[: len(queries)], "nothing is searched for that was not paid for"
     assert len(set(queries)) == len(queries)
     assert last_of(bound, Decided).tokens == bounded_tokens(bound), "what is told is what was used"
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_wherever_the_budget_ends_the_call_that_would_end_above_it_is_the_first_that_is_not_begun(
+    tmp_path: Path, name: str
+) -> None:
+    free, _ = await play_case(tmp_path, name, Budget())
+    planned = bounded_calls(free)
+    assert free.answer == "Paris"
+    for begun in range(len(planned)):
+        end = sum(tokens for _, tokens in planned[: begun + 1])
+        bound, _ = await play_case(tmp_path, name, Budget(tokens=end - 1))
+        assert bounded_calls(bound) == planned[:begun]
+        assert bound.answer == "Paris"
 
 
 async def test_a_query_that_was_not_asked_for_is_not_told_as_nothing_missing(tmp_path: Path) -> None:

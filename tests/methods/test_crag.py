@@ -4,16 +4,12 @@ from typing import Any
 
 import pytest
 
-from beliefrag.engine import loop
-from beliefrag.engine.loop import Harness
 from beliefrag.events import Packed
 from beliefrag.methods.crag import Crag
 from beliefrag.methods.strips import keep_best_strips
 from beliefrag.outcome import Answered, Stopped
-from beliefrag.prompts import Prompts
 from beliefrag.result import Result
-from beliefrag.types import Budget, Hit, Passage, Question
-from beliefrag.verifiers import build_verifier
+from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script
 from tests.support.messages import mentions
 from tests.support.reading import actions, calls, prompts, says
@@ -32,9 +28,8 @@ def helps(passage: str, probability: float) -> dict[str, Any]:
     return says("grader", "yes", match=f"alpha{passage}", logprobs={"yes": probability, "no": 1 - probability})
 
 
-async def play_with_probabilities(model: Any, retriever: Any, method: Crag = CRAG) -> Result:
-    harness = Harness(model, retriever, Prompts.load(), build_verifier("probability"))
-    return Result.from_events([event async for event in loop.run(Question("Which?"), method, harness)])
+async def play_with_probabilities(model: Any, retriever: Any) -> Result:
+    return await play(model, retriever, method=CRAG, verifier="probability")
 
 
 async def test_one_good_passage_makes_the_evidence_correct(tmp_path: Path) -> None:

@@ -40,7 +40,28 @@ REPLIES = {
     "dialogue": st.sampled_from(
         ["<search>q</search>", "<search>r", "<answer>x</answer>", "lost", "<search></search>", "<think>t</think>"]
     ),
+    "yes or no": st.sampled_from(["yes", "no", "well"]),
+    "slots": st.sampled_from(['{"proved": "yes", "complete": "no"}', "{}"]),
 }
+PLAYED = [
+    *((name, "structured") for name in METHODS),
+    ("beliefrag", "slots"),
+    ("beliefrag", "probability"),
+    ("crag", "probability"),
+    ("lean", "draft"),
+]
+"""Each method, and those that make other calls with other verifier forms."""
+
+
+def find_kind(request: ChatRequest) -> str:
+    """What is asked for: the purpose, or which of the questions that some forms ask for one purpose."""
+    if request.purpose in {"verifier", "grader"} and request.max_tokens == 1:
+        return "yes or no"
+    if request.purpose == "verifier" and request.schema is None:
+        return "read"
+    if request.schema and "proved" in request.schema["properties"]:
+        return "slots"
+    return request.purpose
 
 
 class Whimsical:
@@ -58,24 +79,28 @@ class Whimsical:
     async def chat(self, request: ChatRequest) -> ChatReply:
         if self.rate is None and self.data.draw(st.integers(0, 40)) == 0:
             raise TransportError("down")
-        if request.purpose == "verifier":
+        kind = find_kind(request)
+        if kind == "verifier":
             scores = {name: self.data.draw(unit) for name in ("support", "conflict", "gap", "uncertainty")}
             text = json.dumps(scores | {"unhelpful_doc_ids": self.data.draw(st.lists(st.integers(-1, 9), max_size=6))})
-        elif request.purpose == "grader":
+        elif kind == "grader":
             shown = request.messages[-1].content.count("<passage id=") if len(request.messages) == 2 else 1
             text = json.dumps({"grades": self.data.draw(st.lists(unit, min_size=shown, max_size=shown))})
         else:
-            text = self.data.draw(REPLIES[request.purpose])
-        tokens = tuple(
-            TokenProbability(word if i == 0 else f" {word}", math.log(self.data.draw(st.floats(0.01, 1.0))))
-            for i, word in enumerate(text.split())
-        )
+            text = self.data.draw(REPLIES[kind])
+        tokens = tuple(self.draw_token(word if i == 0 else f" {word}") for i, word in enumerate(text.split()))
         if self.rate is None:
             tokens_in, tokens_out = self.data.draw(st.integers(0, 4000)), 10
         else:
             tokens_in = math.ceil(sum(len(message.content) for message in request.messages) * self.rate)
             tokens_out = min(self.data.draw(st.integers(1, 64)), request.max_tokens or 64)
         return ChatReply(text, tokens_in, tokens_out, 0.0, tokens=tokens if request.top_logprobs else None)
+
+    def draw_token(self, text: str) -> TokenProbability:
+        p = self.data.draw(st.floats(0.01, 0.99))
+        is_decided = text.strip(' "{},') in {"yes", "no"}
+        odds = (("yes", math.log(p)), ("no", math.log(1 - p))) if is_decided else ()
+        return TokenProbability(text, math.log(p), odds)
 
     async def aclose(self) -> None: ...
 
@@ -96,26 +121,28 @@ def build(name: str) -> Method:
     return Crag(correct=0.9, incorrect=0.5) if name == "crag" else build_method(name, MethodInputs(CALIBRATION))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "verifier"), PLAYED)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), budget=budgets(tokens=20_000))
 def test_every_episode_ends_within_its_budget_and_drops_for_good(
-    name: str, data: st.DataObject, budget: Budget
+    name: str, verifier: str, data: st.DataObject, budget: Budget
 ) -> None:
-    result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=build(name), budget=budget))
+    played = play(Whimsical(data), AnyRetriever(data), method=build(name), budget=budget, verifier=verifier)
+    result = asyncio.run(played)
     check_invariants(result, budget)
     # Only a model that is down, or that has no words for the very answer, makes an episode fail.
     if isinstance(result.outcome, Failed) and result.outcome.cause != "TransportError":
         assert "answer reply" in result.outcome.error
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "verifier"), PLAYED)
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), budget=budgets(tokens=4_000), rate=st.floats(0.1, 1 / 3))
 def test_where_tokens_follow_characters_only_the_final_answer_ends_above_the_token_budget(
-    name: str, data: st.DataObject, budget: Budget, rate: float
+    name: str, verifier: str, data: st.DataObject, budget: Budget, rate: float
 ) -> None:
-    result = asyncio.run(play(Whimsical(data, rate), AnyRetriever(data), method=build(name), budget=budget))
+    played = play(Whimsical(data, rate), AnyRetriever(data), method=build(name), budget=budget, verifier=verifier)
+    result = asyncio.run(played)
     check_invariants(result, budget)
     calls = [event for event in result.events if isinstance(event, CallFinished) and event.purpose != "answer"]
     assert sum(call.tokens_in + call.tokens_out for call in calls) <= budget.tokens

@@ -96,8 +96,9 @@ async def play(
     method: Method | None = None,
     budget: Budget = Budget(),
     pack: int | None = None,
+    verifier: str = "structured",
 ) -> Result:
     """Runs one episode to its end."""
-    harness = Harness(model, retriever, Prompts.load(), build_verifier("structured"), budget, pack=pack)
+    harness = Harness(model, retriever, Prompts.load(), build_verifier(verifier), budget, pack=pack)
     stream: list[Event] = [event async for event in loop.run(Question(question), method or published_method(), harness)]
     return Result.from_events(stream)
