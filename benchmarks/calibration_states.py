@@ -1,10 +1,11 @@
 """Keeps the states that a calibration was fitted on, without texts, so that anybody can make the fit again.
 
-    python -m benchmarks.calibration_states write states_h states_m states_b --file FILE.jsonl.gz
+    python -m benchmarks.calibration_states write states_h states_m states_w held_hm held_w --file FILE.jsonl.gz
     python -m benchmarks.calibration_states refit FILE.jsonl.gz
 
 `write` takes the folders that `beliefrag calibrate collect` made; a line is the course of one question. `refit` prints
-answerability and retrieval value as they follow from the states. No model is asked, and no data are needed.
+answerability and retrieval value as they follow from the states of xfit, and how good both are on those of xhold. No
+model is asked, and no data are needed.
 """
 
 from __future__ import annotations
@@ -13,23 +14,35 @@ import argparse
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.calibration.artifact_parts import AnswerabilityFit, ValueFit
+from beliefrag.calibration.artifact_parts import AnswerabilityFit, Quality, ValueFit
 from beliefrag.calibration.collection import read_collection
 from beliefrag.calibration.examples import label_searches, label_states
 from beliefrag.calibration.fitting import fit_all_kinds, fit_value
 from beliefrag.calibration.policy_replay import consults_retrieval_value
+from beliefrag.calibration.quality import measure_quality, predict_answerability, predict_retrieval_value
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import Action, Belief, Diagnostics
 
-__all__ = ["read_states", "refit", "write_states"]
+__all__ = ["Refit", "read_states", "refit", "write_states"]
 
 _TEXTS = ("answer", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """What follows from the states: both fits, and how good they are on held-out questions."""
+
+    fitted_questions: frozenset[str]
+    answerability: AnswerabilityFit
+    answerability_quality: Quality
+    retrieval_value: ValueFit
+    retrieval_value_quality: Quality
 
 
 def write_states(trajectories: Iterable[Trajectory], file: Path) -> int:
@@ -58,13 +71,24 @@ def read_states(file: Path) -> Iterator[Trajectory]:
             yield Trajectory(found["dataset"], found["method"], found["question"], states)
 
 
-def refit(trajectories: Sequence[Trajectory]) -> tuple[AnswerabilityFit, ValueFit]:
-    """Fits answerability, of the paper's kind, and retrieval value to the states of the part to fit on."""
+def refit(trajectories: Sequence[Trajectory]) -> Refit:
+    """Fits answerability, of the paper's kind, and retrieval value to the states of xfit; measures both on xhold."""
     states, _ = label_states(trajectories, "f1")
-    answerability = fit_all_kinds(states.select_part(Partition.XFIT)).kinds["logistic"]
+    own, unseen = (states.select_part(part) for part in (Partition.XFIT, Partition.XHOLD))
+    answerability = fit_all_kinds(own).kinds["logistic"]
+    predicted = predict_answerability(unseen, answerability.function())
     is_consulted = partial(consults_retrieval_value, answerability=answerability.function())
     searches = label_searches(trajectories, "f1", is_consulted)
-    return answerability, fit_value(searches.select_part(Partition.XFIT))[0]
+    own_searches, unseen_searches = (searches.select_part(part) for part in (Partition.XFIT, Partition.XHOLD))
+    value = fit_value(own_searches)[0]
+    values = predict_retrieval_value(unseen_searches, value.function())
+    return Refit(
+        frozenset(own.question_ids),
+        answerability,
+        measure_quality(predicted, unseen, own.rate),
+        value,
+        measure_quality(values, unseen_searches, own_searches.rate),
+    )
 
 
 def _to_record(state: State) -> dict[str, Any]:
@@ -99,8 +123,14 @@ def main() -> None:
     if given.command == "write":
         print(f"{write_states(read_collection(given.runs).trajectories, given.file)} questions in {given.file}")
     else:
-        for fitted in refit([*read_states(given.file)]):
-            print(fitted.model_dump_json())
+        found = refit([*read_states(given.file)])
+        for part in (
+            found.answerability,
+            found.answerability_quality,
+            found.retrieval_value,
+            found.retrieval_value_quality,
+        ):
+            print(part.model_dump_json())
 
 
 if __name__ == "__main__":

@@ -44,8 +44,9 @@ Values = dict[str, dict[str, dict[str, float]]]
 
 
 def title_of(run: str, method: str) -> str:
-    """Gives the method with what it searched and read, as tables call it."""
-    return f"{METHODS.title(method)} ({RUNS[run].way})"
+    """Gives the method with its options and what it searched and read, as tables call it."""
+    options = RUNS[run].options_of(method)
+    return f"{METHODS.title(method)}{f' with {options}' if options else ''} ({RUNS[run].way})"
 
 
 def collect_numbers(rows: Sequence[EpisodeRow]) -> dict[str, Any]:

@@ -26,10 +26,12 @@ def test_states_survive_the_way_through_a_file_but_for_their_texts(tmp_path: Pat
     assert file.read_bytes() == first
 
 
-def test_the_shipped_calibration_is_the_fit_to_the_committed_states() -> None:
+def test_the_shipped_calibration_and_its_quality_follow_from_the_committed_states() -> None:
     artifact = load_artifact("qwen2.5-coder-1.5b")
-    trajectories = [*read_states(STATES)]
-    assert refit(trajectories) == (artifact.answerability, artifact.retrieval_value)
-    assert artifact.fit is not None
-    assert {each.question_id for each in trajectories} == set(artifact.fit.fit_questions)
-    assert len(trajectories) >= 100
+    assert artifact.fit is not None and artifact.fit.retrieval_value is not None
+    found = refit([*read_states(STATES)])
+    assert (found.answerability, found.retrieval_value) == (artifact.answerability, artifact.retrieval_value)
+    assert found.answerability_quality == artifact.fit.answerability.held_out
+    assert found.retrieval_value_quality == artifact.fit.retrieval_value.held_out
+    assert found.fitted_questions == set(artifact.fit.fit_questions)
+    assert len(found.fitted_questions) >= 100

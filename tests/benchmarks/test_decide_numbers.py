@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration.risk import RiskSample, risk_coverage
-from benchmarks.decide.numbers import collect_numbers
+from benchmarks.decide.numbers import collect_numbers, title_of
 from benchmarks.decide.probability import area_under_risk, read_told, risk_at
 from benchmarks.decide.replay import ReplayStep, plan_replay
 from benchmarks.decide.risk_curves import draw_risk_curves
@@ -17,6 +17,11 @@ from benchmarks.decide.runs import RUNS
 from benchmarks.decide.tables import format_tables
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
 from tests.support.episode_rows import make_rows
+
+
+def test_a_title_names_the_options_that_a_method_was_run_with() -> None:
+    assert title_of("others", "crag") == "CRAG (BM25, whole passages)"
+    assert title_of("cheap_crag", "crag") == "CRAG with correct=0.6,incorrect=0.5 (BM25, whole passages)"
 
 
 def test_lean_is_set_against_every_other_method_of_every_run() -> None:
