@@ -40,9 +40,11 @@ class Refit:
 
     fitted_questions: frozenset[str]
     answerability: AnswerabilityFit
-    answerability_quality: Quality
+    answerability_quality: Quality | None
+    """None where no state is of a held-out question."""
     retrieval_value: ValueFit
-    retrieval_value_quality: Quality
+    retrieval_value_quality: Quality | None
+    """None where no search is of a held-out question."""
 
 
 def write_states(trajectories: Iterable[Trajectory], file: Path) -> int:
@@ -85,9 +87,9 @@ def refit(trajectories: Sequence[Trajectory]) -> Refit:
     return Refit(
         frozenset(own.question_ids),
         answerability,
-        measure_quality(predicted, unseen, own.rate),
+        measure_quality(predicted, unseen, own.rate) if len(unseen) else None,
         value,
-        measure_quality(values, unseen_searches, own_searches.rate),
+        measure_quality(values, unseen_searches, own_searches.rate) if len(unseen_searches) else None,
     )
 
 
@@ -124,13 +126,12 @@ def main() -> None:
         print(f"{write_states(read_collection(given.runs).trajectories, given.file)} questions in {given.file}")
     else:
         found = refit([*read_states(given.file)])
-        for part in (
-            found.answerability,
-            found.answerability_quality,
-            found.retrieval_value,
-            found.retrieval_value_quality,
+        for fitted, quality in (
+            (found.answerability, found.answerability_quality),
+            (found.retrieval_value, found.retrieval_value_quality),
         ):
-            print(part.model_dump_json())
+            print(fitted.model_dump_json())
+            print(quality.model_dump_json() if quality else "no held-out question tells how good it is")
 
 
 if __name__ == "__main__":

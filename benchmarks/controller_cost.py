@@ -48,15 +48,9 @@ def collect_costs(before: Sequence[EpisodeRow], after: Sequence[EpisodeRow]) -> 
         name: {dataset: {each: rows[dataset][each] for each in ids} for dataset, ids in shared.items()}
         for name, rows in found.items()
     }
-    ours, iterative = _keep_common(found["after"], found["iterative"])
     return {
         "n": {dataset: len(ids) for dataset, ids in shared.items()},
         "sides": {name: _describe(rows) for name, rows in same.items()},
-        "more_questions": {
-            "n": {dataset: len(own) for dataset, own in ours.items()},
-            "sides": {"after": _describe(ours), "iterative": _describe(iterative)},
-            "differences": {"after minus iterative": _subtract(ours, iterative)},
-        },
         "differences": {
             f"after minus {other}": _subtract(same["after"], same[other]) for other in ("before", "iterative")
         },
@@ -64,16 +58,11 @@ def collect_costs(before: Sequence[EpisodeRow], after: Sequence[EpisodeRow]) -> 
 
 
 def format_costs(costs: Mapping[str, Any]) -> str:
-    """Gives the table by purpose on the questions that all have, and one on those that after and Iterative have."""
-    return "\n\n".join(
-        f"n {'/'.join(map(str, each['n'].values()))}\n\n{_format(each)}" for each in (costs, costs["more_questions"])
-    )
-
-
-def _format(costs: Mapping[str, Any]) -> str:
+    """Gives the table by purpose, and the differences."""
     sides: dict[str, Mapping[str, Any]] = costs["sides"]
     purposes = sorted({purpose for side in sides.values() for purpose in side["tokens_by_purpose"]})
-    lines = ["| | " + " | ".join(sides) + " |", "|---" * (len(sides) + 1) + "|"]
+    lines = [f"n {'/'.join(map(str, costs['n'].values()))}", ""]
+    lines += ["| | " + " | ".join(sides) + " |", "|---" * (len(sides) + 1) + "|"]
     for purpose in purposes:
         cells = (f"{side['tokens_by_purpose'].get(purpose, 0.0):,.0f}" for side in sides.values())
         lines.append(f"| {purpose.replace('_', ' ')} | {' | '.join(cells)} |")
@@ -96,18 +85,6 @@ def _choose(rows: Iterable[EpisodeRow], run: str, method: str) -> Rows:
         if (row.run, row.method) == (run, method) and row.finished and row.dataset in MULTI_HOP:
             chosen.setdefault(row.dataset, {})[row.question] = row
     return chosen
-
-
-def _keep_common(first: Rows, second: Rows) -> tuple[Rows, Rows]:
-    """Gives both with the questions that both have."""
-    one, other = (
-        {
-            dataset: {each: row for each, row in rows[dataset].items() if each in others[dataset]}
-            for dataset in MULTI_HOP
-        }
-        for rows, others in ((first, second), (second, first))
-    )
-    return one, other
 
 
 def _describe(rows: Rows) -> dict[str, Any]:

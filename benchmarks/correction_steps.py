@@ -2,9 +2,9 @@
 
     python -m benchmarks.correction_steps --runs replayed --json docs/results/correction_steps.json
 
-`--runs` is a folder with the runs `paper`, `bm25` and `others` of `python -m benchmarks.decide`, made or replayed. Recall is the
-share of a question's supporting passages that are retained, as a mean over questions whose episode has a correction;
-Iterative's is on the same questions. No model is asked.
+`--runs` is a folder with the runs `paper`, `bm25` and `others` of `python -m benchmarks.decide`, made or replayed.
+Recall is the share of a question's supporting passages that are retained, as a mean over questions whose episode has a
+correction; Iterative's is on the same questions. No model is asked.
 """
 
 from __future__ import annotations

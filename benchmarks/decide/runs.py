@@ -65,6 +65,8 @@ RUNS = {
         PlannedRun("others", ("no_rag", "adaptive_k", "adaptive_rag", "self_rag", "crag"), "bm25", 0, MULTI_HOP),
         # The cheapest of five settings that were tried on train questions; `others` has the authors' values.
         PlannedRun("cheap_crag", ("crag:correct=0.6,incorrect=0.5",), "bm25", 0, MULTI_HOP),
+        # Its own answers, as in the originals; `reasoning` has those of the shared prompt to the same searches.
+        PlannedRun("dialogue", ("rl_search",), "bm25", 0, MULTI_HOP),
         PlannedRun(
             "reasoning", ("rl_search:reader=shared", "ircot", "flare", "uncertainty_gate"), "bm25", 0, MULTI_HOP
         ),
