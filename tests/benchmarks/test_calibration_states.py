@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,13 +28,16 @@ def test_states_survive_the_way_through_a_file_but_for_their_texts(tmp_path: Pat
     assert file.read_bytes() == first
 
 
-def test_the_shipped_calibration_is_the_fit_to_the_committed_states() -> None:
+def test_the_shipped_calibration_and_its_quality_follow_from_the_committed_states() -> None:
     artifact = load_artifact("qwen2.5-coder-1.5b")
     assert artifact.fit is not None
     found = refit([*read_states(STATES)])
     assert (found.answerability, found.retrieval_value) == (artifact.answerability, artifact.retrieval_value)
     assert found.fitted_questions == set(artifact.fit.fit_questions)
     assert len(found.fitted_questions) >= 100
+    assert artifact.fit.retrieval_value is not None
+    assert found.answerability_quality == artifact.fit.answerability.held_out
+    assert found.retrieval_value_quality == artifact.fit.retrieval_value.held_out
 
 
 def test_how_good_both_fits_are_is_measured_on_held_out_questions_alone(tmp_path: Path) -> None:
@@ -47,3 +51,31 @@ def test_how_good_both_fits_are_is_measured_on_held_out_questions_alone(tmp_path
     alone = refit(fitted)
     assert (alone.answerability, alone.retrieval_value) == (found.answerability, found.retrieval_value)
     assert alone.answerability_quality is None and alone.retrieval_value_quality is None
+
+
+def test_the_page_of_the_calibration_has_its_quality_on_the_questions_of_the_comparison() -> None:
+    page = (STATES.parent / "calibration.md").read_text(encoding="utf-8")
+    check = json.loads((STATES.parent / "calibration_check.json").read_text(encoding="utf-8"))
+    for found in (check["overall"], *check["datasets"].values()):
+        brier, gain, auc = found["brier"], found["brier_gain"], found["auc"]
+        cells = (
+            f"{found['states']}, {found['questions']}",
+            f"{found['share']:.1%}".replace("%", " %"),
+            f"{brier['value']:.3f} ({brier['low']:.3f} to {brier['high']:.3f})",
+            f"{found['brier_base_rate']:.3f}",
+            f"{gain['value']:+.3f} ({gain['low']:+.3f} to {gain['high']:+.3f})",
+            f"{auc['value']:.2f} ({auc['low']:.2f} to {auc['high']:.2f})",
+            f"{found['ece']:.2f}",
+        )
+        assert f"| {' | '.join(cells)} |" in page
+    assert f"always saying the fitted share ({check['base_rate']:.3f})" in page
+
+
+def test_the_page_of_the_calibration_has_the_quality_of_the_retrieval_value() -> None:
+    page = " ".join((STATES.parent / "calibration.md").read_text(encoding="utf-8").split())
+    found = refit([*read_states(STATES)]).retrieval_value_quality
+    assert found is not None and found.auc is not None
+    gain = found.brier_gain
+    assert f"{found.states} searches of {found.questions} held-out questions" in page
+    assert f"AUC {found.auc.value:.2f} ({found.auc.low:.2f} to {found.auc.high:.2f})" in page
+    assert f"gain {gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" in page

@@ -54,7 +54,7 @@ class BeliefRAGMethod:
         1_310,
         36,
         looks=2.25,
-        measured={"probability": TypicalCost(16, 8_050, 54), "slots": TypicalCost(4.7, 3_410, 48)},
+        measured={"probability": TypicalCost(15, 8_620, 42), "slots": TypicalCost(4.5, 3_250, 46)},
     ),
 )
 def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
