@@ -1,6 +1,6 @@
 """Keeps the states that a calibration was fitted on, without texts, so that anybody can make the fit again.
 
-    python -m benchmarks.calibration_states write states_h states_m states_w held_hm held_w --file FILE.jsonl.gz
+    python -m benchmarks.calibration_states write states_h states_m states_w held --file FILE.jsonl.gz
     python -m benchmarks.calibration_states refit FILE.jsonl.gz
 
 `write` takes the folders that `beliefrag calibrate collect` made; a line is the course of one question. `refit` prints

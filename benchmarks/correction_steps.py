@@ -24,7 +24,7 @@ from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder
 
-__all__ = ["count_branches", "count_repeats", "follow_corrections"]
+__all__ = ["count_branches", "count_repeats", "follow_corrections", "repeats_a_search"]
 
 Gold = Mapping[tuple[str, str], frozenset[str]]
 """The supporting passages of each question, by dataset and id."""
@@ -67,12 +67,13 @@ def count_repeats(episodes: Iterable[Episode]) -> dict[str, int]:
     episodes = list(episodes)
     return {
         "episodes": len(episodes),
-        "with a repeated search": sum(map(_repeats, episodes)),
+        "with a repeated search": sum(map(repeats_a_search, episodes)),
         "with a repeated search that was replaced": sum(map(_was_kept_from_repeating, episodes)),
     }
 
 
-def _repeats(episode: Episode) -> bool:
+def repeats_a_search(episode: Episode) -> bool:
+    """Whether a later search asks for the words of an earlier one."""
     made: list[str] = []
     for step in episode.steps:
         if step.search is not None and step.search.was_made:

@@ -21,6 +21,7 @@ from beliefrag.methods import reasoning
 from beliefrag.runs.episode import Episode, ModelCall
 from beliefrag.runs.run_files import read_lines
 from beliefrag.settings import DEFAULT_MODEL, load_settings
+from benchmarks.correction_steps import repeats_a_search
 
 METHODS = ("ircot", "rl_search", "adaptive_rag", "self_rag")
 PURPOSES = ("reasoner", "dialogue", "router", "trigger")
@@ -53,7 +54,7 @@ def main() -> None:
             {
                 "question": episode.key.question_id,
                 "replies": [kind for _, kind, _ in found],
-                "searches_again": searches_again(episode),
+                "searches_again": repeats_a_search(episode),
             }
         )
         for purpose, kind, reply in found:
@@ -79,16 +80,6 @@ def sort_replies(episode: Episode) -> list[tuple[str, str, str]]:
             found.append((call.purpose, kind_of(call, earlier[call.purpose]), call.reply))
             earlier[call.purpose].append(call.reply)
     return found
-
-
-def searches_again(episode: Episode) -> bool:
-    """Whether two searches of the episode were for the same words."""
-    made = [
-        " ".join((step.search.query or "").casefold().split())
-        for step in episode.steps
-        if step.search and step.search.was_made
-    ]
-    return len(set(made)) < len(made)
 
 
 def kind_of(call: ModelCall, earlier: list[str]) -> str:
