@@ -112,7 +112,7 @@ def auto(
     out: str | Path,
     n: int = 120,
     method: str | None = None,
-    moves: bool = True,
+    searches: bool = True,
     name: str | None = None,
     seed: int = 0,
     settings: Settings | None = None,
@@ -132,7 +132,7 @@ def auto(
         out: The file of the calibration. The questions and the states go into a folder beside it.
         n: How many questions to make.
         method: The method to calibrate, beliefrag or lean; by default that of the settings.
-        moves: For lean: make each move where the first answer is unsure, so that it is fitted what they are worth.
+        searches: For lean: make each move where the first answer is unsure, so that it is fitted what they are worth.
         name: The name of the calibration; by default that of the model.
         seed: Another seed draws other passages.
         settings: Model, budget and the rest; by default those of the settings file and the environment.
@@ -153,7 +153,7 @@ def auto(
     count_guarantees_in_file(path)
     folder = path.with_name(f"{path.stem}.questions")
     used = (method or chosen.method).partition(":")[0]
-    spec = collection_spec(bench.RunSpec(judge=False), method=used, moves=moves)
+    spec = collection_spec(bench.RunSpec(judge=False), method=used, searches=searches)
     paths = [Path(docs)] if isinstance(docs, str | Path) else [Path(each) for each in docs]
     index, _ = docs_index(paths, cache_dir())
     passages = index.first(len(index))

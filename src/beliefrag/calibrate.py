@@ -240,7 +240,7 @@ def collect(
     out: str | Path,
     method: str = "beliefrag",
     uncorrected: bool = False,
-    moves: bool = True,
+    searches: bool = True,
     settings: Settings | None = None,
     concurrency: int | None = None,
     progress: Callable[[bench.RunProgress], object] | None = None,
@@ -255,7 +255,7 @@ def collect(
         out: The folder of the run.
         method: The method whose states they are: beliefrag or lean.
         uncorrected: Visit each question a second time without corrections, so that `tune` can switch them off.
-        moves: For lean: make each move where the first answer is unsure, so that `fit` learns what they are worth.
+        searches: For lean: make each move where the first answer is unsure, so that `fit` learns what they are worth.
         settings: Model, budget and the rest; by default those of the settings file and the environment.
         concurrency: How many calls are made at a time.
         progress: Called at the beginning and after every episode.
@@ -265,7 +265,7 @@ def collect(
         RunChanged: The run in that folder began with something else.
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    states = collection_spec(spec, method=method, uncorrected=uncorrected, moves=moves)
+    states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=searches)
     return CollectResult(
         bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
     )
@@ -412,7 +412,7 @@ def risk(
     path = Path(out) if out is not None else None
     if path:
         require_own_file(path, str(artifact))
-    policy = replace(thresholds, least_answerability=None)
+    policy = replace(thresholds, decline_below=None)
     collection = read_collection([Path(run)])
     (record,) = collection.runs
     used = wanted or collection.default_label()

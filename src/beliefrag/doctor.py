@@ -25,7 +25,7 @@ from typing import Any
 from beliefrag.calibration import RunConditions, find_calibration_warnings, select_artifact
 from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
-from beliefrag.methods import choose_search
+from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
 from beliefrag.models.postgres_replies import MissingStoreError
 from beliefrag.models.reply_stores import STORE_FAILURES, StorePlace, open_reply_store, reply_store_place
@@ -38,7 +38,7 @@ from beliefrag.retrieval.files import find_files
 from beliefrag.retrieval.integrity import find_damage
 from beliefrag.retrieval.ledger import REBUILD
 from beliefrag.retrieval.packing import describe_packing
-from beliefrag.settings import PLAIN_RETRIEVER, Settings, load_settings
+from beliefrag.settings import Settings, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
 __all__ = [
@@ -228,8 +228,7 @@ def check_model(settings: Settings) -> Iterator[Finding]:
         yield prompts
     form = settings.verifier or ""
     try:
-        settings = choose_search(settings, [settings.method])
-        form = choose_verifier(settings, [settings.method])
+        form = choose_verifier(settings, settings.method)
         build_verifier(form)
     except BeliefRAGError as error:
         yield _problem("verifier", error)
@@ -269,7 +268,7 @@ def check_model(settings: Settings) -> Iterator[Finding]:
 def _find_retriever(settings: Settings) -> str | Finding | None:
     """Gives the identity of the retriever that the settings choose, as far as it is known before anything is opened."""
     try:
-        return known_identity(RETRIEVERS.choose(settings.retriever or PLAIN_RETRIEVER, settings.retrievers))
+        return known_identity(RETRIEVERS.choose(plan_search(settings, settings.method).retriever, settings.retrievers))
     except BeliefRAGError as error:
         return _problem("retriever", error)
 

@@ -129,8 +129,6 @@ class Retrieved(Event):
     added: tuple[str, ...]
     known: tuple[str, ...]
     refused: tuple[str, ...]
-    readmitted: tuple[str, ...] = ()
-    """Ids of passages that were dropped earlier and are retained again."""
     novelty: float
     mutations: tuple[Mutation, ...]
     evidence: tuple[str, ...]
@@ -206,8 +204,6 @@ def _plain(value: Any) -> Any:
         record = {name: _plain(getattr(value, name)) for name in _field_names(value.__class__)}
         if isinstance(value, Hit) and value.provenance is None:
             del record["provenance"]
-        if isinstance(value, Retrieved) and not value.readmitted:
-            del record["readmitted"]
         if isinstance(value, Passage | Citation) and not value.place:
             del record["place"]
         return record

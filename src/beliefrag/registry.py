@@ -105,12 +105,8 @@ class Extension(Generic[T, I]):
     """Whether it rests on a fit for the model."""
     needs_token_probabilities: bool = False
     """Whether it fails, with a message that says so, on a model that reports no token probabilities."""
-    reads_draft: bool = False
-    """Whether a method reads the evidence from its own draft, in place of the verifier form that the run has."""
-    searches_with: str | None = None
-    """For a method: the retriever that it is used with where nobody names one; None for the plain one."""
-    packs: int | None = None
-    """For a method: the most words of evidence that its prompts show where nobody says; None for whole passages."""
+    profile: str = ""
+    """For a method: the profile that says how it searches and reads; empty for the settings of the run."""
     thresholds_from: str = ""
     """Where the default thresholds come from, such as "the authors"; empty where it has no thresholds."""
     cost: TypicalCost | None = None
@@ -224,9 +220,7 @@ class Registry(Generic[T, I]):
         options: type[Any] | None = None,
         needs_calibration: bool = False,
         needs_token_probabilities: bool = False,
-        reads_draft: bool = False,
-        searches_with: str | None = None,
-        packs: int | None = None,
+        profile: str = "",
         thresholds_from: str = "",
         cost: TypicalCost | None = None,
     ) -> Callable[[_Target], _Target]:
@@ -239,9 +233,7 @@ class Registry(Generic[T, I]):
             options: For a function: a frozen dataclass with its options. A decorated class is its own options.
             needs_calibration: Whether it rests on a fit for the model.
             needs_token_probabilities: Whether it needs a model that reports them.
-            reads_draft: Whether a method reads the evidence from its own draft, in place of the run's verifier form.
-            searches_with: The retriever that a method is used with where nobody names one.
-            packs: The most words of evidence that a method's prompts show where nobody says.
+            profile: The profile that says how a method searches and reads where nobody does.
             thresholds_from: Where its default thresholds come from; empty where it has none.
             cost: What one use typically costs; None when that is not known.
 
@@ -275,9 +267,7 @@ class Registry(Generic[T, I]):
                 build=build,
                 needs_calibration=needs_calibration,
                 needs_token_probabilities=needs_token_probabilities,
-                reads_draft=reads_draft,
-                searches_with=searches_with,
-                packs=packs,
+                profile=profile,
                 thresholds_from=thresholds_from,
                 cost=cost,
             )

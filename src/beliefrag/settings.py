@@ -36,7 +36,6 @@ from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
 __all__ = [
-    "DECLINE_BELOW",
     "DEFAULT_MODEL",
     "Correction",
     "LoadedSettings",
@@ -46,13 +45,6 @@ __all__ = [
     "user_config_path",
 ]
 
-DECLINE_BELOW = 0.41
-"""Where questions are asked, an answer that is less likely right than this is not given.
-
-With lean on the embedded model fewer than one in five train questions are answered whose support was taken out of the
-documents: 14 of 75, while 0.72 of the right answers to others are given. Each set was looked at with a fit to the
-others (`benchmarks.decide.decline`). From 0.37 on it is one in five; the paper's numbers cannot give less than 0.408.
-"""
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 PROJECT_FILE = "beliefrag.toml"
 
@@ -112,8 +104,6 @@ _MERGE_REWRITER = "merge_rewriter"
 """The field of Thresholds that no user sets: `correction.rewriter` does."""
 _LEAST_PACKED = 20
 """Fewer words hold no sentence with its title."""
-PLAIN_RETRIEVER = "bm25"
-"""What searches where neither a setting nor the method says otherwise."""
 
 
 class Settings(BaseModel):
@@ -146,16 +136,6 @@ class Settings(BaseModel):
         description="largest share of wrong answers among those given; needs a guarantee in the calibration",
     )
     confidence: float = Field(default=0.9, gt=0, lt=1, description="the probability with which max_error must hold")
-    decline_below: float = Field(
-        default=DECLINE_BELOW,
-        ge=0,
-        le=1,
-        description="answerability below which ask, serve and the Python class decline; a guarantee has its own",
-    )
-    keep_when_correcting: bool = Field(
-        default=True,
-        description="whether a dropped passage may come back and a likelier earlier answer be given, but in benchmarks",
-    )
     cache: Annotated[bool | str, BeforeValidator(_check_cache)] = Field(
         default=True,
         description="keep model replies, so that nothing is paid for twice: true, false, or the address of a "

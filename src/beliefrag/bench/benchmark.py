@@ -424,9 +424,9 @@ def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
         f"{plan.total:,} episodes: {questions:,} questions of {len(setup.datasets)} datasets by {len(spec.methods)} "
         "methods"
     )
-    if (seen := setup.record.seen_by_calibration) and setup.record.calibration:
+    if (seen := setup.record.seen_by_calibration) and setup.record.calibrations:
         yield (
-            f"warning: the calibration {setup.record.calibration.name} was fitted or chosen on {seen:,} of these "
+            f"warning: the calibration {setup.record.calibrations[0].name} was fitted or chosen on {seen:,} of these "
             "questions: BeliefRAG's numbers will flatter it"
         )
     largest = setup.record.settings.get("max_error")

@@ -100,7 +100,7 @@ async def audit_run(
             if course is None:
                 continue
             labelled = course.questions[key.question_id]
-            stream = loop.run(labelled.question, course.methods[key.method], course.harness_for(labelled))
+            stream = loop.run(labelled.question, course.methods[key.method], course.harness_for(key.method, labelled))
             async with contextlib.aclosing(stream):
                 async for _ in stream:
                     pass

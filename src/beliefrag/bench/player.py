@@ -74,7 +74,7 @@ class InProcessPlayer:
     async def _play(self, key: EpisodeKey) -> Episode:
         dataset = self._setup.datasets[key.dataset]
         labelled = dataset.questions[key.question_id]
-        harness = dataset.harness_for(labelled)
+        harness = dataset.harness_for(key.method, labelled)
         stream = loop.run(labelled.question, dataset.methods[key.method], harness)
         async with contextlib.aclosing(stream):
             seen: list[Event] = [event async for event in stream]

@@ -11,13 +11,13 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.perturbation import Injection, Injector, passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
+from beliefrag.calibration import Artifact
 from beliefrag.engine.assembly import Engine, open_engine, open_model
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
-from beliefrag.methods import METHODS, STATE_COLLECTORS, choose_search, needs_calibration
+from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration, plan_search
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
-from beliefrag.methods.lean import LEAN_READS, LEAN_SURVEY
 from beliefrag.models import ChatModel
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.policy import ScoreScale
@@ -27,15 +27,23 @@ from beliefrag.retrieval import (
     Retriever,
     close_retriever,
     describe_engine,
-    known_identity,
     open_retriever,
 )
 from beliefrag.retrieval.score_sample import MeasuresScores
 from beliefrag.runs.partitions import Partition, partition, sample
-from beliefrag.runs.record import CalibrationRecord, DatasetRecord, RunRecord, judge_price, model_price, now, versions
+from beliefrag.runs.record import (
+    CalibrationRecord,
+    DatasetRecord,
+    MethodRecord,
+    RunRecord,
+    judge_price,
+    model_price,
+    now,
+    versions,
+)
 from beliefrag.runs.run_errors import DataError
 from beliefrag.runs.summary import MEAN
-from beliefrag.settings import PLAIN_RETRIEVER, Settings
+from beliefrag.settings import Settings
 
 __all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "collection_spec", "set_up"]
 
@@ -83,7 +91,7 @@ class RunSpec:
 
 
 def collection_spec(
-    spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False, moves: bool = True
+    spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False, searches: bool = True
 ) -> RunSpec:
     """Gives the same run with the methods that collect states, for `bench.preview`.
 
@@ -91,9 +99,7 @@ def collection_spec(
         SettingsError: The method has no calibration, or nothing to leave uncorrected.
     """
     if method == "lean" and not uncorrected:
-        return replace(spec, methods=(LEAN_SURVEY if moves else LEAN_READS,))
-    if method == "beliefrag" and not moves:
-        raise SettingsError("Only lean makes moves.", remedy="Leave out --no-moves, or give --method lean.")
+        return replace(spec, methods=("lean_survey" if searches else "lean_reads",))
     if method != "beliefrag":
         raise SettingsError(
             f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
@@ -107,17 +113,19 @@ class DatasetSetup:
     """One dataset, ready to run: what its episodes share."""
 
     name: str
-    harness: Harness
+    harnesses: Mapping[str, Harness]
+    """By method: each brings its own retriever, packing and verifier form."""
     methods: Mapping[str, Method]
     questions: Mapping[str, LabelledQuestion]
     injector: Injector | None = None
     """Makes the retriever of each episode where something is injected into the hits; otherwise None."""
 
-    def harness_for(self, labelled: LabelledQuestion) -> Harness:
-        """Gives the harness of one episode on a question: the shared one, or its own where something is injected."""
+    def harness_for(self, method: str, labelled: LabelledQuestion) -> Harness:
+        """Return the harness of one episode: the shared one, or its own where something is injected."""
+        shared = self.harnesses[method]
         if self.injector is None:
-            return self.harness
-        return replace(self.harness, retriever=self.injector.wrap(self.harness.retriever, labelled))
+            return shared
+        return replace(shared, retriever=self.injector.wrap(shared.retriever, labelled))
 
     @property
     def questions_without_falsehood(self) -> int:
@@ -146,7 +154,8 @@ class Setup:
         for model in self.models:
             await model.aclose()
         for dataset in self.datasets.values():
-            close_retriever(dataset.harness.retriever)
+            for harness in dataset.harnesses.values():
+                close_retriever(harness.retriever)
 
 
 def choose_methods(names: str) -> tuple[str, ...]:
@@ -196,10 +205,9 @@ def set_up(
     Raises:
         BeliefRAGError: Something cannot be used; the message says what.
     """
-    settings = choose_search(settings, spec.methods)
-    choice = RETRIEVERS.choose(settings.retriever or PLAIN_RETRIEVER, settings.retrievers)
+    plans = {name: plan_search(settings, name) for name in spec.method_names}
     model = wrap_model(_open_model(settings, spec, before.model if before else None))
-    engine = _open_engine(settings, spec, model, known_identity(choice))
+    engine = _open_engine(settings, spec, model)
     judging = model
     if spec.judge and (spec.judge_model or spec.judge_base_url):
         own = {"model": spec.judge_model or settings.model, "base_url": spec.judge_base_url or settings.base_url}
@@ -207,22 +215,28 @@ def set_up(
     judge = Judge(judging, engine.prompts) if spec.judge else None
     datasets: dict[str, DatasetSetup] = {}
     records: dict[str, DatasetRecord] = {}
-    identities: set[str] = set()
+    identities: dict[str, set[str]] = {name: set() for name in plans}
     engines: dict[str, str] = {}
     for dataset in itertools.chain(map(load_dataset, map(Path, spec.data)), spec.datasets):
         _check_dataset(dataset, spec, datasets)
         source = PassageSource(passages=passages_to_search(dataset))
-        retriever = open_retriever(choice, source)
-        identities.add(retriever.identity or str(choice))
-        if (searched := describe_engine(retriever)) is not None:
-            engines[f"engine of {dataset.name}"] = searched
+        retrievers = {
+            text: open_retriever(RETRIEVERS.choose(text, settings.retrievers), source)
+            for text in dict.fromkeys(plan.retriever for plan in plans.values())
+        }
+        scales = {text: _measure_scale(retriever, dataset) for text, retriever in retrievers.items()}
+        for name, plan in plans.items():
+            identities[name].add(retrievers[plan.retriever].identity or plan.retriever)
+        for retriever in retrievers.values():
+            if (searched := describe_engine(retriever)) is not None:
+                engines[f"engine of {dataset.name}"] = searched
         questions = _choose_questions(dataset, spec)
-        scale = _measure_scale(retriever, dataset)
+        intervention = spec.interventions.get(dataset.name)
         datasets[dataset.name] = DatasetSetup(
             name=dataset.name,
-            harness=engine.build_harness(retriever),
+            harnesses={name: engine.build_harness(name, retrievers[plan.retriever]) for name, plan in plans.items()},
             methods={
-                name: _build_method(text, engine, scale, questions, spec.interventions.get(dataset.name))
+                name: _build_method(text, engine, scales[plans[name].retriever], questions, intervention)
                 for name, text in zip(spec.method_names, spec.methods, strict=True)
             },
             questions={question.id: question for question in questions},
@@ -236,21 +250,25 @@ def set_up(
             question_ids=tuple(question.id for question in questions),
             licence=dataset.card.licence,
             source=dataset.card.source,
-            score_scale=scale,
+            score_scales=scales,
             seen_by_calibration=_find_seen(engine, questions),
         )
     record = RunRecord(
         made=now(),
         versions=versions() | engines,
         model=model.identity,
-        verifier=engine.verifier.name,
-        retriever="; ".join(sorted(identities)) or str(choice),
+        setups={
+            name: MethodRecord(
+                verifier=engine.parts[name].verifier.name,
+                retriever="; ".join(sorted(identities[name])) or plan.retriever,
+                pack=plan.pack,
+                thresholds=asdict(engine.parts[name].thresholds),
+                calibration=_record_calibration(engine.parts[name].artifact),
+            )
+            for name, plan in plans.items()
+        },
         prompts=engine.prompts.hashes(),
-        pack=settings.pack,
         budget=asdict(settings.budget),
-        thresholds=asdict(engine.thresholds),
-        calibration=_record_calibration(engine),
-        draft_calibration=_record_calibration(engine.draft_engine),
         judge=judge.identity if judge else None,
         seed=spec.seed,
         methods=spec.method_names,
@@ -269,7 +287,7 @@ def _open_model(settings: Settings, spec: RunSpec, identity: str | None) -> Chat
     return open_model(settings, replay=spec.replay, preview=spec.preview, identity=identity)
 
 
-def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel, retriever: str | None) -> Engine:
+def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel) -> Engine:
     # The calibration is used as it is, for that is what such a run is about; but it promises nothing there.
     warnings = [f"searches return {spec.injection}"] if spec.injection else []
     if spec.interventions:
@@ -277,9 +295,7 @@ def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel, retriever:
     if not any(map(needs_calibration, spec.method_names)):
         # Methods without a calibration pass over a largest error; whoever shows a preview says so.
         settings = settings.model_copy(update={"max_error": None})
-    return open_engine(
-        settings, methods=spec.methods, retriever=retriever, model=model, further_warnings=tuple(warnings)
-    )
+    return open_engine(settings, methods=spec.methods, model=model, further_warnings=tuple(warnings))
 
 
 def _check_dataset(dataset: Dataset, spec: RunSpec, others: Mapping[str, DatasetSetup]) -> None:
@@ -317,22 +333,20 @@ def _build_method(
     intervention: Intervention | None,
 ) -> Method:
     # A run's record names the guarantee: the reasons of its episodes stay as they were before there was one.
-    method = engine.build_method(text, scale, with_promise=False)
+    method = engine.build_method(text, scale, names_guarantee=False)
     if intervention is None or not needs_calibration(method.name):
         return method
     return MethodWithIntervention(method, intervention, tuple(each.question for each in questions))
 
 
-def _record_calibration(engine: Engine | None) -> CalibrationRecord | None:
-    if engine is None or engine.artifact is None:
-        return None
-    return CalibrationRecord(name=engine.artifact.name, sha256=engine.artifact.sha256)
+def _record_calibration(artifact: Artifact | None) -> CalibrationRecord | None:
+    return CalibrationRecord(name=artifact.name, sha256=artifact.sha256) if artifact else None
 
 
 def _find_seen(engine: Engine, questions: Sequence[LabelledQuestion]) -> tuple[str, ...]:
-    """Lists the questions that a calibration of the run was fitted or chosen on."""
+    """List the questions that a calibration of the run was fitted or chosen on."""
     ids = [each.id for each in questions]
-    artifacts = [one.artifact for one in (engine, engine.draft_engine) if one and one.artifact]
+    artifacts = [parts.artifact for parts in engine.parts.values() if parts.artifact]
     seen = {each for artifact in artifacts for each in artifact.find_seen(ids)}
     return tuple(each for each in ids if each in seen)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from beliefrag.calibration.artifact_parts import AnswerabilityFit, FitReport, MoveFit, Strict, ValueFit
+from beliefrag.calibration.artifact_parts import AnswerabilityFit, FitReport, Strict, ValueFit
 from beliefrag.calibration.guarantee import Guarantee
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Calibration, ScheduledValue, ScoreScale
@@ -19,7 +19,7 @@ from beliefrag.runs.partitions import select_held_out
 __all__ = ["Artifact", "write_artifact"]
 
 
-_ADDED_LATER = ("fit", "moves")
+_ADDED_LATER = ("fit",)
 """Fields that the first artifacts did not have."""
 
 
@@ -53,8 +53,6 @@ class Artifact(Strict):
     answerability: AnswerabilityFit
     retrieval_value: ValueFit | None = None
     """None: the paper's schedule by round stands in."""
-    moves: Mapping[str, MoveFit] | None = None
-    """What the moves of lean are worth, by name; None where it was not fitted for lean."""
     fit: FitReport | None = None
     """How it was fitted, in full; None where that is not known."""
     guarantees: tuple[Guarantee, ...] = ()
@@ -108,7 +106,6 @@ class Artifact(Strict):
             score_scale=score_scale,
             answerability=self.answerability.function(),
             retrieval_value=value.function() if value else ScheduledValue(),
-            moves={name: move.function() for name, move in (self.moves or {}).items()},
         )
 
 

@@ -16,7 +16,6 @@ from beliefrag.policy import (
     FittedValue,
     IsotonicAnswerability,
     LogisticAnswerability,
-    MoveValue,
     PlattAnswerability,
     RawAnswerability,
     ScoreScale,
@@ -34,7 +33,6 @@ __all__ = [
     "IsotonicFit",
     "Kind",
     "LogisticFit",
-    "MoveFit",
     "PartCount",
     "PlattFit",
     "Quality",
@@ -136,17 +134,6 @@ class ValueFit(Strict):
     def function(self) -> FittedValue:
         """Gives the probability that these numbers stand for."""
         return FittedValue(self.intercept, self.rounds, self.novelty, self.sufficiency)
-
-
-class MoveFit(Strict):
-    """What one move of lean is worth, and what it costs on average."""
-
-    value: ValueFit
-    tokens: float
-
-    def function(self) -> MoveValue:
-        """The value that these numbers stand for."""
-        return MoveValue(self.value.function(), self.tokens)
 
 
 def _three_numbers(estimate: Estimate) -> dict[str, float | None]:

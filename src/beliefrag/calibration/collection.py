@@ -64,7 +64,7 @@ class StateCollection:
                         fingerprint=dataset.fingerprint,
                         passages=dataset.passages,
                         questions=questions,
-                        score_scale=dataset.score_scale,
+                        score_scale=next(iter(dataset.score_scales.values()), None),
                     )
         return found
 

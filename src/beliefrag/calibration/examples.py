@@ -10,15 +10,12 @@ from itertools import pairwise
 import numpy as np
 
 from beliefrag.calibration.artifact_parts import PartCount
-from beliefrag.methods.lean import Move
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Floats, resample_weights
 from beliefrag.types import Action
 
-__all__ = ["Example", "Examples", "LeftOut", "label_moves", "label_searches", "label_states", "mean_move_cost"]
-
-_MOVES = frozenset(Move)
+__all__ = ["Example", "Examples", "LeftOut", "label_searches", "label_states"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +104,12 @@ class Examples:
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
     """Gives the states at which an answer was tried, as examples that are positive where the answer was right.
 
-    States with nothing retained are left out: their diagnostics are constants of the method and tell nothing. So are
-    those that lean reached by a move: only unsure questions have them, and a reasoned draft is sure in another way.
+    States with nothing retained are left out: their diagnostics are constants of the method.
     """
     found: list[Example] = []
     bare = unlabelled = 0
     for trajectory in trajectories:
-        moved = next((place for place, state in enumerate(trajectory.states, 1) if state.branch in _MOVES), None)
-        for state in trajectory.states[:moved]:
+        for state in trajectory.states:
             correct = state.correct(label)
             if state.retained == 0:
                 bare += 1
@@ -123,33 +118,6 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
             else:
                 found.append(Example(trajectory.dataset, trajectory.question_id, state, correct))
     return Examples(found), LeftOut(bare, unlabelled)
-
-
-def label_moves(trajectories: Sequence[Trajectory], label: Label, move: str) -> Examples:
-    """Gives the states from which a move of lean was made while no read was right, positive where the next one is.
-
-    Lean gives its likeliest draft: a move that finds again what an earlier read had found brings nothing.
-    """
-    return Examples(
-        Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))
-        for trajectory in trajectories
-        for place, (before, after) in enumerate(pairwise(trajectory.states))
-        if before.branch == move
-        and before.correct(label) is False
-        and after.correct(label) is not None
-        and not any(earlier.correct(label) for earlier in trajectory.states[:place])
-    )
-
-
-def mean_move_cost(trajectories: Sequence[Trajectory], move: str) -> float:
-    """Gives the mean tokens that a move of lean cost; 0 where it was never made."""
-    costs = [
-        after.tokens - before.tokens
-        for trajectory in trajectories
-        for before, after in pairwise(trajectory.states)
-        if before.branch == move
-    ]
-    return sum(costs) / len(costs) if costs else 0.0
 
 
 def label_searches(

@@ -12,14 +12,13 @@ from beliefrag.calibration.artifact_parts import (
     AnswerabilityReport,
     FitReport,
     Kind,
-    MoveFit,
     PartCount,
     Quality,
     ValueFit,
     ValueReport,
 )
 from beliefrag.calibration.collection import StateCollection
-from beliefrag.calibration.examples import Examples, label_moves, label_searches, label_states, mean_move_cost
+from beliefrag.calibration.examples import Examples, label_searches, label_states
 from beliefrag.calibration.fitting import (
     DIAGNOSTICS,
     LEAST_QUESTIONS,
@@ -36,12 +35,10 @@ from beliefrag.calibration.policy_replay import consults_retrieval_value
 from beliefrag.calibration.quality import measure_quality, predict_answerability
 from beliefrag.calibration.selection import backbone
 from beliefrag.errors import CalibrationError
-from beliefrag.methods.lean import Move
 from beliefrag.policy import ScoreScale
-from beliefrag.policy.calibration import log_odds
 from beliefrag.runs.partitions import SALT, Partition, select_held_out
 from beliefrag.runs.record import now, versions
-from beliefrag.runs.states import Label, Trajectory
+from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import MIN_QUESTIONS
 
 __all__ = [
@@ -179,7 +176,6 @@ def fit_artifact(
         others = label_searches(elsewhere.trajectories, label, is_consulted)
         unseen_searches = _leave_out(others, own, choosing, searches)
     value, value_report, value_warnings = _fit_value(pairs, unseen_searches)
-    moves, move_warnings = _fit_moves(collection.trajectories, label, everything=everything)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
     warnings = (
@@ -188,7 +184,6 @@ def fit_artifact(
         *warn_of_few_questions({part.value: parts[part].count for part in Partition}),
         *warn_of_unproven_fit(kind, selection, choosing.count.questions, found),
         *value_warnings,
-        *move_warnings,
         *warn_of_several_scales(scales),
     )
     if everything:
@@ -214,7 +209,6 @@ def fit_artifact(
         score_scale=scales.pop() if len(scales) == 1 else None,
         answerability=answerability,
         retrieval_value=value,
-        moves=moves or None,
         fit=FitReport(
             label=label,
             judge=_describe_judge(collection) if label == "judge" else None,
@@ -255,34 +249,6 @@ def _fit_value(pairs: Examples, unseen: Examples) -> tuple[ValueFit | None, Valu
     if report.held_out is None:
         warnings.append("no search on a held-out question: the quality of the retrieval value is not known")
     return value, report, tuple(warnings)
-
-
-def _fit_moves(
-    trajectories: Sequence[Trajectory], label: Label, *, everything: bool
-) -> tuple[dict[str, MoveFit], list[str]]:
-    """Fits what each move of lean is worth, on the states at which it was tried and the answer was wrong.
-
-    A move with too few outcomes of either kind gets its share of outcomes, whatever the state: better than none.
-    """
-    found: dict[str, MoveFit] = {}
-    warnings = []
-    for move in Move:
-        tried = label_moves(trajectories, label, move)
-        tried = tried if everything else tried.select_part(Partition.XFIT)
-        if not len(tried):
-            continue
-        if has_enough_searches(tried):
-            value = fit_value(tried)[0]
-        else:
-            warnings.append(
-                f"the move {move} has too few outcomes to fit on: it is worth the same in every state, "
-                f"{tried.count.questions_positive} of {tried.count.questions} questions"
-            )
-            # One helpful and one other outcome are added, so that no share is 0 or 1.
-            share = (tried.count.positive + 1) / (tried.count.states + 2)
-            value = ValueFit(intercept=round(log_odds(share), 6), rounds=0.0, novelty=0.0, sufficiency=0.0)
-        found[move.value] = MoveFit(value=value, tokens=round(mean_move_cost(trajectories, move), 1))
-    return found, warnings
 
 
 def _describe_judge(collection: StateCollection) -> str:

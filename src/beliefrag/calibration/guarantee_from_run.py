@@ -192,7 +192,7 @@ def make_guarantees(
                 label=label,
                 datasets={name: run.datasets[name].fingerprint for name in found.datasets},
                 method=METHOD,
-                thresholds=replace(thresholds, least_answerability=None),
+                thresholds=replace(thresholds, decline_below=None),
                 budget=budget_of(run),
                 prompts={name: digest for name, digest in run.prompts.items() if name in names},
                 made=now(),

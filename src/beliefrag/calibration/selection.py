@@ -246,10 +246,10 @@ def select_guarantee(
     """
     target = describe_target(max_error, confidence)
     command = f"beliefrag calibrate risk FILE RUN --max-error {max_error:g} --confidence {confidence:g}"
-    if thresholds.least_answerability is not None:
+    if thresholds.decline_below is not None:
         raise SettingsError(
-            f"max_error {max_error:g} sets the least answerability, and thresholds.least_answerability "
-            f"{thresholds.least_answerability:g} is set too.",
+            f"max_error {max_error:g} sets the least answerability, and thresholds.decline_below "
+            f"{thresholds.decline_below:g} is set too.",
             remedy="Set one of them.",
         )
     if not thresholds.abstain:
@@ -292,4 +292,4 @@ def _describe_need(max_error: float, confidence: float) -> str:
 
 def apply_guarantee(thresholds: Thresholds, guarantee: Guarantee | None) -> Thresholds:
     """Gives the thresholds with the guarantee's own among them; unchanged without one."""
-    return replace(thresholds, least_answerability=guarantee.threshold) if guarantee else thresholds
+    return replace(thresholds, decline_below=guarantee.threshold) if guarantee else thresholds

@@ -60,7 +60,7 @@ class DisplayWithPage:
 @contextlib.contextmanager
 def serve_live_page(display: Display | None, assembly: Assembly, *, no_open: bool) -> Iterator[DisplayWithPage]:
     """Serves a page that shows an episode as it happens, beside the display on the terminal."""
-    source = LiveSource(active_thresholds(asdict(assembly.engine.thresholds)))
+    source = LiveSource(active_thresholds(asdict(assembly.parts.thresholds)))
     with ViewServer(source) as server:
         show_page(server, no_open=no_open)
         yield DisplayWithPage(display, source)

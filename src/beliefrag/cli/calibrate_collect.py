@@ -53,7 +53,7 @@ def collect(
             rich_help_panel=run_options.WHAT,
         ),
     ] = False,
-    no_moves: run_options.NoMoves = False,
+    reads_only: run_options.ReadsOnly = False,
     how: run_options.RunOptions,
     no_judge: run_options.NoJudge = False,
     judge: run_options.JudgeOptions,
@@ -82,7 +82,7 @@ def collect(
         parts=tuple(_parse_part(name) for name in part or ()),
     )
     run_options.ensure_run_weights(settings, how, judge)
-    states = collection_spec(spec, method=method, uncorrected=uncorrected, moves=not no_moves)
+    states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=not reads_only)
     code = run(settings, states, out, at_once=how.concurrency, dry_run=how.dry_run, yes=how.yes)
     if not how.dry_run:
         _print_counts(out)

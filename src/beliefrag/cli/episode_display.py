@@ -38,7 +38,7 @@ def choose_display(
     if quiet:
         return None
     calibration = describe_calibration(
-        assembly.engine.artifact, assembly.engine.calibration_warnings, assembly.promise, method=assembly.method.name
+        assembly.parts.artifact, assembly.parts.calibration_warnings, assembly.promise, method=assembly.method.name
     )
     stream = sys.stderr if as_json else sys.stdout
     if is_screen(stream):
@@ -52,10 +52,8 @@ def choose_display(
 
 def _find_threshold(assembly: Assembly, settings: Settings) -> float:
     """Gives the answerability from which a question counts as answered, whichever rule asks for the most."""
-    # A method may have a threshold of its own, as lean has.
     thresholds = getattr(assembly.method, "thresholds", settings.thresholds)
-    # The harness holds the threshold of the guarantee, where there is one.
-    return max(thresholds.answer, assembly.harness.decline_below or 0.0)
+    return max(thresholds.answer, thresholds.decline_below or 0.0)
 
 
 def print_json(result: Result) -> None:

@@ -121,11 +121,10 @@ def describe_steps(stream: Iterable[events.Event]) -> list[str]:
 
 
 def _describe_hits(event: events.Retrieved, titles: Mapping[str, str]) -> str:
-    if not (event.hits or event.readmitted):
+    if not event.hits:
         return "nothing"
     parts = [f"{len(event.added)} new" + (f" ({_join_titles(event.added, titles)})" if event.added else "")]
     parts += [f"{len(event.known)} known"] if event.known else []
-    parts += [f"{len(event.readmitted)} taken back"] if event.readmitted else []
     parts += [f"{len(event.refused)} dropped earlier"] if event.refused else []
     return ", ".join(parts)
 

@@ -76,6 +76,6 @@ def make_page(
     """
     names = [path.resolve().name or str(path) for path in [*(docs or ()), *([index] if index else ())]]
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    thresholds = active_thresholds(asdict(service.assembly.engine.thresholds))
+    thresholds = active_thresholds(asdict(service.assembly.parts.thresholds))
     episodes = PageEpisodes(thresholds, show_prompts=show_prompts)
     return AskPage(", ".join(names[:_NAMES_SHOWN]) + more, episodes, feedback)

@@ -20,9 +20,9 @@ __all__ = [
     "Data",
     "JudgeOptions",
     "NoJudge",
-    "NoMoves",
     "On",
     "Out",
+    "ReadsOnly",
     "RunOptions",
     "SampleOptions",
     "check_judge_options",
@@ -77,12 +77,12 @@ N = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
-NoMoves = Annotated[
+ReadsOnly = Annotated[
     bool,
     typer.Option(
-        "--no-moves",
+        "--no-searches",
         metavar="",
-        help="With lean: read once and make no move, in less than half of the time. What moves are worth is then "
+        help="With lean: read once and make no move, in less than half of the time. What searches are worth is then "
         "not fitted.",
         rich_help_panel=WHAT,
     ),

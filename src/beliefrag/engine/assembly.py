@@ -27,16 +27,18 @@ from beliefrag.methods import (
     METHODS,
     STATE_COLLECTORS,
     MethodInputs,
+    SearchPlan,
     build_method,
-    choose_search,
+    find_profile,
     needs_calibration,
-    reads_draft,
+    plan_search,
 )
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
 from beliefrag.models.reply_stores import reply_store_place
 from beliefrag.models.weights import missing_identity
 from beliefrag.models.with_retries import RetryPolicy
 from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
+from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import (
     RETRIEVERS,
@@ -53,13 +55,14 @@ from beliefrag.retrieval import (
 )
 from beliefrag.retrieval.packing import describe_packing
 from beliefrag.retrieval.score_sample import MeasuresScores
-from beliefrag.settings import PLAIN_RETRIEVER, Settings
+from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 
 __all__ = [
     "Assembly",
     "Engine",
+    "MethodParts",
     "assemble",
     "change_policy",
     "choose_verifier",
@@ -110,97 +113,118 @@ def open_model(
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """What all episodes share, whatever they search and by whichever method."""
+class MethodParts:
+    """What one method brings: how it searches and reads, and what was fitted for that."""
 
-    settings: Settings
-    model: ChatModel
-    prompts: Prompts
+    search: SearchPlan
     verifier: VerifierForm
     artifact: Artifact | None = None
-    """The calibration; None where no method needs one."""
+    """The calibration; None for a method that needs none."""
     calibration_warnings: tuple[str, ...] = ()
     """Why the calibration's probabilities may be off here."""
     guarantee: Guarantee | None = None
     """What the answers keep to, where the settings ask for it."""
-    draft_engine: Engine | None = None
-    """The same for methods that read their own draft, where there are such beside others: their own form, calibration
-    and guarantee."""
+    thresholds: Thresholds = Thresholds()
+    """Those of the settings under the method's profile, with the one among them that keeps to the guarantee."""
 
-    @property
-    def thresholds(self) -> Thresholds:
-        """The thresholds in force: those of the settings, with the one among them that keeps to the guarantee."""
-        return apply_guarantee(self.settings.policy_thresholds, self.guarantee)
 
-    def build_harness(self, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
-        """Gives the parts that the episodes over one retriever share."""
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What all episodes share, and what each method brings."""
+
+    settings: Settings
+    model: ChatModel
+    prompts: Prompts
+    parts: Mapping[str, MethodParts]
+    """By the name of the method or state collector."""
+
+    def parts_of(self, text: str) -> MethodParts:
+        """Return what the method brings that `NAME` or `NAME:key=value,...` stands for."""
+        return self.parts[text.partition(":")[0]]
+
+    def build_harness(self, text: str, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
+        """Build what the episodes of one method over one retriever share."""
+        parts = self.parts_of(text)
         return Harness(
             self.model,
             retriever,
             self.prompts,
-            self.verifier,
+            parts.verifier,
             self.settings.budget,
             made_with or {},
-            self.settings.pack,
+            parts.search.pack,
         )
 
-    def build_method(self, text: str, scale: ScoreScale | None, *, with_promise: bool = True) -> Method:
-        """Builds a method or state collector, over a retriever whose scores lie on that scale.
+    def build_method(self, text: str, scale: ScoreScale | None, *, names_guarantee: bool = True) -> Method:
+        """Build a method or state collector, over a retriever whose scores lie on that scale.
 
         Args:
             text: `NAME` or `NAME:key=value,...`; the settings hold further options.
-            scale: Where the retriever's scores lie; None where they have no say about relevance.
-            with_promise: Whether the reason of an answer that is held back names the guarantee.
+            scale: Where the retriever's scores lie; None where they say nothing about relevance.
+            names_guarantee: Whether the reason of a declined answer names the guarantee.
 
         Raises:
-            SettingsError: The method or an option is not known.
+            SettingsError: The method or an option is unknown.
             CalibrationError: The method needs a calibration, and the engine was not opened with one.
         """
-        if self.draft_engine is not None and reads_draft(text.partition(":")[0]):
-            return self.draft_engine.build_method(text, scale, with_promise=with_promise)
-        calibration = self.artifact.calibration(scale) if self.artifact else None
-        promise = str(self.guarantee) if self.guarantee and with_promise else ""
-        inputs = MethodInputs(calibration, self.thresholds, promise, self.verifier)
+        parts = self.parts_of(text)
+        calibration = parts.artifact.calibration(scale) if parts.artifact else None
+        guarantee = str(parts.guarantee) if parts.guarantee and names_guarantee else ""
+        inputs = MethodInputs(calibration, parts.thresholds, guarantee)
         if text in STATE_COLLECTORS:
             return build_method(text, inputs, score_scale=scale)
         return build_method(METHODS.choose(text, self.settings.methods), inputs)
 
     def with_policy(self, settings: Settings, *, further_warnings: Sequence[str] = ()) -> Engine:
-        """Gives the same model, prompts and calibration under another budget, other thresholds or another guarantee.
+        """Return the same model, prompts and calibrations under another budget, other thresholds or another guarantee.
 
         Args:
-            settings: They hold the policy; a model, verifier form or calibration in them is passed over.
-            further_warnings: Why there can be no guarantee here, beside what speaks against the calibration.
+            settings: They hold the policy; a model, verifier form or calibration in them is ignored.
+            further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
 
         Raises:
             CalibrationError: There is no such guarantee for this policy.
         """
-        guarantee = None
-        if self.artifact is not None:
-            against = (*self.calibration_warnings, *further_warnings)
-            guarantee = guarantee_from_settings(
-                settings, self.artifact, prompts=self.prompts.hashes(), calibration_warnings=against
-            )
-        beside = self.draft_engine and self.draft_engine.with_policy(settings, further_warnings=further_warnings)
-        return replace(self, settings=settings, guarantee=guarantee, draft_engine=beside)
+        parts = {
+            name: _apply_policy(name, each, settings, self.prompts.hashes(), further_warnings)
+            for name, each in self.parts.items()
+        }
+        return replace(self, settings=settings, parts=parts)
+
+
+def _apply_policy(
+    name: str, parts: MethodParts, settings: Settings, prompts: Mapping[str, str], further_warnings: Sequence[str]
+) -> MethodParts:
+    profile = find_profile(name)
+    thresholds = profile.apply_to(settings.policy_thresholds) if profile else settings.policy_thresholds
+    guarantee = None
+    if parts.artifact is not None:
+        guarantee = guarantee_from_settings(
+            settings,
+            parts.artifact,
+            thresholds=thresholds,
+            prompts=prompts,
+            calibration_warnings=(*parts.calibration_warnings, *further_warnings),
+        )
+    return replace(parts, guarantee=guarantee, thresholds=apply_guarantee(thresholds, guarantee))
 
 
 def open_engine(
     settings: Settings,
     *,
     methods: Sequence[str] = (),
-    retriever: str | None = Bm25Index.identity,
+    identities: Mapping[str, str | None] | None = None,
     model: ChatModel | None = None,
     further_warnings: Sequence[str] = (),
 ) -> Engine:
-    """Opens what all episodes share. Nothing here reads documents, so a wrong setting is told at once.
+    """Open what all episodes share and what each method brings. Nothing here reads documents.
 
     Args:
         settings: What to open.
         methods: The methods that will be built, as `NAME` or `NAME:key=value,...`; by default that of the settings.
-        retriever: The identity of what is searched; None where it does not say what it is.
+        identities: By method, the identity of the retriever that it searches, where that is not the planned one.
         model: A model that is open already, in place of the one that the settings name.
-        further_warnings: Why there can be no guarantee here, beside what speaks against the calibration.
+        further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
 
     Raises:
         SettingsError: A setting cannot be used.
@@ -208,50 +232,46 @@ def open_engine(
             hold the guarantee that the settings ask for.
         ModelError: The model cannot be used.
     """
-    names = tuple(methods) or (settings.method,)
-    chosen = [METHODS.choose(name, settings.methods) for name in names if name not in STATE_COLLECTORS]
-    calibrated = any(choice.extension.needs_calibration for choice in chosen)
-    if settings.max_error is not None and not calibrated and len(chosen) == len(names):
-        raise _no_promise(settings.max_error, ", ".join(names))
-    drafting = [name for name in names if reads_draft(name.partition(":")[0])]
-    others = [name for name in names if _rests_on_verifier(name.partition(":")[0])]
-    verifier = VERIFIERS.choose(choose_verifier(settings, names))
+    texts = tuple(methods) or (settings.method,)
+    chosen = [METHODS.choose(text, settings.methods) for text in texts if text not in STATE_COLLECTORS]
+    is_calibrated = any(choice.extension.needs_calibration for choice in chosen)
+    if settings.max_error is not None and not is_calibrated and len(chosen) == len(texts):
+        raise _guarantee_unavailable(settings.max_error, ", ".join(texts))
+    forms = {text.partition(":")[0]: VERIFIERS.choose(choose_verifier(settings, text)) for text in texts}
     prompts = Prompts.load(settings.prompts)
-    engine = Engine(settings, model or open_model(settings), prompts, verifier.build(None))
-    if drafting and others:
-        beside = open_engine(
-            settings, methods=drafting, retriever=retriever, model=engine.model, further_warnings=further_warnings
-        )
-        engine = replace(engine, draft_engine=beside)
-        calibrated = any(needs_calibration(name.partition(":")[0]) for name in others)
-    if calibrated:
-        searched = None if retriever is None else describe_packing(retriever, settings.pack)
-        here = RunConditions(engine.model.identity, str(verifier), prompts.hashes(), searched)
-        artifact = select_artifact(
-            here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=verifier.name in DRAFT_FORMS
-        )
-        engine = replace(engine, artifact=artifact, calibration_warnings=find_calibration_warnings(artifact, here))
-    return engine.with_policy(settings, further_warnings=further_warnings)
+    model = model or open_model(settings)
+    parts: dict[str, MethodParts] = {}
+    for name, form in forms.items():
+        search = plan_search(settings, name)
+        parts[name] = MethodParts(search, form.build(None))
+        if needs_calibration(name):
+            known = (identities or {}).get(name, _planned_identity(search, settings))
+            searched = None if known is None else describe_packing(known, search.pack)
+            here = RunConditions(model.identity, str(form), prompts.hashes(), searched)
+            artifact = select_artifact(
+                here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=form.name in DRAFT_FORMS
+            )
+            warnings = find_calibration_warnings(artifact, here)
+            parts[name] = replace(parts[name], artifact=artifact, calibration_warnings=warnings)
+    return Engine(settings, model, prompts, parts).with_policy(settings, further_warnings=further_warnings)
 
 
-def _rests_on_verifier(name: str) -> bool:
-    """Whether the probabilities of a method or state collector rest on what the verifier form of the run says."""
-    return (name in STATE_COLLECTORS or needs_calibration(name)) and not reads_draft(name)
+def _planned_identity(search: SearchPlan, settings: Settings) -> str | None:
+    return known_identity(RETRIEVERS.choose(search.retriever, settings.retrievers))
 
 
-def choose_verifier(settings: Settings, methods: Sequence[str]) -> str:
-    """The verifier form of a run.
+def choose_verifier(settings: Settings, text: str) -> str:
+    """Return the verifier form of a method.
 
-    Where only methods that read their own draft rest on it, that is `draft`, or `stated` for a model without token
-    probabilities; otherwise what the settings say or what suits the model.
+    A method whose profile reads drafts gets `draft`, or `stated` for a model without token probabilities. Any other
+    method gets what the settings say or what suits the model.
 
     Raises:
         SettingsError: No verifier form or method is called that.
     """
-    names = [name.partition(":")[0] for name in methods]
     form = settings.verifier or default_verifier(settings.model)
-    for_drafts = any(map(reads_draft, names)) and not any(_rests_on_verifier(name) for name in names)
-    if not for_drafts or form in DRAFT_FORMS:
+    profile = find_profile(text.partition(":")[0])
+    if profile is None or not profile.reads_draft or form in DRAFT_FORMS:
         return form
     return DRAFT_FORMS[0] if VERIFIERS.choose(form).extension.needs_token_probabilities else DRAFT_FORMS[1]
 
@@ -280,6 +300,11 @@ class Assembly:
     def model(self) -> ChatModel:
         """The model, with its layers."""
         return self.engine.model
+
+    @property
+    def parts(self) -> MethodParts:
+        """What the method brings."""
+        return self.engine.parts_of(self.engine.settings.method)
 
     @property
     def promise(self) -> str:
@@ -312,38 +337,45 @@ def assemble(
         CorpusError: The documents or the index cannot be used.
         ModelError: The model cannot be used.
     """
-    settings = choose_search(settings, [settings.method])
     source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
     if retriever is not None and source.is_given:
         raise SettingsError(
             f"Needs one source of passages, and 2 were given: a retriever and {source}.",
             remedy="Leave one of them out.",
         )
-    choice = RETRIEVERS.choose(settings.retriever or PLAIN_RETRIEVER, settings.retrievers)
+    choice = RETRIEVERS.choose(plan_search(settings, settings.method).retriever, settings.retrievers)
     identity = known_identity(choice)
     found = check_retriever(retriever) if retriever is not None else None
     if found is None and (identity is None or not source.is_given):
         found = open_retriever(choice, source)
-    engine = open_engine(settings, retriever=identity if found is None else found.identity)
+    name = settings.method.partition(":")[0]
+    engine = open_engine(settings, identities={name: identity if found is None else found.identity})
     if found is None:
         found = open_retriever(choice, source)
+    return _search_in(engine, found, source, closes_retriever=retriever is None)
+
+
+def _search_in(engine: Engine, found: Retriever, source: PassageSource, *, closes_retriever: bool) -> Assembly:
+    """Put the engine and a retriever together."""
+    settings = engine.settings
     corpus = getattr(found, "fingerprint", None) or source.fingerprint
     scale = _choose_scale(engine, found, corpus)
     assembly = Assembly(
         engine,
-        engine.build_harness(found, _collect_made_with(engine, found, corpus)),
+        engine.build_harness(settings.method, found, _collect_made_with(engine, found, corpus)),
         engine.build_method(settings.method, scale),
         scale,
         source.report,
-        closes_retriever=retriever is None,
+        closes_retriever=closes_retriever,
     )
     return change_policy(assembly, settings)
 
 
 def _choose_scale(engine: Engine, retriever: Retriever, corpus: str | None) -> ScoreScale | None:
     """Gives the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
-    if corpus and engine.artifact and isinstance(retriever, MeasuresScores):
-        return engine.artifact.find_scale(corpus) or retriever.score_scale
+    artifact = engine.parts_of(engine.settings.method).artifact
+    if corpus and artifact and isinstance(retriever, MeasuresScores):
+        return artifact.find_scale(corpus) or retriever.score_scale
     return retriever.score_scale
 
 
@@ -366,14 +398,8 @@ def reopen_passages(
     """
     engine = assembly.engine
     source = PassageSource(docs=docs, index=index)
-    found = open_retriever(
-        RETRIEVERS.choose(engine.settings.retriever or PLAIN_RETRIEVER, engine.settings.retrievers), source
-    )
-    corpus = getattr(found, "fingerprint", None) or source.fingerprint
-    made_with = _collect_made_with(engine, found, corpus)
-    scale = _choose_scale(engine, found, corpus)
-    reopened = replace(assembly, harness=engine.build_harness(found, made_with), scale=scale, report=source.report)
-    return change_policy(reopened, engine.settings)
+    choice = RETRIEVERS.choose(engine.parts_of(engine.settings.method).search.retriever, engine.settings.retrievers)
+    return _search_in(engine, open_retriever(choice, source), source, closes_retriever=True)
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
@@ -390,45 +416,46 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
         SettingsError: A largest error is asked for, and the method has no calibration.
         CalibrationError: There is no such guarantee for this policy.
     """
+    settings = _decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
-    if settings.max_error is not None and engine.artifact is None:
-        raise _no_promise(settings.max_error, assembly.method.name)
+    parts = engine.parts_of(settings.method)
+    if settings.max_error is not None and parts.artifact is None:
+        raise _guarantee_unavailable(settings.max_error, assembly.method.name)
     made_with = {name: value for name, value in assembly.harness.made_with.items() if name != "guarantee"}
-    if engine.guarantee:
-        made_with["guarantee"] = engine.guarantee.words(made_with.get("corpus"))
+    if parts.guarantee:
+        made_with["guarantee"] = parts.guarantee.words(made_with.get("corpus"))
     return replace(
         assembly,
         engine=engine,
         harness=replace(
-            assembly.harness,
-            budget=settings.budget,
-            made_with=made_with,
-            decline_below=_choose_decline_threshold(settings, engine.guarantee),
-            # A guarantee was measured under the paper's rule, and holds under it alone.
-            keep_when_correcting=settings.keep_when_correcting and engine.guarantee is None,
+            assembly.harness, budget=settings.budget, made_with=made_with, guesses=bool(parts.thresholds.decline_below)
         ),
         method=engine.build_method(settings.method, assembly.scale),
     )
 
 
-def _choose_decline_threshold(settings: Settings, guarantee: Guarantee | None) -> float | None:
-    """Gives the answerability below which no answer is given; None where every answer is."""
-    if not settings.thresholds.abstain:
-        return None
-    if guarantee is not None:
-        return guarantee.threshold
-    least = settings.thresholds.least_answerability
-    return settings.decline_below if least is None else least
+def _decline_by_default(settings: Settings) -> Settings:
+    """Return the settings with the threshold of declining that people get where they have set none."""
+    thresholds = settings.thresholds
+    if not thresholds.abstain or thresholds.decline_below is not None or settings.max_error is not None:
+        return settings
+    return settings.model_copy(update={"thresholds": replace(thresholds, decline_below=DECLINE_BELOW)})
 
 
 def guarantee_from_settings(
-    settings: Settings, artifact: Artifact, *, prompts: Mapping[str, str], calibration_warnings: Sequence[str]
+    settings: Settings,
+    artifact: Artifact,
+    *,
+    thresholds: Thresholds,
+    prompts: Mapping[str, str],
+    calibration_warnings: Sequence[str],
 ) -> Guarantee | None:
     """Gives the guarantee that the settings ask for; None where they ask for none.
 
     Args:
         settings: They hold the policy that it must hold for.
         artifact: The calibration in use.
+        thresholds: Those of the settings under the profile of the method.
         prompts: Hash of each prompt in use.
         calibration_warnings: Why the artifact's probabilities may be off here.
 
@@ -445,14 +472,14 @@ def guarantee_from_settings(
         artifact,
         max_error=settings.max_error,
         confidence=settings.confidence,
-        thresholds=settings.policy_thresholds,
+        thresholds=thresholds,
         budget=settings.budget,
         prompts=prompts,
         calibration_warnings=calibration_warnings,
     )
 
 
-def _no_promise(max_error: float, methods: str) -> SettingsError:
+def _guarantee_unavailable(max_error: float, methods: str) -> SettingsError:
     return SettingsError(
         f"max_error {max_error:g} needs a method with a calibration, and {methods} has none.",
         remedy="Use the method beliefrag, or leave max_error out.",
@@ -465,8 +492,9 @@ def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None)
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
     if options:
         made_with["method_options"] = ", ".join(f"{name}={value}" for name, value in options.items())
-    if engine.artifact is not None:
-        made_with["calibration"] = "; ".join([engine.artifact.name, *engine.calibration_warnings])
+    parts = engine.parts_of(engine.settings.method)
+    if parts.artifact is not None:
+        made_with["calibration"] = "; ".join([parts.artifact.name, *parts.calibration_warnings])
         if retriever.score_scale is None:
             made_with["relevance"] = (
                 f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"
@@ -475,8 +503,8 @@ def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None)
         made_with["retriever"] = str(retriever.identity)
     if (searched := describe_engine(retriever)) is not None:
         made_with["engine"] = searched
-    if engine.settings.pack is not None:
-        made_with["pack"] = f"{engine.settings.pack} words"
+    if parts.search.pack is not None:
+        made_with["pack"] = f"{parts.search.pack} words"
     if corpus:
         made_with["corpus"] = corpus
     return made_with

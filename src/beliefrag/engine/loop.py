@@ -21,13 +21,13 @@ from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-from beliefrag.policy import BEST_ANSWER, Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
+from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.citing import Spans, choose_citations, find_nearest
 from beliefrag.retrieval.packing import PackedPassage
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.types import Action, Belief, Budget, Comparison, Decision, Hit, Passage, Question, Usage
+from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 
 __all__ = ["Harness", "run"]
@@ -48,26 +48,8 @@ class Harness:
     """What else shaped the episodes and must be known to judge them: calibration, corpus."""
     pack: int | None = None
     """The most words of evidence that a prompt shows; None shows whole passages."""
-    decline_below: float | None = None
-    """An answer that is less likely right than this is not given, whatever the method; None gives every answer.
-
-    Where it is set, a method that declines without a draft is also asked for its best guess, in one call. None and 0
-    keep to the paper's rules, under which nothing is asked after the decision to decline.
-    """
-    keep_when_correcting: bool = False
-    """Whether a correction may lose nothing that it cannot replace: a dropped passage may come back, and an answer that
-    was likelier before a correction than after it is the answer. The paper's rule is that what is dropped is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class _EarlierState:
-    """A state that could have been answered from, before a correction changed the evidence."""
-
-    measurement: Measurement
-    answerability: float
-    window: tuple[Passage, ...]
-    shown: Spans | None
-    corrections: int
+    guesses: bool = False
+    """Whether a declined question without a draft is asked for its best guess, in one more call."""
 
 
 async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[events.Event, None]:
@@ -122,7 +104,7 @@ class _Episode:
         self._emit = emit
         self._clock = _Clock()
         self._meter = Meter(harness.model)
-        self._evidence = Evidence(readmits=harness.keep_when_correcting)
+        self._evidence = Evidence()
         self._calls = ModelCalls(
             self._meter,
             harness.prompts,
@@ -139,7 +121,6 @@ class _Episode:
         self._nothing_missing = False
         self._decisions: list[Decision] = []
         self._latest = Measurement()
-        self._likeliest: _EarlierState | None = None
 
     async def play(self) -> None:
         self._emit(
@@ -182,7 +163,6 @@ class _Episode:
                     remedy="This is a fault of the method: it must choose from view.legal.",
                 )
             self._record_decision(decision, measurement)
-            self._remember_state(view, measurement)
             match decision.action:
                 case Action.RETRIEVE:
                     await self._retrieve(decision)
@@ -229,12 +209,9 @@ class _Episode:
             self._queries.append(query)
             self._rewritten = None
             before = self._evidence.passages
-            change = self._evidence.add(hits, step=self._clock.step, reason=decision.reason, query=query)
-            repeated = len(change.known) + len(change.refused) + len(change.readmitted)
+            change = self._evidence.add(hits, step=self._clock.step, reason=decision.reason)
+            repeated = len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
-        readmitted = change.readmitted
-        if not (change.added or readmitted):
-            readmitted = self._evidence.take_back_dropped(step=self._clock.step)
         self._emit(
             events.Retrieved(
                 **self._clock.stamp(),
@@ -244,7 +221,6 @@ class _Episode:
                 added=tuple(passage.id for passage in change.added),
                 known=change.known,
                 refused=change.refused,
-                readmitted=tuple(passage.id for passage in readmitted),
                 novelty=self._novelty,
                 mutations=self._evidence.log[logged:],
                 evidence=self._evidence.ids,
@@ -315,39 +291,25 @@ class _Episode:
             events.Pruned(**self._clock.stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids)
         )
 
-    def _remember_state(self, view: View, measurement: Measurement) -> None:
-        """Keeps the state from which an answer is likeliest right, as it is before the decision is carried out."""
-        sure = measurement.answerability
-        if not self._harness.keep_when_correcting or sure is None or not view.answer_window:
-            return
-        if self._likeliest is None or sure > self._likeliest.answerability:
-            made = view.actions.count(Action.VERIFY)
-            self._likeliest = _EarlierState(measurement, sure, view.answer_window, self._shown_spans(), made)
-
     async def _finish(self, decision: Decision, view: View) -> Outcome:
         compared = "; ".join(str(comparison) for comparison in decision.comparisons)
         reason = f"{decision.reason} ({compared})" if compared else decision.reason
-        earlier = self._likeliest
-        if earlier is not None and self._is_likelier(earlier, view):
-            reason += f"; the answer before the correction is likelier to be right ({earlier.answerability:.0%})"
-            self._latest = earlier.measurement
-            attempt = earlier.measurement.attempt
-            answer = attempt.answer if attempt else await self._calls.answer(self._question, earlier.window)
-            kind = Answered if decision.action is Action.ANSWER else Stopped
-            return self._end_with(kind, answer, reason, earlier.window, earlier.shown)
+        sources, shown = view.answer_window, self._shown_spans()
         if decision.action is Action.ABSTAIN:
-            guess = await self._find_guess(view)
-            return self._decline(guess, reason, view.answer_window, self._shown_spans())
-        shown = view.answer_window if decision.shown is None else decision.shown
-        answer = decision.answer or await self._calls.answer(self._question, shown)
+            return self._decline(await self._find_guess(view), reason, sources, shown)
+        attempt = self._latest.attempt
+        answer = decision.answer or (attempt.answer if attempt and not attempt.tokens else None)
+        if answer is None:
+            answer = await self._calls.answer(self._question, sources if decision.shown is None else decision.shown)
+        citations = choose_citations(self._question.text, answer, sources, shown=shown)
         kind = Answered if decision.action is Action.ANSWER else Stopped
-        return self._end_with(kind, answer, reason, view.answer_window, self._shown_spans())
+        return kind(answer=answer, citations=citations, **self._outcome_fields(reason, sources))
 
     async def _find_guess(self, view: View) -> str | None:
         """Gives what the answer would be where a method declines: its draft, or else what the answer prompt says."""
         if self._latest.attempt:
             return self._latest.attempt.answer
-        if not self._harness.decline_below or not view.answer_window:
+        if not self._harness.guesses or not view.answer_window:
             return None
         try:
             return await self._calls.answer(self._question, view.answer_window, is_final=False)
@@ -355,30 +317,6 @@ class _Episode:
             # The decision to decline stands, with or without a guess.
             _log.debug("There is no best guess.", exc_info=True)
             return None
-
-    def _is_likelier(self, earlier: _EarlierState, view: View) -> bool:
-        was_corrected = earlier.corrections < view.actions.count(Action.VERIFY)
-        return was_corrected and earlier.answerability > (self._latest.answerability or 0.0)
-
-    def _end_with(
-        self,
-        kind: type[Answered | Stopped],
-        answer: str,
-        reason: str,
-        sources: tuple[Passage, ...],
-        shown: Spans | None,
-    ) -> Outcome:
-        """Ends with this answer, or declines where it is not likely enough to be right."""
-        least, sure = self._harness.decline_below, self._latest.answerability
-        if least is not None and sure is not None and sure < least:
-            unsure = Comparison("answerability", sure, "at least", least, holds=False)
-            held_back = f"not sure enough to answer ({unsure})"
-            if kind is Stopped:
-                held_back += f"; {reason.replace(BEST_ANSWER, '')}"
-            # The reason of ANSWER is left out: it says that the question can be answered.
-            return self._decline(answer, held_back, sources, shown)
-        citations = choose_citations(self._question.text, answer, sources, shown=shown)
-        return kind(answer=answer, citations=citations, **self._outcome_fields(reason, sources))
 
     def _decline(self, guess: str | None, reason: str, sources: tuple[Passage, ...], shown: Spans | None) -> Abstained:
         asked = self._question.text

@@ -18,7 +18,7 @@ from beliefrag.policy.diagnostics import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.retrieval.packing import PackedPassage, pack_passages
 from beliefrag.types import Observation, Passage, Question, Usage
-from beliefrag.verifiers import VERIFIERS, VerifierForm
+from beliefrag.verifiers import VerifierForm
 
 __all__ = ["SUFFICIENT", "CallRecorder", "EvidencePacking", "ModelCalls", "is_repeated"]
 
@@ -108,10 +108,9 @@ class ModelCalls:
         return self._packed
 
     @property
-    def reads_probabilities(self) -> bool:
-        """Whether the verifier form in use rests on token probabilities, so that the model is known to give them."""
-        name = self._verifier.name
-        return name in VERIFIERS and VERIFIERS[name].needs_token_probabilities
+    def verifier(self) -> str:
+        """The name of the verifier form."""
+        return self._verifier.name
 
     def off_budget(self) -> ModelCalls:
         """Calls that are no part of the method, such as one that asks what an answer would be now.
@@ -146,12 +145,9 @@ class ModelCalls:
         question: Question,
         passages: Sequence[Passage],
         draft: str | None = None,
-        *,
-        form: VerifierForm | None = None,
     ) -> Observation | None:
         """Asks the verifier about these passages; None where the token budget did not reach to the end of it.
 
-        A method that reads its own draft gives the form to read it with; by default it is the form of the run.
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
         shown = self._pack(question, passages)
@@ -161,7 +157,7 @@ class ModelCalls:
             "draft": escape(draft) if draft else "none",
         }
         try:
-            return await (form or self._verifier).observe(self, fields, shown)
+            return await self._verifier.observe(self, fields, shown)
         except UnreadableReply:
             return NOTHING_OBSERVED
         except TokensSpent:

@@ -8,26 +8,28 @@ A new method is one file with a frozen dataclass, registered with `METHODS.regis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from beliefrag.engine.controller import Method
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
+from beliefrag.profiles import PROFILES, Profile
 from beliefrag.registry import ExtensionChoice, Registry, TypicalCost
-from beliefrag.settings import PLAIN_RETRIEVER, Settings
-from beliefrag.verifiers import VERIFIERS, VerifierForm
+from beliefrag.settings import Settings
+from beliefrag.verifiers import VERIFIERS
 
 __all__ = [
     "METHODS",
     "STATE_COLLECTORS",
     "CostWithVerifier",
     "MethodInputs",
+    "SearchPlan",
     "TypicalCost",
     "build_method",
-    "choose_search",
+    "find_profile",
     "needs_calibration",
-    "reads_draft",
+    "plan_search",
     "typical_cost",
 ]
 
@@ -40,10 +42,8 @@ class MethodInputs:
     """What was fitted for the model. Every method that is registered as needing a calibration gets one."""
     thresholds: Thresholds = Thresholds()
     """Where the branches of BeliefRAG switch."""
-    promise: str = ""
-    """The guarantee that the thresholds keep to, in words, for the reason of an answer that is held back."""
-    verifier: VerifierForm | None = None
-    """The form that a method which reads its own draft reads it with; None for `draft`."""
+    guarantee: str = ""
+    """The guarantee that the thresholds keep to, in words, for the reason of a declined answer."""
 
 
 METHODS: Registry[Method, MethodInputs] = Registry(
@@ -111,7 +111,7 @@ def build_method(
             from beliefrag.methods.state_collector import collect_states  # noqa: PLC0415 - it builds on a method
 
             # A state collector asks what every answer would be: one that is held back would be lost.
-            inputs = replace(inputs, thresholds=replace(inputs.thresholds, least_answerability=None))
+            inputs = replace(inputs, thresholds=replace(inputs.thresholds, decline_below=None))
             return collect_states(chosen, score_scale, inputs)
         chosen = METHODS.choose(chosen)
     if chosen.extension.needs_calibration and inputs.calibration is None:
@@ -133,28 +133,27 @@ def needs_calibration(name: str) -> bool:
     return name in METHODS and METHODS[name].needs_calibration
 
 
-def reads_draft(name: str) -> bool:
-    """Whether the method or state collector of that name reads its own draft, not the verifier form of the run."""
-    return name in ("lean_survey", "lean_reads") or (name in METHODS and METHODS[name].reads_draft)
-
-
-def choose_search(settings: Settings, names: Sequence[str]) -> Settings:
-    """Fills in how these methods search and pack where the settings leave it open.
-
-    Methods that are run beside each other get the same: what suits all of them, or the plain search and whole passages.
-    """
-    suits = {_search_of(name.partition(":")[0]) for name in names}
-    searches_with, packs = suits.pop() if len(suits) == 1 else (None, None)
-    pack = packs if settings.pack is None else settings.pack
-    return settings.model_copy(
-        update={"retriever": settings.retriever or searches_with or PLAIN_RETRIEVER, "pack": pack or None}
-    )
-
-
-def _search_of(name: str) -> tuple[str | None, int | None]:
+def find_profile(name: str) -> Profile | None:
+    """Return the profile of a method or state collector; None for a method that has none."""
     if name in STATE_COLLECTORS:
-        name = "lean" if reads_draft(name) else "beliefrag"
-    return METHODS[name].searches_with, METHODS[name].packs
+        return PROFILES["default" if name.startswith("lean") else "paper"]
+    return PROFILES.get(METHODS[name].profile) if name in METHODS else None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """How a method searches and what its prompts show: what the settings say, or else what its profile has."""
+
+    retriever: str
+    pack: int | None
+    """The most words of evidence in a prompt; None shows whole passages."""
+
+
+def plan_search(settings: Settings, text: str) -> SearchPlan:
+    """Return how the method searches that `NAME` or `NAME:key=value,...` stands for."""
+    profile = find_profile(text.partition(":")[0]) or PROFILES["paper"]
+    pack = profile.pack if settings.pack is None else settings.pack
+    return SearchPlan(settings.retriever or profile.retriever, pack or None)
 
 
 def typical_cost(name: str, verifier: str) -> TypicalCost | None:
@@ -168,7 +167,7 @@ def typical_cost(name: str, verifier: str) -> TypicalCost | None:
         verifier: The form in which its verifier is asked.
     """
     if name in STATE_COLLECTORS:
-        whole = typical_cost("lean" if reads_draft(name) else "beliefrag", verifier)
+        whole = typical_cost("lean" if name.startswith("lean") else "beliefrag", verifier)
         return whole.times(_COLLECTOR_COSTS[name]) if whole else None
     cost = METHODS[name].cost
     if not isinstance(cost, CostWithVerifier):

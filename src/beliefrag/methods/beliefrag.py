@@ -1,9 +1,12 @@
-"""BeliefRAG: measure the evidence, update the belief, follow the branch policy."""
+"""BeliefRAG: measure the evidence, update the belief, follow the branch policy.
+
+`beliefrag` and `lean` are the same controller. `beliefrag` runs under the profile `paper`, `lean` under `default`: a
+profile chooses the retriever, the packing, the verifier form and the thresholds (`beliefrag.profiles`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.model_calls import ModelCalls
@@ -23,23 +26,24 @@ from beliefrag.policy import (
 )
 from beliefrag.registry import NoOptions
 from beliefrag.types import Attempt, Belief, Decision, Observation, Passage
+from beliefrag.verifiers import DRAFT_FORMS
 
-__all__ = ["BeliefRAGMethod", "build_beliefrag"]
+__all__ = ["BeliefRAGMethod", "build_beliefrag", "build_lean"]
 
 
 @dataclass(frozen=True, slots=True)
 class BeliefRAGMethod:
     """The paper's controller, with what was fitted for a model and the thresholds of its branches."""
 
-    name: ClassVar[str] = "beliefrag"
     calibration: Calibration
     thresholds: Thresholds = Thresholds()
-    promise: str = ""
-    """The guarantee that the least answerability keeps to, in words, for the reason of an answer held back."""
+    guarantee: str = ""
+    """The guarantee behind `thresholds.decline_below` in words, for the reason of a declined answer."""
+    name: str = "beliefrag"
 
     def begin(self) -> Controller:
-        """Gives a controller that starts from the prior belief."""
-        return _Controller(self.calibration, self.thresholds, self.promise)
+        """Return a controller that starts from the prior belief."""
+        return _Controller(self)
 
 
 @METHODS.register(
@@ -47,6 +51,7 @@ class BeliefRAGMethod:
     title="BeliefRAG",
     summary="Measures the evidence, updates a belief, and searches, corrects, answers or declines by it.",
     needs_calibration=True,
+    profile="paper",
     thresholds_from="the paper's; ours are those of abstaining, and of flags in the form slots (from train questions, "
     "and a look at dev ones)",
     cost=CostWithVerifier(
@@ -58,20 +63,34 @@ class BeliefRAGMethod:
     ),
 )
 def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
-    """Gives the method with what was fitted for the model and the thresholds in force.
+    """Build the method from what was fitted for the model and the thresholds in force.
 
     The measured costs are means of 32 and 90 episodes with the embedded 1.5B model on HotpotQA, 2WikiMultiHopQA and
     MuSiQue; the looks, the rewriter's and the query writer's calls are those of the first run.
     """
     assert inputs.calibration is not None
-    return BeliefRAGMethod(inputs.calibration, inputs.thresholds, inputs.promise)
+    return BeliefRAGMethod(inputs.calibration, inputs.thresholds, inputs.guarantee)
+
+
+@METHODS.register(
+    "lean",
+    title="Lean",
+    summary="BeliefRAG under the default profile: linked retrieval, packed sentences, one read that is also the draft.",
+    needs_calibration=True,
+    profile="default",
+    thresholds_from="the paper's; corrections are off",
+    cost=TypicalCost(1, 430, 6),
+)
+def build_lean(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
+    """Build the same controller under its name in comparisons."""
+    return replace(build_beliefrag(options, inputs), name="lean")
 
 
 class _Controller:
-    def __init__(self, calibration: Calibration, thresholds: Thresholds, promise: str) -> None:
-        self._calibration = calibration
-        self._promise = promise
-        self._thresholds = thresholds
+    def __init__(self, method: BeliefRAGMethod) -> None:
+        self._calibration = method.calibration
+        self._guarantee = method.guarantee
+        self._thresholds = method.thresholds
         self._belief: Belief = PRIOR
         self._seen: tuple[str, ...] = ()
         self._observation: Observation = NOTHING_OBSERVED
@@ -86,8 +105,7 @@ class _Controller:
             novelty=view.novelty,
             cost=cost(calls.usage.tokens, view.budget.tokens),
         )
-        # With no evidence, or none that could be looked at, there is nothing to update on: the belief stays, apart
-        # from what was spent.
+        # Without evidence, or without an observation of it, only the cost changes.
         looked = view.passages and self._is_current
         self._belief = update(self._belief, x) if looked else replace(self._belief, cost=x.cost)
         return Measurement(
@@ -102,24 +120,26 @@ class _Controller:
         )
 
     def _attempt(self, view: View) -> Attempt | None:
-        """Gives the verifier's draft, if the answer prompt would see the same passages: then it is the answer."""
+        """Return the verifier's draft if the answer prompt would show the same passages: then it is the answer."""
         draft = self._observation.draft
         return Attempt(draft) if draft is not None and self._drafted_from == view.answer_window else None
 
     async def _observe(self, view: View, calls: ModelCalls) -> bool:
-        """Asks the verifier, and says whether the observation is about the present evidence.
+        """Ask the verifier, and return whether the observation is about the present evidence.
 
-        What it saw last it is not shown again, nor what is left of that once the passages are gone that it flagged:
-        those were judged already. An observation that the token budget does not reach for is not made.
+        Evidence that was observed before is not shown again, nor what remains of it after the flagged passages are
+        dropped. An observation that exceeds the token budget is skipped.
         """
         ids = tuple(passage.id for passage in view.passages)
         kept = tuple(each for each in self._seen if each not in self._observation.unhelpful)
         if ids and ids in (self._seen, kept):
             return True
-        observed = await calls.verify(view.question, view.verifier_window) if ids else NOTHING_OBSERVED
+        # A draft form reads what the answer prompt would show, so that its draft can be the answer.
+        window = view.answer_window if calls.verifier in DRAFT_FORMS else view.verifier_window
+        observed = await calls.verify(view.question, window) if ids else NOTHING_OBSERVED
         if observed is None:
             return False
-        self._seen, self._observation, self._drafted_from = ids, observed, view.verifier_window
+        self._seen, self._observation, self._drafted_from = ids, observed, window
         return True
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
@@ -142,6 +162,6 @@ class _Controller:
             ),
             self._thresholds,
         )
-        if decision.branch == UNSURE and self._promise:
-            return replace(decision, reason=f"not sure enough for {self._promise}")
+        if decision.branch == UNSURE and self._guarantee:
+            return replace(decision, reason=f"not sure enough for {self._guarantee}")
         return decision

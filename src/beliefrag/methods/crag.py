@@ -16,7 +16,7 @@ from beliefrag.methods.strips import keep_best_strips
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Action, Comparison, Decision, Passage
-from beliefrag.verifiers import read_score
+from beliefrag.verifiers import VERIFIERS, read_score
 from beliefrag.verifiers.probability import ask_yes_or_no
 
 __all__ = ["Crag"]
@@ -76,7 +76,7 @@ class _Controller:
         # Graded after each search, and only where something can still follow from the grade.
         if view.actions[-1:] == (Action.RETRIEVE,) and Action.REWRITE in view.legal:
             new = [passage for passage in view.answer_window if passage.id not in self._grades]
-            if calls.reads_probabilities:
+            if VERIFIERS[calls.verifier].needs_token_probabilities:
                 await self._grade_apart(view, new, calls)
             elif new:
                 await self._grade_together(view, new, calls)

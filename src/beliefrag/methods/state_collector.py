@@ -1,8 +1,8 @@
-"""The state collector visits the states that a calibration is fitted on. It is no method to compare.
+"""State collectors visit the states that a calibration is fitted on. They are not methods to compare.
 
-It measures and corrects as BeliefRAG does, but never takes the answer gate: it searches until the budget ends, and at
-each state asks, off the budget, what the answer would be. So it visits states of all rounds, before and after
-corrections, whether or not some calibration would have ended the episode there.
+A collector measures and corrects as BeliefRAG does, but never takes the answer gate: it searches until the budget
+ends, and at each state asks, off the budget, what the answer would be. So it visits states of all rounds, before and
+after corrections, whether or not some calibration would have ended the episode there.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
-from beliefrag.methods.lean import LEAN_READS, LEAN_SURVEY, LeanCollector
+from beliefrag.methods.decisions import stop
 from beliefrag.policy import Calibration, LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.types import Attempt, Decision, Diagnostics
-from beliefrag.verifiers.draft import Draft
 
 __all__ = ["StateCollector", "collect_states"]
 
@@ -31,22 +30,30 @@ class StateCollector:
     score_scale: ScoreScale | None
     thresholds: Thresholds = Thresholds()
     name: str = "survey"
+    reads_once: bool = False
+    """Whether the episode ends after the first read."""
 
     def begin(self) -> Controller:
-        """Gives a controller for one question."""
+        """Return a controller for one question."""
         explorer = BeliefRAGMethod(Calibration(self.score_scale, _NEVER, _ALWAYS), self.thresholds)
-        return _Collector(explorer.begin())
+        return _Collector(explorer.begin(), reads_once=self.reads_once)
 
 
 class _Collector:
-    def __init__(self, explorer: Controller) -> None:
+    def __init__(self, explorer: Controller, *, reads_once: bool) -> None:
         self._explorer = explorer
+        self._reads_once = reads_once
         self._attempt: Attempt | None = None
         self._seen: tuple[str, ...] | None = None
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
         measured = await self._explorer.measure(view, calls)
+        if measured.attempt is not None:
+            self._attempt = measured.attempt
+            return measured
         ids = tuple(passage.id for passage in view.answer_window)
+        if self._reads_once and not ids:
+            return measured
         if ids != self._seen:
             trial = calls.off_budget()
             answer = await trial.answer(view.question, view.answer_window)
@@ -54,20 +61,18 @@ class _Collector:
         return replace(measured, attempt=self._attempt)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
+        if self._reads_once and view.queries:
+            return stop(view)
         return self._explorer.decide(view, measurement)
 
 
 def collect_states(name: str, score_scale: ScoreScale | None, inputs: MethodInputs) -> Method:
-    """Gives the state collector of that name.
+    """Return the state collector of that name.
 
     `survey` corrects its evidence as BeliefRAG does, and `survey_uncorrected` never does: together they show what
-    corrections change. `lean_survey` makes the moves of `lean` one after the other where the first draft is unsure, and
-    `lean_reads` only makes the first read.
+    corrections change. `lean_survey` is the same under the default profile, and `lean_reads` ends after the first read.
     """
-    if name in (LEAN_SURVEY, LEAN_READS):
-        collector = LeanCollector(Calibration(score_scale, _NEVER, _ALWAYS), inputs.verifier or Draft())
-        return collector if name == LEAN_SURVEY else replace(collector, moves=(), name=LEAN_READS)
     thresholds = inputs.thresholds
     if name == "survey_uncorrected":
         thresholds = replace(thresholds, correct_conflict=False, correct_unreliable=False, correct_flagged=False)
-    return StateCollector(score_scale, thresholds, name)
+    return StateCollector(score_scale, thresholds, name, reads_once=name == "lean_reads")

@@ -12,7 +12,6 @@ from beliefrag.policy.calibration import (
     FittedValue,
     IsotonicAnswerability,
     LogisticAnswerability,
-    MoveValue,
     PlattAnswerability,
     RawAnswerability,
     RetrievalValue,
@@ -26,7 +25,6 @@ from beliefrag.policy.decide import (
     Thresholds,
     correction_fits,
     decide,
-    decide_end,
     legal_actions,
 )
 from beliefrag.policy.diagnostics import (
@@ -54,7 +52,6 @@ __all__ = [
     "FittedValue",
     "IsotonicAnswerability",
     "LogisticAnswerability",
-    "MoveValue",
     "Mutation",
     "PlattAnswerability",
     "RawAnswerability",
@@ -67,7 +64,6 @@ __all__ = [
     "correction_fits",
     "cost",
     "decide",
-    "decide_end",
     "legal_actions",
     "measure",
     "novelty",

@@ -27,7 +27,6 @@ __all__ = [
     "FittedValue",
     "IsotonicAnswerability",
     "LogisticAnswerability",
-    "MoveValue",
     "PlattAnswerability",
     "RawAnswerability",
     "RetrievalValue",
@@ -146,15 +145,6 @@ class ScheduledValue:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveValue:
-    """What a move is worth: the chance that it turns a wrong answer into a right one, and what it costs."""
-
-    value: FittedValue
-    tokens: float
-    """What it costs on average."""
-
-
-@dataclass(frozen=True, slots=True)
 class Calibration:
     """What was fitted for a model and a corpus: an artifact gives it, and a method decides with it."""
 
@@ -162,5 +152,3 @@ class Calibration:
     """None where the retriever's scores have no say about relevance."""
     answerability: Answerability
     retrieval_value: RetrievalValue
-    moves: Mapping[str, MoveValue] = field(default_factory=dict)
-    """The moves of `lean` by name, as far as they were fitted. A name that `lean` does not know is ignored."""

@@ -8,7 +8,6 @@ that a person can read why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from beliefrag.types import TERMINAL, Action, Belief, Budget, Comparison, Decision
@@ -21,7 +20,6 @@ __all__ = [
     "Thresholds",
     "correction_fits",
     "decide",
-    "decide_end",
     "legal_actions",
 ]
 
@@ -32,7 +30,7 @@ BEST_ANSWER = "; give the best answer from what there is"
 _NO_SEARCH_LEFT = "no search is left within the budget"
 _NOT_WORTH = "no search is worth making"
 UNSURE = "abstain-unsure"
-"""The branch that holds an answer back because of `Thresholds.least_answerability`."""
+"""The branch that holds an answer back because of `Thresholds.decline_below`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +121,16 @@ class Thresholds:
     """False ends a correction with VERIFY: weak passages are dropped, and no search is made for better ones."""
     merge_rewriter: bool = True
     """Whether a correction writes its new query in one call. Users set it as `correction.rewriter`."""
-    least_answerability: float | None = None
-    """Below it an answer is held back. It changes no search: only how an episode ends that has come to its end."""
+    decline_below: float | None = None
+    """Below this answerability an answer is declined; None gives every answer. It changes no search."""
 
     def __post_init__(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
             if not (value is None or isinstance(value, bool) or 0.0 <= value <= 1.0):
                 raise ValueError(f"threshold {f.name} must lie between 0 and 1, not {value}")
-        if self.least_answerability is not None and not self.abstain:
-            raise ValueError("threshold least_answerability holds answers back, and abstain is off")
+        if self.decline_below is not None and not self.abstain:
+            raise ValueError("threshold decline_below holds answers back, and abstain is off")
         if not (self.correction_prunes or self.correction_replaces):
             raise ValueError(
                 "a correction that neither prunes nor replaces does nothing; switch off what starts one instead "
@@ -170,25 +168,6 @@ def decide(situation: Situation, thresholds: Thresholds) -> Decision:
     else:
         decision = _abstain(situation, thresholds, _NOT_WORTH) or _stop(situation, thresholds)
     return _set_rewriter(_hold_back_if_unsure(decision, situation, thresholds), thresholds)
-
-
-def decide_end(
-    situation: Situation, thresholds: Thresholds, *, why: str = _NO_SEARCH_LEFT, refused: Sequence[Comparison] = ()
-) -> Decision:
-    """Ends an episode of a method with moves of its own: ANSWER where that is likely right, STOP or ABSTAIN.
-
-    Args:
-        situation: Where the episode ends.
-        thresholds: Those of answers and abstentions; the threshold of searches has no say.
-        why: Why no further move is made, in words.
-        refused: Each move that could have been made, compared with the threshold of the method.
-    """
-    decision = _answer(situation, thresholds) or _abstain(situation, thresholds, why)
-    if decision is None:
-        compared = _compare_for_answer(situation, thresholds)
-        decision = _make_decision(situation, Action.STOP, "stop", why + BEST_ANSWER, *compared)
-    decision = _hold_back_if_unsure(decision, situation, thresholds)
-    return replace(decision, comparisons=(*decision.comparisons, *refused))
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
@@ -280,9 +259,9 @@ def _stop(s: Situation, t: Thresholds) -> Decision:
 
 
 def _hold_back_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Decision:
-    if t.least_answerability is None or decision.action not in {Action.ANSWER, Action.STOP}:
+    if t.decline_below is None or decision.action not in {Action.ANSWER, Action.STOP}:
         return decision
-    unsure = _below("answerability", s.answerability, t.least_answerability)
+    unsure = _below("answerability", s.answerability, t.decline_below)
     return _make_decision(s, Action.ABSTAIN, UNSURE, "not sure enough to answer", unsure) if unsure.holds else decision
 
 

@@ -29,9 +29,7 @@ class EvidenceChange:
     known: tuple[str, ...] = ()
     """Returned, but already retained."""
     refused: tuple[str, ...] = ()
-    """Returned, but dropped earlier, and not taken back."""
-    readmitted: tuple[Passage, ...] = ()
-    """Dropped earlier, and taken back."""
+    """Returned, but dropped earlier."""
 
 
 @dataclass(slots=True)
@@ -40,9 +38,6 @@ class _Entry:
     score: float
     round: int
     rank: int
-    queries: set[str] = field(default_factory=set)
-    """The searches that returned it."""
-    drops: int = 0
 
 
 @dataclass(slots=True)
@@ -51,13 +46,9 @@ class Evidence:
 
     Passages are kept in the order in which they came, so that a prompt built from them begins like the one before
     it and a model server can reuse the shared beginning.
-
-    Args:
-        readmits: Whether a dropped passage may come back, once: when a search by another query finds it again, or
-            when nothing better came. Otherwise a passage that was dropped never comes back, which is the paper's rule.
+    A passage that was dropped never comes back.
     """
 
-    readmits: bool = False
     _entries: dict[str, _Entry] = field(default_factory=dict)
     _dropped: dict[str, _Entry] = field(default_factory=dict)
     _log: list[Mutation] = field(default_factory=list)
@@ -91,30 +82,19 @@ class Evidence:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, hits: Sequence[Hit], *, step: int, reason: str, query: str = "") -> EvidenceChange:
-        """Takes in what a search returned, except what was dropped before and may not come back.
-
-        Args:
-            hits: What the search returned, best first.
-            step: The step of the episode.
-            reason: Why the search was made.
-            query: What was searched for.
-        """
+    def add(self, hits: Sequence[Hit], *, step: int, reason: str) -> EvidenceChange:
+        """Add what a search returned, best first, except what was dropped before."""
         self._rounds += 1
         added: list[Passage] = []
         known: list[str] = []
         refused: list[str] = []
-        readmitted: list[Passage] = []
         for rank, hit in enumerate(hits):
             identifier = hit.passage.id
             if identifier in self._dropped:
-                if self._may_return(identifier) and query not in self._dropped[identifier].queries:
-                    readmitted.append(self._take_back(identifier, step, "found again by another query"))
-                else:
-                    refused.append(identifier)
-                    continue
-            elif identifier in self._entries:
-                if identifier not in known and hit.passage not in (*added, *readmitted):
+                refused.append(identifier)
+                continue
+            if identifier in self._entries:
+                if identifier not in known and hit.passage not in added:
                     known.append(identifier)
             else:
                 self._entries[identifier] = _Entry(hit.passage, hit.score, self._rounds, rank)
@@ -122,23 +102,7 @@ class Evidence:
                 added.append(hit.passage)
             entry = self._entries[identifier]
             entry.score = max(entry.score, hit.score)
-            entry.queries.add(query)
-        return EvidenceChange(tuple(added), tuple(known), tuple(refused), tuple(readmitted))
-
-    def take_back_dropped(self, *, step: int) -> tuple[Passage, ...]:
-        """Takes back what was dropped and may come back, because nothing better came; gives what came back."""
-        back = [identifier for identifier in self._dropped if self._may_return(identifier)]
-        return tuple(self._take_back(identifier, step, "nothing better was found") for identifier in back)
-
-    def _may_return(self, identifier: str) -> bool:
-        # A passage that was judged unhelpful twice stays away.
-        return self.readmits and self._dropped[identifier].drops == 1
-
-    def _take_back(self, identifier: str, step: int, reason: str) -> Passage:
-        entry = self._dropped.pop(identifier)
-        self._entries[identifier] = entry
-        self._log.append(Mutation("add", identifier, step, reason))
-        return entry.passage
+        return EvidenceChange(tuple(added), tuple(known), tuple(refused))
 
     def drop(self, ids: Iterable[str], *, step: int, reason: str) -> tuple[str, ...]:
         """Removes passages. Ids that are not retained are passed over; returns those removed."""
@@ -146,7 +110,6 @@ class Evidence:
         for identifier in ids:
             entry = self._entries.pop(identifier, None)
             if entry is not None:
-                entry.drops += 1
                 self._dropped[identifier] = entry
                 self._log.append(Mutation("drop", identifier, step, reason))
                 removed.append(identifier)

@@ -33,7 +33,6 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "query_corrector": frozenset({"question", "evidence", "prior_queries", "reason"}),
     "rewriter": frozenset({"question", "query", "reason"}),
     "answer": frozenset({"question", "evidence"}),
-    "reasoned_answer": frozenset({"question", "evidence"}),
     "stated_answer": frozenset({"question", "evidence"}),
     "grader": frozenset({"question", "evidence"}),
     "trigger": frozenset({"question", "evidence"}),

@@ -17,7 +17,7 @@ from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_
 from beliefrag.report.page import Block, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Table
-from beliefrag.runs.record import RunRecord, in_dollars
+from beliefrag.runs.record import RunRecord, in_dollars, thresholds_of
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate, pareto_front
 from beliefrag.runs.summary import MEAN, MEASURES, Cell, Failures, Summary
@@ -161,7 +161,7 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("model", run.model),
         ("judge", run.judge or "none"),
         ("verifier form", run.verifier),
-        ("calibration", f"{run.calibration.name} {run.calibration.sha256[:16]}" if run.calibration else "none"),
+        ("calibration", ", ".join(f"{each.name} {each.sha256[:16]}" for each in run.calibrations) or "none"),
         ("retriever", run.searched_with),
         ("budget", _list_pairs(run.budget)),
         *(("thresholds of " + METHODS.title(name), words) for name, words in _describe_thresholds(run)),
@@ -189,8 +189,8 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
             changed = _changed_thresholds(run)
             if name == "lean":
                 changed.pop("answer", None)  # its own option `sure` stands in for it
-            if run.settings.get("max_error") is not None and (least := changed.pop("least_answerability", "")):
-                chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: least_answerability={least}; "
+            if run.settings.get("max_error") is not None and (least := changed.pop("decline_below", "")):
+                chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: decline_below={least}; "
             given += [f"{key}={value}" for key, value in changed.items()]
         words = f"given in the run: {', '.join(given)}; " if given else ""
         yield name, f"{words}{chosen}{'otherwise ' if given or chosen else ''}{origin}"
@@ -198,7 +198,7 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
 
 def _changed_thresholds(run: RunRecord) -> dict[str, str]:
     own = asdict(Thresholds())
-    return {key: str(value) for key, value in run.thresholds.items() if own.get(key) != value}
+    return {key: str(value) for key, value in asdict(thresholds_of(run)).items() if own.get(key) != value}
 
 
 def cost_lines(summary: Summary) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from beliefrag.policy import Thresholds
-from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord
+from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord, thresholds_of
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.types import Budget
 
@@ -20,8 +20,6 @@ __all__ = ["Aspect", "RunDifference", "differences", "resume_record", "unmet_set
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
 """A limit or threshold that did not exist when a run was made stood where its default stands."""
-_HOLDS_BACK = "least_answerability"
-"""The threshold that only a method with a calibration can keep to: it shapes the numbers of no other one."""
 _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
 """What a run's first calibrated method decides with."""
 
@@ -43,8 +41,6 @@ class Aspect(StrEnum):
     """The options of the methods that both runs have."""
     PROMPTS = "prompt"
     CALIBRATION = "calibration"
-    DRAFT_CALIBRATION = "draft_calibration"
-    """The calibration of methods that read their own draft, beside others."""
     JUDGE = "judge"
     CORPUS = "corpus"
     """The passages of the datasets that both runs have."""
@@ -54,8 +50,8 @@ class Aspect(StrEnum):
     """What the calibrated methods decide with, on the datasets that both runs have."""
 
 
-_LATER = (Aspect.CALIBRATION, Aspect.DRAFT_CALIBRATION, Aspect.JUDGE)
-"""What a run can get later than when it begins."""
+_OF_METHODS = (Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.CALIBRATION)
+"""What each method brings; compared for the methods that both runs have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +98,16 @@ def _values(
     aspect: Aspect, first: RunRecord, second: RunRecord, prompts: Collection[str]
 ) -> Iterator[tuple[str, Any, Any]]:
     """Gives the two values of each thing that an aspect is made of, by name."""
-    if aspect in (Aspect.BUDGET, Aspect.THRESHOLDS):
-        field = "budget" if aspect is Aspect.BUDGET else "thresholds"
-        one, other = ({**_DEFAULTS[field], **getattr(run, field)} for run in (first, second))
+    shared = [(first.setups[name], second.setups[name]) for name in first.methods if name in second.methods]
+    if aspect is Aspect.BUDGET:
+        one, other = ({**_DEFAULTS["budget"], **run.budget} for run in (first, second))
         yield from ((name, one.get(name), other.get(name)) for name in {**one, **other})
+    elif aspect is Aspect.THRESHOLDS:
+        for setups in shared:
+            one, other = ({**_DEFAULTS["thresholds"], **setup.thresholds} for setup in setups)
+            yield from ((name, one.get(name), other.get(name)) for name in {**one, **other})
+    elif aspect in _OF_METHODS:
+        yield from (("", getattr(one, aspect), getattr(other, aspect)) for one, other in shared)
     elif aspect is Aspect.METHOD_OPTIONS:
         for name in first.methods:
             if name in second.methods:
@@ -155,7 +157,7 @@ def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injec
         yield f"its searches had {had}"
     for name, value in required.items():
         group, _, last = name.partition(".")
-        held = {"thresholds": run.thresholds, "budget": run.budget}.get(group, {})
+        held = {"thresholds": asdict(thresholds_of(run)), "budget": run.budget}.get(group, {})
         found = held.get(last, run.settings.get(name))
         if found != value:
             yield f"its {name} is {found}, not {value}"
@@ -191,8 +193,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             "interventions": {**before.interventions, **now.interventions},
             "methods": _join(before.methods, now.methods),
             "method_options": {**before.method_options, **now.method_options},
-            "calibration": before.calibration or now.calibration,
-            "draft_calibration": before.draft_calibration or now.draft_calibration,
+            "setups": {**now.setups, **before.setups},
             "judge": before.judge or now.judge,
             # The newest word on prices counts: they shape no number, and a mended one should be taken.
             "price": now.price or before.price,
@@ -206,7 +207,8 @@ def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDiffer
     aspects = [
         *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.BUDGET, Aspect.THRESHOLDS),
         *(Aspect.SEED, Aspect.INJECTION, Aspect.METHOD_OPTIONS, Aspect.PROMPTS),
-        *(aspect for aspect in _LATER if getattr(before, aspect) and getattr(now, aspect)),
+        Aspect.CALIBRATION,
+        *((Aspect.JUDGE,) if before.judge and now.judge else ()),
         *(Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY),
     ]
     return differences(
@@ -215,15 +217,13 @@ def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDiffer
         aspects,
         # A prompt that did not exist when the run began shaped nothing in it.
         prompts=before.prompts,
-        free_thresholds=() if before.calibrated and now.calibrated else (_HOLDS_BACK,),
     )
 
 
 def _calibrated_parts(before: RunRecord, now: RunRecord) -> dict[str, Any]:
     """Gives what a run without a calibrated method left open, as the first such method sets it."""
-    thresholds = {name: value for name, value in now.thresholds.items() if name == _HOLDS_BACK}
     settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
-    return {"thresholds": {**before.thresholds, **thresholds}, "settings": {**before.settings, **settings}}
+    return {"settings": {**before.settings, **settings}}
 
 
 def _join(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

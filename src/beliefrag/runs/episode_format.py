@@ -40,8 +40,8 @@ __all__ = [
     "summary_record",
 ]
 
-FORMAT: Final = 1
-"""The version of a run's two files. A line that names none has version 1, and lines of version 1 name none."""
+FORMAT: Final = 2
+"""The version of a run's two files."""
 DAMAGED_LINE = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 """What reading a damaged line can raise, whatever the damage."""
 

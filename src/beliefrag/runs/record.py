@@ -90,16 +90,27 @@ class DatasetRecord(_Strict):
     question_ids: tuple[str, ...]
     licence: str = ""
     source: str = ""
-    score_scale: ScoreScale | None = None
-    """Where the corpus's raw scores lie; None in the record of a run from before it was kept."""
+    score_scales: Mapping[str, ScoreScale | None] = {}
+    """Where the raw scores of each retriever lie on this corpus; None where they say nothing about relevance."""
     seen_by_calibration: tuple[str, ...] = ()
     """The questions that the run's calibration was fitted or chosen on: numbers on them flatter it."""
+
+
+class MethodRecord(_Strict):
+    """What one method brought to a run."""
+
+    verifier: str
+    retriever: str
+    pack: int | None = None
+    """The most words of evidence that a prompt showed; None where prompts showed whole passages."""
+    thresholds: Mapping[str, float | bool | None]
+    calibration: CalibrationRecord | None = None
 
 
 class RunRecord(_Strict):
     """What `run.json` holds. Questions are named by id; no benchmark text is in here."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     """The version of both files of a run."""
     made: str
     versions: Mapping[str, str]
@@ -108,15 +119,10 @@ class RunRecord(_Strict):
     """What else it went on with, each once."""
     model: str
     """The model's identity."""
-    verifier: str
-    retriever: str
+    setups: Mapping[str, MethodRecord]
+    """What each method brought."""
     prompts: Mapping[str, str]
     budget: Mapping[str, int]
-    thresholds: Mapping[str, float | bool | None]
-    calibration: CalibrationRecord | None
-    """None while no method needed one."""
-    draft_calibration: CalibrationRecord | None = None
-    """That of the methods that read their own draft, where they stand beside others with a calibration."""
     judge: str | None
     """The judge's identity; None while nothing was judged."""
     seed: int
@@ -124,8 +130,6 @@ class RunRecord(_Strict):
     method_options: Mapping[str, str] = {}
     """The options of each method that differ from their defaults, as `key=value,...`."""
     datasets: Mapping[str, DatasetRecord]
-    pack: int | None = None
-    """The most words of evidence that a prompt showed; None where prompts showed whole passages."""
     injection: Injection | None = None
     """What took the place of what searches found; None where nothing did."""
     interventions: Mapping[str, str] = {}
@@ -153,9 +157,21 @@ class RunRecord(_Strict):
         return any(map(needs_calibration, self.methods))
 
     @property
+    def verifier(self) -> str:
+        """The verifier form of the methods; several are joined."""
+        return "; ".join(dict.fromkeys(each.verifier for each in self.setups.values()))
+
+    @property
+    def calibrations(self) -> tuple[CalibrationRecord, ...]:
+        """The fits that its methods used, each once."""
+        return tuple(
+            {each.calibration.name: each.calibration for each in self.setups.values() if each.calibration}.values()
+        )
+
+    @property
     def searched_with(self) -> str:
         """The retriever, packing and injection: what is fitted on such states holds for such states."""
-        shown = describe_packing(self.retriever, self.pack)
+        shown = "; ".join(dict.fromkeys(describe_packing(each.retriever, each.pack) for each in self.setups.values()))
         return f"{shown}, with {self.injection}" if self.injection else shown
 
     @classmethod
@@ -220,13 +236,15 @@ def budget_of(run: RunRecord) -> Budget:
 
 
 def thresholds_of(run: RunRecord) -> Thresholds:
-    """Gives the thresholds that the run decided with.
+    """Return the thresholds that the run's calibrated method decided with, or else those of its first method.
 
     Raises:
         RunError: Another version wrote it, with a threshold that is not known here, or they are none.
     """
     try:
-        return Thresholds(**_known_values("thresholds", run.thresholds, Thresholds(), run))
+        setups = list(run.setups.values())
+        chosen = next((each for each in setups if each.calibration), setups[0])
+        return Thresholds(**_known_values("thresholds", chosen.thresholds, Thresholds(), run))
     except ValueError as error:
         raise RunError(f"The run's thresholds cannot be used: {error}.", remedy=_RESTORE) from None
 

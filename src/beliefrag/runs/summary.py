@@ -97,10 +97,10 @@ class Summary:
     @property
     def _calibration_warning(self) -> str:
         count = self.run.seen_by_calibration
-        if not (count and self.run.calibration):
+        if not (count and self.run.calibrations):
             return ""
         return (
-            f"The calibration {self.run.calibration.name} was fitted or chosen on {count:,} of the questions: "
+            f"The calibration {self.run.calibrations[0].name} was fitted or chosen on {count:,} of the questions: "
             "BeliefRAG's numbers flatter it."
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +16,7 @@ from beliefrag.policy import Thresholds
 from beliefrag.report.figure import HATCHES, draw_interval
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import CellValue, Column, Table, format_number
+from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.statistics import Estimate, PairedComparison
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.required_runs import MULTI_HOP, RequiredRun
@@ -213,7 +214,7 @@ def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
     for variant in (*ABLATIONS, *INTERVENTIONS):
         wanted = {name: getattr(Thresholds(), name) for name in _STUDIED}
         wanted |= {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
-        actual = {**wanted, **recordings[variant.run.name].run.thresholds}
+        actual = {**wanted, **asdict(thresholds_of(recordings[variant.run.name].run))}
         if wrong := sorted(name for name, value in wanted.items() if actual[name] != value):
             return (
                 f"The run of {variant.name!r} has {wrong[0]} at {actual[wrong[0]]}, not at {wanted[wrong[0]]}: it is "

@@ -11,6 +11,7 @@ import numpy as np
 from beliefrag.calibration.examples import Example, Examples
 from beliefrag.calibration.quality import auc
 from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.states import Label, Trajectory
 from beliefrag.runs.statistics import (
     Estimate,
@@ -195,7 +196,7 @@ class EvidenceSource:
         with the answer that was given.
         """
         own = recording.trajectories_of(METHOD)
-        threshold = float(recording.run.thresholds["conflict"] or 0.0)
+        threshold = thresholds_of(recording.run).conflict
         states = StateTable(own)
         conflict = states.column(lambda state: state.belief.conflict)
         return cls(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from beliefrag.report.figure import save_figure
 from beliefrag.report.page import Block, BulletList, Heading, Page, PageLink, Paragraph, Picture
 from beliefrag.report.table import Table
+from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.recording import Recording
 from beliefrag.studies.study import STUDIES, ChosenStudy
@@ -133,7 +135,7 @@ def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[s
 def _provenance(recording: Recording) -> dict[str, Any]:
     """Gives what the numbers of a run depend on. Nothing of it changes when the same run is made again."""
     run = recording.run
-    used = run.calibration
+    used = next(iter(run.calibrations), None)
     sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}
     return {
         "model": run.model,
@@ -147,7 +149,7 @@ def _provenance(recording: Recording) -> dict[str, Any]:
         **({"source": sources} if sources else {}),
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
         **({"answerability": dict(run.interventions)} if run.interventions else {}),
-        "thresholds": dict(run.thresholds),
+        "thresholds": asdict(thresholds_of(run)),
         "budget": dict(run.budget),
     }
 

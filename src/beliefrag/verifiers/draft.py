@@ -17,7 +17,6 @@ for how sure the model is and for what is missing, as JSON.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -28,22 +27,17 @@ from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.registry import TypicalCost
 from beliefrag.retrieval.packing import find_sentences, lower_words, read_sentences
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker, VerifierForm, read_score
+from beliefrag.verifiers import VERIFIERS, Asker, read_score
 from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
 
 __all__ = [
     "Draft",
-    "ReasonedDraft",
     "Stated",
     "measure_confidence",
     "observe_draft",
     "read_with_tokens",
-    "reasoned_form",
 ]
 
-_ANSWER_MARK = re.compile("answer:", re.IGNORECASE | re.ASCII)
-_LONGEST_REASONING = 140
-"""In tokens: about 40 words of facts, and the answer."""
 _FULL_MARKS = 10.0
 _EITHER = frozenset(("yes", "no"))
 _NO_WORD = frozenset(("a", "an", "the", "and", "or", "of", "in", "on", "at", "by", "to", "for", "from", "with"))
@@ -73,32 +67,11 @@ class Draft:
     """One call: the answer, with the probabilities of its tokens."""
 
     name: ClassVar[str] = "draft"
-    prompts: ClassVar[tuple[str, ...]] = ("answer", "reasoned_answer")
-    """The second is that of `ReasonedDraft`: a calibration holds for both."""
+    prompts: ClassVar[tuple[str, ...]] = ("answer",)
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Asks for the answer, and reads the evidence in view of it."""
         answer, tokens = await asker.ask("read", "answer", fields, read_with_tokens, top_logprobs=ALTERNATIVES)
-        return observe_draft(fields["question"], passages, answer, tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonedDraft:
-    """One call: the facts that lead to the answer in a few words, then the answer. The facts are thrown away."""
-
-    name: ClassVar[str] = "reasoned_draft"
-    prompts: ClassVar[tuple[str, ...]] = ("reasoned_answer",)
-
-    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks for facts and answer, and reads the evidence in view of the answer."""
-        answer, tokens = await asker.ask(
-            "reasoned_read",
-            "reasoned_answer",
-            fields,
-            _read_after_mark,
-            max_tokens=_LONGEST_REASONING,
-            top_logprobs=ALTERNATIVES,
-        )
         return observe_draft(fields["question"], passages, answer, tokens)
 
 
@@ -119,14 +92,6 @@ class Stated:
         """Asks for the three, and reads the evidence in view of the answer."""
         answer, sure, missing = await asker.ask("read", "stated_answer", fields, _read_stated, schema=_STATED_SCHEMA)
         return observe_draft(fields["question"], passages, answer, (), stated=sure, is_incomplete=missing)
-
-
-def reasoned_form(form: VerifierForm) -> VerifierForm | None:
-    """The form that reads the same evidence again with reasoning.
-
-    None beside `stated`: without token probabilities nothing says how sure a reasoned answer is.
-    """
-    return ReasonedDraft() if form.name == Draft.name else None
 
 
 def observe_draft(
@@ -247,26 +212,6 @@ def read_with_tokens(
 ) -> tuple[str, tuple[TokenProbability, ...]]:
     """Reads a drafted answer and its tokens, which this form needs."""
     return read_answer(reply.text), require_tokens(reply, form)
-
-
-def _read_after_mark(reply: ChatReply, repairs: Repairs) -> tuple[str, tuple[TokenProbability, ...]]:
-    """The answer behind the last mark, and its tokens."""
-    end = max((mark.end() for mark in _ANSWER_MARK.finditer(reply.text)), default=-1)
-    if end < 0:
-        raise ReplyError('The reply has no line that begins with "Answer:".')
-    answer = read_answer(reply.text[end:])
-    if reply.truncated:
-        raise ReplyError("The reply was cut off.")
-    tokens: list[TokenProbability] = []
-    length = 0
-    for token in require_tokens(reply, Draft.name):
-        # One token can hold the mark's end and the answer's beginning.
-        if token.token[max(0, end - length) :].strip() or tokens:
-            tokens.append(token)
-        length += len(token.token)
-    if not tokens:
-        raise ReplyError("The tokens of the reply do not spell its answer.")
-    return answer, tuple(tokens)
 
 
 def _read_stated(reply: ChatReply, repairs: Repairs) -> tuple[str, float, bool]:

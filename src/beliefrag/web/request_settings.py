@@ -36,7 +36,7 @@ class RequestThresholds(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     answer: _Share | None = Field(default=None, description="answer from this answerability on")
-    least_answerability: _Share | None = Field(default=None, description="decline instead of answering below it")
+    decline_below: _Share | None = Field(default=None, description="decline instead of answering below it")
     abstain: bool | None = Field(default=None, description="false always gives the best answer there is")
 
 

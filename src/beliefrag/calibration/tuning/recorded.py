@@ -165,7 +165,7 @@ def _write_notes(recorded: RecordedQuestions, artifact: Artifact, calibration_wa
             yield f"Its fit saw {len(seen):,} of {len(asked):,} {part.value} questions: its figures are too good."
     if artifact.contaminated:
         yield "Its fit saw questions that were held out, so its figures on xhold are too good."
-    used = recorded.run.calibration
+    used = next(iter(recorded.run.calibrations), None)
     if used and used.name != artifact.name:
         yield f"The run's own episodes were decided with the calibration {used.name}; figures here are with this one."
     if recorded.disagreeing:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import METHODS
 from beliefrag.runs.episode import Episode, Search, Step
-from beliefrag.runs.record import RunRecord
+from beliefrag.runs.record import RunRecord, thresholds_of
 from beliefrag.types import Passage, Usage
 from beliefrag.web.view.run_datasets import RunDatasets
 from beliefrag.web.view.schema import (
@@ -84,7 +84,7 @@ def view_episode(
     question = labelled.question.text if labelled else None
     gold = labelled.gold if labelled else None
     supporting = gold.supporting if gold else None
-    made_with = {"verifier": run.verifier, "retriever": run.retriever}
+    made_with = {"verifier": run.verifier, "retriever": run.searched_with}
     error = episode.error
     return _copy(
         EpisodeView,
@@ -97,13 +97,13 @@ def view_episode(
         question_id=key.question_id,
         seed=key.seed,
         model=run.model,
-        made_with=made_with | ({"calibration": run.calibration.name} if run.calibration else {}),
+        made_with=made_with | ({"calibration": run.calibrations[0].name} if run.calibrations else {}),
         question=question,
         error=_copy(ErrorView, error) if error else None,
         usage=_view_usage(episode.usage),
         seconds=episode.timing.model_seconds,
         budget=run.budget,
-        thresholds=active_thresholds(run.thresholds),
+        thresholds=active_thresholds(asdict(thresholds_of(run))),
         steps=tuple(_view_step(step, question) for step in episode.steps),
         calls=tuple(_view_calls(episode, number)),
         citations=tuple(_copy(CitationView, each) for each in episode.citations),

@@ -138,6 +138,6 @@ def _course(episode: Episode) -> tuple[object, ...]:
 
 
 async def _run_episode(setup: DatasetSetup, method: str, labelled: LabelledQuestion) -> list[events.Event]:
-    stream = loop.run(labelled.question, setup.methods[method], setup.harness_for(labelled))
+    stream = loop.run(labelled.question, setup.methods[method], setup.harness_for(method, labelled))
     async with aclosing(stream):
         return [event async for event in stream]

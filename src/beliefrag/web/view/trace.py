@@ -27,7 +27,7 @@ _COMPARED = {
     ("sufficiency", ""): "abstain_sufficiency",
     ("uncertainty", ""): "abstain_uncertainty",
     ("answerability", "abstain"): "abstain_answerability",
-    ("answerability", UNSURE): "least_answerability",
+    ("answerability", UNSURE): "decline_below",
 }
 """The setting behind each comparison. A trace holds the compared numbers but no settings."""
 
