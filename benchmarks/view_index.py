@@ -20,7 +20,7 @@ from typing import Any
 
 from beliefrag.policy import Thresholds
 from beliefrag.runs.episode_format import episode_line, read_episode
-from beliefrag.runs.record import DatasetRecord, RunRecord
+from beliefrag.runs.record import DatasetRecord, MethodRecord, RunRecord
 from beliefrag.runs.run_files import EPISODES_FILE
 from beliefrag.types import Budget, Diagnostics
 from beliefrag.web.view.index import RunIndex
@@ -115,12 +115,11 @@ def write_run(folder: Path, count: int) -> int:
         made="",
         versions={},
         model="made up",
-        verifier="structured",
-        retriever="none",
+        setups=dict.fromkeys(
+            METHODS, MethodRecord(verifier="structured", retriever="none", thresholds=asdict(Thresholds()))
+        ),
         prompts={},
         budget=asdict(Budget()),
-        thresholds=asdict(Thresholds()),
-        calibration=None,
         judge=None,
         seed=0,
         methods=METHODS,

@@ -87,7 +87,7 @@ async def _play_again(folder: Path, data: Sequence[Path], used: UsedReplies) -> 
 async def _play(setup: Setup, dataset: str, method: str, question: str) -> None:
     course = setup.datasets[dataset]
     labelled = course.questions[question]
-    stream = loop.run(labelled.question, course.methods[method], course.harness_for(labelled))
+    stream = loop.run(labelled.question, course.methods[method], course.harness_for(method, labelled))
     async with contextlib.aclosing(stream):
         async for _ in stream:
             pass

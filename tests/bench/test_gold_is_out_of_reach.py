@@ -152,7 +152,7 @@ async def test_nothing_in_reach_of_a_controller_in_an_injected_episode_holds_gol
     injected: tuple[DatasetSetup, LabelledQuestion],
 ) -> None:
     course, labelled = injected
-    spy, harness = Spy(), course.harness_for(labelled)
+    spy, harness = Spy(), course.harness_for(next(iter(course.methods)), labelled)
     seen = [event async for event in loop.run(labelled.question, spy, harness)]
     assert isinstance(harness.retriever, InjectedRetriever)
     assert harness.retriever.noise_ids and harness.retriever.false_ids, "something was injected"
@@ -169,7 +169,12 @@ async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_every
     course, labelled = injected
     one, other = Spy(), Spy()
     for spy in (one, other):
-        events = [event async for event in loop.run(labelled.question, spy, course.harness_for(labelled))]
+        events = [
+            event
+            async for event in loop.run(
+                labelled.question, spy, course.harness_for(next(iter(course.methods)), labelled)
+            )
+        ]
         # Whoever records the episode still knows which one it was.
         assert Result.from_events(events).question == labelled.question
     assert one.asked == other.asked == {hide_question_id(labelled.question)}
@@ -180,7 +185,7 @@ async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_every
 
 def test_the_walk_goes_through_bound_methods_and_closures(injected: tuple[DatasetSetup, LabelledQuestion]) -> None:
     course, labelled = injected
-    search = course.harness_for(labelled).retriever.search
+    search = course.harness_for(next(iter(course.methods)), labelled).retriever.search
     assert labelled.gold in list(reachable_values(search))
     assert labelled.gold in list(reachable_values(lambda: search))
 

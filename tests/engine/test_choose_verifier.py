@@ -20,11 +20,9 @@ SERVED = "openai:some-model"
 
 
 @pytest.mark.parametrize(("model", "form"), [(EMBEDDED, "draft"), (SERVED, "stated"), ("scripted:x.jsonl", "stated")])
-@pytest.mark.parametrize("methods", [("lean",), ("lean:sure=0.4",), ("lean", "static"), ("lean_survey",)])
-def test_lean_reads_token_probabilities_only_of_a_model_that_reports_them(
-    model: str, form: str, methods: tuple[str, ...]
-) -> None:
-    assert choose_verifier(Settings(model=model), methods) == form
+@pytest.mark.parametrize("method", ["lean", "lean_survey", "lean_reads"])
+def test_lean_reads_token_probabilities_only_of_a_model_that_reports_them(model: str, form: str, method: str) -> None:
+    assert choose_verifier(Settings(model=model), method) == form
 
 
 @pytest.mark.parametrize(
@@ -33,13 +31,13 @@ def test_lean_reads_token_probabilities_only_of_a_model_that_reports_them(
 )
 def test_a_form_that_is_asked_for_says_whether_there_are_token_probabilities(asked_for: str, form: str) -> None:
     for model in (EMBEDDED, SERVED):
-        assert choose_verifier(Settings(model=model, verifier=asked_for), ["lean"]) == form
+        assert choose_verifier(Settings(model=model, verifier=asked_for), "lean") == form
 
 
-def test_a_run_in_which_another_method_rests_on_the_verifier_keeps_the_form_of_the_model() -> None:
-    assert choose_verifier(Settings(model=EMBEDDED), ["lean", "beliefrag"]) == "slots"
-    assert choose_verifier(Settings(model=SERVED), ["beliefrag"]) == "structured"
-    assert choose_verifier(Settings(model=SERVED, verifier="graded"), ["lean", "beliefrag"]) == "graded"
+def test_the_paper_profile_takes_the_form_of_the_model() -> None:
+    assert choose_verifier(Settings(model=EMBEDDED), "beliefrag") == "slots"
+    assert choose_verifier(Settings(model=SERVED), "beliefrag") == "structured"
+    assert choose_verifier(Settings(model=SERVED, verifier="graded"), "beliefrag") == "graded"
 
 
 async def test_an_episode_of_lean_with_a_model_without_token_probabilities_is_one_stated_read(tmp_path: Path) -> None:
@@ -48,7 +46,7 @@ async def test_an_episode_of_lean_with_a_model_without_token_probabilities_is_on
         model=f"scripted:{tmp_path / 'script.jsonl'}", method="lean", borrow="qwen2.5-coder-1.5b-lean", cache=False
     )
     assembly = assemble(settings, passages=[Passage("h", "Ada Holm", "Ada Holm was born in Torsby.")])
-    assert assembly.engine.verifier.name == "stated"
+    assert assembly.parts.verifier.name == "stated"
     question = Question("Where was Ada Holm born?")
     result = Result.from_events([event async for event in loop.run(question, assembly.method, assembly.harness)])
     await assembly.aclose()

@@ -203,10 +203,10 @@ def test_whatever_the_situation_the_decision_is_legal(situation: Situation, abst
         ({"retrieval_value": 0.0}, "stop"),
     ],
 )
-def test_an_ending_below_the_least_answerability_gives_no_answer(change: dict[str, object], otherwise: str) -> None:
+def test_an_ending_below_the_decline_below_gives_no_answer(change: dict[str, object], otherwise: str) -> None:
     situation = replace(BASE, **change)  # type: ignore[arg-type]
     assert chosen(situation)[1] == otherwise
-    held = decide(situation, Thresholds(least_answerability=0.6))
+    held = decide(situation, Thresholds(decline_below=0.6))
     assert (held.action, held.branch) == (Action.ABSTAIN, "abstain-unsure")
     assert [(c.name, c.value, c.threshold, c.holds) for c in held.comparisons] == [
         ("answerability", situation.answerability, 0.6, True)
@@ -220,7 +220,7 @@ def test_an_ending_below_the_least_answerability_gives_no_answer(change: dict[st
     conflict=st.floats(0, 1),
     flagged=st.integers(0, 2),
 )
-def test_the_least_answerability_changes_endings_alone(
+def test_the_decline_below_changes_endings_alone(
     answerability: float, least: float, value: float, conflict: float, flagged: int
 ) -> None:
     situation = replace(
@@ -231,7 +231,7 @@ def test_the_least_answerability_changes_endings_alone(
         flagged=flagged,
     )
     before = decide(situation, Thresholds())
-    after = decide(situation, Thresholds(least_answerability=least))
+    after = decide(situation, Thresholds(decline_below=least))
     if before.action in (Action.ANSWER, Action.STOP) and answerability < least:
         assert after.action is Action.ABSTAIN
     else:
@@ -240,9 +240,9 @@ def test_the_least_answerability_changes_endings_alone(
 
 def test_holding_answers_back_needs_leave_to_abstain() -> None:
     with pytest.raises(ValueError, match="abstain is off"):
-        Thresholds(least_answerability=0.6, abstain=False)
-    with pytest.raises(ValueError, match=r"least_answerability .*0 and 1"):
-        Thresholds(least_answerability=1.1)
+        Thresholds(decline_below=0.6, abstain=False)
+    with pytest.raises(ValueError, match=r"decline_below .*0 and 1"):
+        Thresholds(decline_below=1.1)
 
 
 def test_without_pruning_a_correction_begins_with_the_rewriting() -> None:

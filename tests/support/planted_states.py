@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from beliefrag.calibration.collection import StateCollection, read_collection
-from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.policy import ScoreScale
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index
 from beliefrag.runs.record import DatasetRecord, RunRecord
-from beliefrag.runs.states import Trajectory
 from beliefrag.types import Budget, Diagnostics
+from tests.support.run_records import make_setups
 
 Chance = Callable[[dict[str, float]], float]
 
@@ -53,19 +53,19 @@ def write_run(
         judged: Whether a judge agrees with the planted outcome.
         changes: To the record of the run.
     """
+    changes = {"retriever": Bm25Index.identity, **changes}
     draw = random.Random(seed)
     ids = tuple(f"q{number}" for number in range(questions)) if isinstance(questions, int) else tuple(questions)
-    dataset = DatasetRecord(fingerprint="f" * 32, gold="g" * 32, passages=1000, question_ids=ids, score_scale=SCALE)
+    dataset = DatasetRecord(
+        fingerprint="f" * 32, gold="g" * 32, passages=1000, question_ids=ids, score_scales={"bm25": SCALE}
+    )
     record = {
         "made": "2026-01-01T00:00:00+00:00",
         "versions": {"beliefrag": "0"},
         "model": MODEL,
-        "verifier": "structured",
-        "retriever": Bm25Index.identity,
         "prompts": Prompts.load().hashes(),
         "budget": asdict(Budget()),
-        "thresholds": asdict(Thresholds()),
-        "calibration": None,
+        "setups": make_setups(["survey"], changes),
         "judge": "the judge" if judged else None,
         "seed": 0,
         "methods": ("survey",),
@@ -136,14 +136,3 @@ def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int,
         "calls": [],
         "timing": {"model_seconds": 0.0},
     }
-
-
-def with_moves(collection: StateCollection) -> StateCollection:
-    """The same states, as if the first move after the first read had been a reasoned read and the second a search."""
-    branches = ("retrieve", "reason", "search", "stop")
-
-    def change(trajectory: Trajectory) -> Trajectory:
-        states = (replace(state, branch=branch) for state, branch in zip(trajectory.states, branches, strict=True))
-        return replace(trajectory, states=tuple(states))
-
-    return replace(collection, trajectories=tuple(map(change, collection.trajectories)))

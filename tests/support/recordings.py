@@ -14,6 +14,7 @@ from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import Action, Belief, Budget, Diagnostics
+from tests.support.run_records import make_setups
 
 STEP = 1_000
 """Tokens from one state to the next; answering costs a tenth."""
@@ -58,19 +59,17 @@ def recorded(trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresh
     """What a run with these recordings recorded."""
     own = list(trajectories)
     datasets = sorted({each.dataset for each in own})
+    methods = tuple(dict.fromkeys(each.method for each in own)) or ("survey",)
     run = RunRecord(
         made="2026-01-01T00:00:00+00:00",
         versions={},
         model="scripted:made-up",
-        verifier="structured",
-        retriever="none",
         prompts={},
         budget=asdict(Budget()),
-        thresholds=asdict(thresholds),
-        calibration=None,
         judge=None,
         seed=0,
-        methods=tuple(dict.fromkeys(each.method for each in own)),
+        methods=methods,
+        setups=make_setups(methods, {"thresholds": asdict(thresholds)}),
         datasets={
             name: DatasetRecord(
                 fingerprint="",

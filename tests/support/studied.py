@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.policy import Thresholds
 from beliefrag.runs.episode import EpisodeError, EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.studies.recording import Recording
 from beliefrag.types import Action, Belief, Budget, Diagnostics, Usage
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
+from tests.support.run_records import make_setups
 
 UNSURE = {"unhelpful_doc_ids": [], "support": 0.0, "conflict": 0.0, "gap": 1.0, "uncertainty": 1.0}
 _BELIEF = {"sufficiency": 0.5, "reliability": 0.5, "conflict": 0.1, "uncertainty": 0.5, "gap": 0.5, "cost": 0.2}
@@ -94,19 +94,18 @@ def run_record(
     asked: Mapping[str, Iterable[str]], methods: Iterable[str] = ("beliefrag",), **changes: Any
 ) -> RunRecord:
     """The record of a run that asked these questions."""
+    methods = tuple(methods)
+    changes = {"verifier": "probability", **changes}
     record = {
+        "setups": make_setups(methods, changes),
         "made": "2026-01-01T00:00:00+00:00",
         "versions": {"beliefrag": "0"},
         "model": "scripted:planted",
-        "verifier": "probability",
-        "retriever": "bm25",
         "prompts": {},
         "budget": asdict(Budget()),
-        "thresholds": asdict(Thresholds()),
-        "calibration": None,
         "judge": None,
         "seed": 0,
-        "methods": tuple(methods),
+        "methods": methods,
         "datasets": {
             name: DatasetRecord(fingerprint="f", gold="g", passages=9, question_ids=tuple(dict.fromkeys(ids)))
             for name, ids in asked.items()

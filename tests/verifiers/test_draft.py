@@ -12,7 +12,7 @@ from beliefrag.models.protocol import TokenProbability
 from beliefrag.prompts import Prompts
 from beliefrag.types import Observation, Passage, Question
 from beliefrag.verifiers import VerifierForm, build_verifier
-from beliefrag.verifiers.draft import ReasonedDraft, observe_draft, reasoned_form
+from beliefrag.verifiers.draft import observe_draft
 from tests.support.episodes import script
 from tests.support.reading import says
 
@@ -104,33 +104,11 @@ async def test_one_call_gives_the_draft_and_all_scores(tmp_path: Path) -> None:
     assert seen.conflict == pytest.approx(2 * 0.2 / 0.9)
 
 
-async def test_letters_that_are_longer_in_lower_case_take_nothing_away_from_the_answer(tmp_path: Path) -> None:
-    said = "İzmir, İznik and İstanbul are cities.\nAnswer:Ada Holm"
-    line = says("reasoned_read", said, logprobs={said: 0.8})
-    seen = await verify(tmp_path, line, ReasonedDraft())
-    assert seen.draft == "Ada Holm"
-    assert seen.uncertainty == pytest.approx(0.2), "one token can hold the mark and the answer"
-
-
 async def test_no_uncertainty_is_made_up_where_nothing_says_how_sure_an_answer_is(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="how sure"):
         observe_draft(WHERE, [BRIDGE], "Torsby", ())
     with pytest.raises(ModelError, match="token probabilities"):
-        await verify(tmp_path, says("reasoned_read", "Answer: Torsby"), ReasonedDraft())
-    assert reasoned_form(build_verifier("stated")) is None
-    assert reasoned_form(build_verifier("draft")) == ReasonedDraft()
-
-
-async def test_of_a_reasoned_read_only_the_tokens_of_the_answer_count(tmp_path: Path) -> None:
-    tokens = [
-        {"token": "Ada Holm designed it.\n", "p": 0.1},
-        {"token": "Answer", "p": 0.2},
-        {"token": ":", "p": 0.9},
-        {"token": " Torsby", "p": 0.8, "top": {" Torsby": 0.8}},
-    ]
-    line = says("reasoned_read", "Ada Holm designed it.\nAnswer: Torsby", logprobs=tokens)
-    seen = await verify(tmp_path, line, ReasonedDraft())
-    assert seen.draft == "Torsby" and seen.uncertainty == pytest.approx(0.2)
+        await verify(tmp_path, says("read", "Torsby"), build_verifier("draft"))
 
 
 async def test_a_model_without_probabilities_says_how_sure_it_is_and_what_is_missing(tmp_path: Path) -> None:

@@ -256,20 +256,10 @@ def settings_of(run: RunRecord) -> Settings:
         RunError: Another version wrote them, with a setting that is not known here.
     """
     try:
-        return Settings.model_validate(_with_correction(run.settings))
+        return Settings.model_validate(run.settings)
     except ValidationError as error:
         name = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
         raise _other_version(run.versions, f"the setting {name!r:.60}, which cannot be used here") from None
-
-
-def _with_correction(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives recorded settings with `correction.rewriter`, which was called `thresholds.merge_rewriter` before."""
-    values = dict(settings)
-    thresholds = values.get("thresholds")
-    if isinstance(thresholds, Mapping) and "merge_rewriter" in thresholds:
-        values["thresholds"] = {name: value for name, value in thresholds.items() if name != "merge_rewriter"}
-        values["correction"] = {"rewriter": "merged" if thresholds["merge_rewriter"] else "apart"}
-    return values
 
 
 def _known_values(what: str, values: Mapping[str, Any], ours: object, run: RunRecord) -> dict[str, Any]:
