@@ -25,7 +25,7 @@ __all__ = ["METHODS", "measure"]
 
 METHODS: dict[str, dict[str, Any]] = {
     "lean": {"method": "lean"},
-    "beliefrag": {"method": "beliefrag", "retriever": "bm25", "keep_when_correcting": False, "decline_below": 0.0},
+    "beliefrag": {"method": "beliefrag", "retriever": "bm25", "thresholds": {"decline_below": 0.0}},
 }
 
 

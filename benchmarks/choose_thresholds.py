@@ -39,7 +39,6 @@ SETTINGS = {
     ],
     "flare": ["", "confident=0.6", "confident=0.4", "confident=0.4,masked=0.2", "confident=0.2,masked=0.1"],
     "uncertainty_gate": ["", "sure=0.3", "sure=0.7", "sure=0.8", "sure=0.9"],
-    "lean": ["", "least=0.15", "least=0.15,moves=1", "sure=0.3,least=0.15", "sure=0.7,least=0.15"],
 }
 """Five for each: the defaults, and four others."""
 

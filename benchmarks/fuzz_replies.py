@@ -36,7 +36,6 @@ from beliefrag.models.reply_store import _from_json
 from beliefrag.prompts import escape
 from beliefrag.types import Passage
 from beliefrag.verifiers import VERIFIERS, build_verifier, probability, slots
-from beliefrag.verifiers.draft import ReasonedDraft
 
 VERDICT = '{"unhelpful_doc_ids": [1], "support": 0.5, "conflict": 0.0, "gap": 0.25, "uncertainty": 1}'
 COMPLETION = (
@@ -213,7 +212,7 @@ def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def _of_form(name: str) -> Callable[[str], Any]:
     fields = {"question": "What is the capital of France?", "evidence": "", "draft": ""}
-    form = ReasonedDraft() if name == ReasonedDraft.name else build_verifier(name)
+    form = build_verifier(name)
     return lambda text: astuple(_finish(form.observe(_SameReply(text), fields, PASSAGES)))
 
 
@@ -244,7 +243,7 @@ def _read_content(text: str) -> ChatReply:
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {
-    **{f"verifier form {name}": _of_form(name) for name in (*VERIFIERS, ReasonedDraft.name)},
+    **{f"verifier form {name}": _of_form(name) for name in VERIFIERS},
     "object": lambda text: read_json_object(text, Repairs()),
     "line": read_line,
     "nothing is missing": lambda text: _SAYS_SUFFICIENT.match(read_line(text)),

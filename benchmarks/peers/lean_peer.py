@@ -18,6 +18,7 @@ from typing import Any
 from beliefrag import BeliefRAG
 from beliefrag.bench.datasets.common_form import load_passages
 from beliefrag.outcome import Failed
+from beliefrag.policy import Thresholds
 from beliefrag.settings import Settings
 
 
@@ -31,7 +32,7 @@ def make_settings(url: str) -> Settings:
         method="lean",
         verifier="draft",
         borrow="qwen2.5-coder-1.5b-lean",
-        decline_below=0,
+        thresholds=Thresholds(decline_below=0.0),
         cache=False,
     )
 

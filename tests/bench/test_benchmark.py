@@ -148,8 +148,8 @@ def test_a_run_searches_with_the_chosen_retriever_and_records_what_it_is(
 
     wanted = settings.model_copy(update={"retriever": "backwards:reverse=true"})
     run = bench.run(spec(tmp_path), out=tmp_path / "run", settings=wanted)
-    assert run.record.retriever == "backwards, reverse True"
-    assert run.record.datasets["north"].score_scale is None
+    assert {each.retriever for each in run.record.setups.values()} == {"backwards, reverse True"}
+    assert run.record.datasets["north"].score_scales == {"backwards:reverse=true": None}
     assert run.tally.finished == 3
     with pytest.raises(RunChanged, match=r"backwards, reverse True.*bm25"):
         bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings)

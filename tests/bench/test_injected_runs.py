@@ -183,9 +183,11 @@ def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Pat
     data = write_dataset(tmp_path, "north", 4)
     found = run(tmp_path, data, injection=Injection(counterfactual=0.5), methods=("beliefrag",))
     record = RunRecord.read(found)
-    assert record.calibration is not None
+    assert record.calibrations
     # What is fitted on such states is for such hits, and a fit on ordinary ones is doubted here.
-    fitted = load_artifact("published").model_copy(update={"origin": "fitted", "retriever": record.retriever})
+    fitted = load_artifact("published").model_copy(
+        update={"origin": "fitted", "retriever": record.setups["beliefrag"].retriever}
+    )
     warnings = find_calibration_warnings(fitted, conditions_of_run(record))
     assert any("fitted with the retriever" in warning for warning in warnings)
     settings = Settings(

@@ -33,7 +33,7 @@ def run_with(questions: int, folder: Path) -> ScoreScale | None:
     script.write_text('{"purpose": "answer", "reply": "3", "repeat": true}\n', encoding="utf-8")
     spec = bench.RunSpec(datasets=(load_user_questions(asked, PASSAGES),), methods=("static",), n=2, judge=False)
     settings = load_settings({"model": f"scripted:{script}", "retriever": "bm25"}).settings
-    return bench.run(spec, out=folder / "run", settings=settings).record.datasets["asked"].score_scale
+    return bench.run(spec, out=folder / "run", settings=settings).record.datasets["asked"].score_scales["bm25"]
 
 
 def test_a_set_with_enough_questions_measures_the_scale_with_them(tmp_path: Path) -> None:

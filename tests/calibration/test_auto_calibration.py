@@ -152,19 +152,19 @@ def test_nothing_is_asked_where_the_cost_is_refused(docs: Path, tmp_path: Path) 
     assert not (tmp_path / "mine.json").exists() and not (tmp_path / "mine.questions").exists()
 
 
-def test_asking_costs_less_where_lean_makes_no_move(docs: Path, tmp_path: Path) -> None:
+def test_asking_costs_less_where_lean_only_reads_once(docs: Path, tmp_path: Path) -> None:
     plans: list[AutoPlan] = []
 
     def confirm(plan: AutoPlan) -> bool:
         plans.append(plan)
         return False
 
-    for moves in (True, False):
-        calibrate.auto(docs, out=tmp_path / "mine.json", method="lean", moves=moves, settings=SETTINGS, confirm=confirm)
+    for searches in (True, False):
+        calibrate.auto(
+            docs, out=tmp_path / "mine.json", method="lean", searches=searches, settings=SETTINGS, confirm=confirm
+        )
     assert plans[0].asking and plans[1].asking
     assert plans[1].asking.calls < plans[0].asking.calls / 2
-    with pytest.raises(SettingsError, match="moves"):
-        calibrate.auto(docs, out=tmp_path / "mine.json", method="beliefrag", moves=False, settings=SETTINGS)
 
 
 def test_a_cost_that_nobody_knows_is_told_as_unknown() -> None:

@@ -36,7 +36,6 @@ REPLIES = {
     "reasoner": words,
     "draft": words,
     "read": st.sampled_from(["Ada", "Ada Holm", "..."]),
-    "reasoned_read": st.sampled_from(["Ada built it.\nAnswer: Ada", "Ada built it.", "Answer: ..."]),
     "dialogue": st.sampled_from(
         ["<search>q</search>", "<search>r", "<answer>x</answer>", "lost", "<search></search>", "<think>t</think>"]
     ),

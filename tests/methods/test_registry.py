@@ -41,7 +41,6 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
         says("draft", "Ada", logprobs={"Ada": 0.3}, repeat=True),
         says("dialogue", "<search>Ada</search>", repeat=True),
         says("read", "Ada", logprobs={"Ada": 0.3}, repeat=True),
-        says("reasoned_read", "Answer: Ada", logprobs={"Answer: Ada": 0.3}, repeat=True),
     )
     method = build_method(name, INPUTS)
     first, second = [

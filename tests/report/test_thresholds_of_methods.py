@@ -12,6 +12,7 @@ import pytest
 from beliefrag import bench
 from beliefrag.methods import METHODS
 from beliefrag.policy import Thresholds
+from beliefrag.profiles import PROFILES
 from tests.support.studied import run_record
 
 ALL = tuple(METHODS)
@@ -42,26 +43,14 @@ def test_a_method_with_a_number_to_compare_with_says_where_its_default_comes_fro
 def test_what_was_given_in_the_run_is_told_apart_from_defaults(tmp_path: Path) -> None:
     told = thresholds_in_report(
         tmp_path,
-        ("static", "crag", "flare", "beliefrag", "lean"),
-        method_options={"crag": "correct=0.9", "lean": "sure=0.3,least=0.15"},
+        ("static", "crag", "flare", "beliefrag"),
+        method_options={"crag": "correct=0.9"},
         thresholds={**asdict(Thresholds()), "answer": 0.6},
     )
-    assert set(told) == {"CRAG", "FLARE", "BeliefRAG", "Lean"}
+    assert set(told) == {"CRAG", "FLARE", "BeliefRAG"}
     assert told["CRAG"].startswith("given in the run: correct=0.9; otherwise the authors' values")
     assert told["FLARE"].startswith("the authors' values")
     assert told["BeliefRAG"].startswith("given in the run: answer=0.6; otherwise the paper's")
-    # Lean answers from `sure` on: the threshold `answer` is not its own.
-    assert told["Lean"].startswith("given in the run: sure=0.3, least=0.15; otherwise ours")
-
-
-def test_lean_is_told_to_share_the_thresholds_of_the_policy(tmp_path: Path) -> None:
-    told = thresholds_in_report(
-        tmp_path,
-        ("lean",),
-        method_options={"lean": "sure=0.3"},
-        thresholds={**asdict(Thresholds()), "abstain_sufficiency": 0.2},
-    )
-    assert told["Lean"].startswith("given in the run: sure=0.3, abstain_sufficiency=0.2; otherwise ours")
 
 
 def test_a_threshold_that_a_guarantee_chose_is_told_as_chosen(tmp_path: Path) -> None:
@@ -69,6 +58,6 @@ def test_a_threshold_that_a_guarantee_chose_is_told_as_chosen(tmp_path: Path) ->
         tmp_path,
         ("lean",),
         settings={"max_error": 0.3},
-        thresholds={**asdict(Thresholds()), "least_answerability": 0.75},
+        thresholds=asdict(PROFILES["default"].apply_to(Thresholds(decline_below=0.75))),
     )
-    assert told["Lean"].startswith("chosen to keep to max_error 0.3: least_answerability=0.75; otherwise ours")
+    assert told["Lean"].startswith("chosen to keep to max_error 0.3: decline_below=0.75; otherwise the paper's")

@@ -10,6 +10,7 @@ import pytest
 from beliefrag.methods.intervention import MatchedState
 from beliefrag.policy import Thresholds
 from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.runs.record import thresholds_of
 from beliefrag.studies import Recording, StudyContext, StudyResult
 from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, match_states
 from beliefrag.studies.variants import Variants, find_difference
@@ -142,7 +143,7 @@ def test_a_study_of_unlike_runs_says_so_and_gives_no_number() -> None:
 
 def test_too_few_questions_give_a_sentence() -> None:
     recordings = {
-        name: recording(episodes=each.episodes[:1], thresholds=dict(each.run.thresholds))
+        name: recording(episodes=each.episodes[:1], thresholds=asdict(thresholds_of(each.run)))
         for name, each in made({}).items()
     }
     assert "at least two questions" in worked_out(recordings).findings[0]

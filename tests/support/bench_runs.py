@@ -61,12 +61,6 @@ def write_script(folder: Path, *first: Mapping[str, Any], name: str = "bench.jso
         {"purpose": "gate", "reply": "Oslo", "logprobs": {"Oslo": 0.2}, "repeat": True},
         {"purpose": "read", "reply": "Oslo", "logprobs": {"Oslo": 0.9}, "repeat": True},
         {
-            "purpose": "reasoned_read",
-            "reply": "Answer: Oslo",
-            "logprobs": [{"token": "Answer:", "p": 1.0}, {"token": " Oslo", "p": 0.9}],
-            "repeat": True,
-        },
-        {
             "purpose": "draft",
             "reply": "Oslo it is.",
             "logprobs": [{"token": "Oslo", "p": 0.9}, {"token": " it", "p": 0.9}, {"token": " is.", "p": 0.9}],

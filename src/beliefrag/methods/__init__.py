@@ -64,9 +64,9 @@ METHODS: Registry[Method, MethodInputs] = Registry(
             "flare",
             "uncertainty_gate",
             "beliefrag",
-            "lean",
         )
-    },
+    }
+    | {"lean": "beliefrag.methods.beliefrag"},
 )
 """Every method, in the order of the tables."""
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from beliefrag.methods import METHODS, needs_calibration
+from beliefrag.methods import METHODS, find_profile, needs_calibration
 from beliefrag.models.cost import price_of
 from beliefrag.policy import Thresholds
 from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.page import Block, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Table
-from beliefrag.runs.record import RunRecord, in_dollars, thresholds_of
+from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate, pareto_front
 from beliefrag.runs.summary import MEAN, MEASURES, Cell, Failures, Summary
@@ -186,9 +186,7 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
         given = [each for each in run.method_options.get(name, "").split(",") if each]
         chosen = ""
         if needs_calibration(name):
-            changed = _changed_thresholds(run)
-            if name == "lean":
-                changed.pop("answer", None)  # its own option `sure` stands in for it
+            changed = _changed_thresholds(run, name)
             if run.settings.get("max_error") is not None and (least := changed.pop("decline_below", "")):
                 chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: decline_below={least}; "
             given += [f"{key}={value}" for key, value in changed.items()]
@@ -196,9 +194,10 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield name, f"{words}{chosen}{'otherwise ' if given or chosen else ''}{origin}"
 
 
-def _changed_thresholds(run: RunRecord) -> dict[str, str]:
-    own = asdict(Thresholds())
-    return {key: str(value) for key, value in asdict(thresholds_of(run)).items() if own.get(key) != value}
+def _changed_thresholds(run: RunRecord, method: str) -> dict[str, str]:
+    profile = find_profile(method)
+    own = asdict(profile.apply_to(Thresholds()) if profile else Thresholds())
+    return {key: str(value) for key, value in run.setups[method].thresholds.items() if own.get(key) != value}
 
 
 def cost_lines(summary: Summary) -> list[tuple[str, str]]:
