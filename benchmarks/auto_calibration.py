@@ -1,7 +1,7 @@
 """Asks how good a calibration from made questions is for people's questions, beside one from people's questions.
 
     python -m benchmarks.auto_calibration docs --out mixed.jsonl
-    beliefrag calibrate auto --docs mixed.jsonl --method lean --no-moves -n 60 --out auto.json --yes
+    beliefrag calibrate auto --docs mixed.jsonl --method lean --reads-only -n 60 --out auto.json --yes
     python -m benchmarks.auto_calibration compare auto.json human.json --run runs/linked_packed
 
 `docs` writes the passages of the six sets as documents. `compare` reads what lean drafted for questions that neither

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "beliefrag"
 NAMES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
 ROOMS = {name.split("/")[0].removesuffix(".py") for name in NAMES} - {"__init__", "__main__", "_version"}
-MOST_LINES = 500
+MOST_LINES = 700
 
 
 def parse_modules() -> Iterator[tuple[str, ast.Module]]:

@@ -1,7 +1,7 @@
 """Makes sets of questions that their documents cannot answer any more: the supporting passages are taken away.
 
     python -m benchmarks.decide.unanswerable --n 20 --out unanswerable
-    beliefrag calibrate collect --method lean --no-moves --data unanswerable/hotpotqa_unanswerable --part xfit ...
+    beliefrag calibrate collect --method lean --reads-only --data unanswerable/hotpotqa_unanswerable --part xfit ...
 
 Lean's calibration is fitted on their states too: without them it would never have seen a question without an answer.
 They are train questions, or of the xfit part where a set has no train split, and none that states with their support

@@ -80,7 +80,7 @@ def test_it_goes_on_where_it_ended_and_asks_a_torn_line_again(
 def test_a_file_of_other_settings_is_not_added_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(monkeypatch, folder)
     with pytest.raises(SystemExit, match="name another file"):
-        run(monkeypatch, folder, "--set", "decline_below=0")
+        run(monkeypatch, folder, "--set", "thresholds.decline_below=0")
 
 
 def test_an_answer_is_right_as_a_run_of_words_however_it_is_spaced() -> None:

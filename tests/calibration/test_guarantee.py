@@ -73,7 +73,7 @@ def test_the_guarantee_that_is_asked_for_is_found_among_others() -> None:
     fifth = TENTH.model_copy(update={"max_error": 0.2, "threshold": 0.5})
     assert asked(artifact(fifth, TENTH)) == TENTH
     assert asked(artifact(fifth, TENTH), max_error=0.1 + 0.1) == fifth
-    assert apply_guarantee(Thresholds(), TENTH) == Thresholds(least_answerability=0.62)
+    assert apply_guarantee(Thresholds(), TENTH) == Thresholds(decline_below=0.62)
     assert apply_guarantee(Thresholds(), None) == Thresholds()
 
 

@@ -99,7 +99,7 @@ def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Comm
 def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for(
     beliefrag: Command, docs: Path, home: Path
 ) -> None:
-    (home / "beliefrag.toml").write_text("decline_below = 0.9\n")
+    (home / "beliefrag.toml").write_text("[thresholds]\ndecline_below = 0.9\n")
     given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--no-cache")
     declined = beliefrag(*given, "--json")
     assert (declined.code, declined.record["outcome"], declined.record["answer"]) == (3, "abstained", None)

@@ -119,7 +119,7 @@ def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_
     assert beliefrag(*common, "--out", home / "plain").code == 0
     refused = beliefrag(*common, "--out", home / "plain", *TARGET)
     (threshold,) = [each.threshold for each in load_artifact(str(guaranteed)).guarantees if each.threshold is not None]
-    assert refused.code == 1 and "least_answerability" in refused.err and f"{threshold:g}" in refused.err
+    assert refused.code == 1 and "decline_below" in refused.err and f"{threshold:g}" in refused.err
     assert beliefrag(*common, "--out", home / "held", *TARGET).code == 0
     outcomes = {run: outcomes_of(home / run) for run in ("plain", "held")}
     assert "abstained" not in outcomes["plain"].values()
@@ -174,15 +174,15 @@ def test_a_guarantee_that_is_not_there_is_told_in_one_line(
     assert re.search(words, ran.err) and ran.err.count("\n") == 1
 
 
-def test_other_thresholds_or_a_least_answerability_of_ones_own_are_refused(
+def test_other_thresholds_or_a_decline_below_of_ones_own_are_refused(
     beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as other:
         other.setenv("BELIEFRAG_THRESHOLDS__ANSWER", "0.6")
         assert "thresholds.answer 0.5, not 0.6" in beliefrag(*asking(home, KNOWN, *TARGET)).err
-    monkeypatch.setenv("BELIEFRAG_THRESHOLDS__LEAST_ANSWERABILITY", "0.6")
+    monkeypatch.setenv("BELIEFRAG_THRESHOLDS__DECLINE_BELOW", "0.6")
     refused = beliefrag(*asking(home, KNOWN, *TARGET)).err
-    assert mentions(refused, "max_error 0.5", "thresholds.least_answerability 0.6", "Set one")
+    assert mentions(refused, "max_error 0.5", "thresholds.decline_below 0.6", "Set one")
     assert beliefrag(*asking(home, UNKNOWN)).code == 3
 
 

@@ -143,7 +143,7 @@ def test_a_silent_stream_is_kept_alive(tmp_path: Path) -> None:
 
 def test_a_request_may_spend_less_and_answer_later(plain: Served) -> None:
     careful = plain.ask(thresholds={"answer": 0.99}, budget={"rounds": 1, "actions": 3}).json()
-    refused = plain.ask(thresholds={"least_answerability": 0.99}).json()
+    refused = plain.ask(thresholds={"decline_below": 0.99}).json()
     usual = plain.ask().json()
     assert careful["outcome"] == "stopped"
     assert "no search is left" in careful["reason"]
@@ -175,7 +175,7 @@ def test_a_cap_below_the_setting_lowers_what_every_request_gets(tmp_path: Path) 
     ("settings", "words"),
     [
         ({"thresholds": {"answer": 1.5}}, "equal to 1"),
-        ({"thresholds": {"least_answerability": 0.9, "abstain": False}}, "abstain is off"),
+        ({"thresholds": {"decline_below": 0.9, "abstain": False}}, "abstain is off"),
         ({"max_error": 0.1}, "carries no guarantee here"),
         ({"confidence": 0.9}, "needs max_error"),
         ({"budget": {"verifier_passages": 3}}, "not permitted"),
@@ -206,9 +206,10 @@ def test_a_promise_of_the_server_cannot_be_weakened_by_a_request(tmp_path: Path)
         "made": "today",
     }
     guarantees = tuple(Guarantee(max_error=share, **made) for share in (0.05, 0.1, 0.3))
-    assert assembly.engine.artifact is not None
-    artifact = assembly.engine.artifact.model_copy(update={"guarantees": guarantees})
-    assembly = replace(assembly, engine=replace(assembly.engine, artifact=artifact, calibration_warnings=()))
+    assert assembly.parts.artifact is not None
+    artifact = assembly.parts.artifact.model_copy(update={"guarantees": guarantees})
+    parts = {assembly.method.name: replace(assembly.parts, artifact=artifact, calibration_warnings=())}
+    assembly = replace(assembly, engine=replace(assembly.engine, parts=parts))
     with served(assembly, settings.model_copy(update={"max_error": 0.1})) as server:
         usual, stricter = server.ask(), server.ask(max_error=0.05)
         weaker = [server.ask(max_error=0.3), server.ask(confidence=0.5), server.ask(thresholds={"answer": 0.1})]

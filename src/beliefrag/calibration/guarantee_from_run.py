@@ -177,7 +177,8 @@ def make_guarantees(
     thresholds: Thresholds,
 ) -> tuple[Guarantee, ...]:
     """Makes one guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
-    names = {*_EPISODE_PROMPTS, *build_verifier(run.verifier).prompts}
+    forms = {each.verifier for each in run.setups.values() if each.calibration}
+    names = {*_EPISODE_PROMPTS, *(prompt for form in forms for prompt in build_verifier(form).prompts)}
     guarantees = []
     for max_error in targets:
         choice = choose_threshold(found.points, max_error=max_error, confidence=confidence)
