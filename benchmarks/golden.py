@@ -23,7 +23,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from benchmarks.decide.runs import RUNS, make_run
 from benchmarks.find.mixed_corpus import MULTI_HOP, is_for_fitting, load_mixed_corpus
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 
-__all__ = ["GOLDEN", "PARTS", "Part", "check_part", "compare_items", "main", "read_golden", "write_golden"]
+__all__ = ["GOLDEN", "PARTS", "Items", "Part", "check_part", "compare_items", "main", "read_golden", "write_golden"]
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden"
@@ -173,7 +173,9 @@ def compute_metrics(first: int | None, folder: Path) -> Items:
     items: Items = {}
     for place in range(200):
         golds = [" ".join(draw.choices(words, k=draw.randint(1, 3))) for _ in range(draw.randint(1, 3))]
-        said = draw.choice([*golds, f"The {golds[0]}.", " ".join(draw.choices(words, k=draw.randint(1, 6)))])
+        # A gold answer with some words left out and some put in.
+        kept = [word for word in draw.choice(golds).split() if draw.random() < 0.8]
+        said = " ".join([*draw.choices(words, k=draw.randint(0, 2)), *kept, *draw.choices(words, k=draw.randint(0, 1))])
         scores = (exact_match(said, golds), token_f1(said, golds), covers(said, Gold(tuple(golds))))
         items[f"answer {place}"] = {"scores": [_round(float(each)) for each in scores]}
     sides = [
@@ -210,17 +212,19 @@ def compute_policy(first: int | None, folder: Path) -> Items:
         retained, missing = draw.choice([0, 1, 3, 5]), draw.random() < 0.1
         history = tuple(draw.choices([Action.RETRIEVE, Action.REWRITE, Action.VERIFY], k=spent.actions))
         situation = policy.Situation(
-            Belief(*(draw.random() for _ in fields(Belief))),
-            *(draw.random() for _ in range(3)),
-            spent.rounds,
-            draw.choice([0, 0, 1, 3]),
-            history,
-            policy.legal_actions(
+            belief=Belief(*(draw.random() for _ in range(6))),
+            answerability=draw.random(),
+            retrieval_value=draw.random() ** 2,
+            novelty=draw.random(),
+            rounds=spent.rounds,
+            flagged=draw.choice([0, 0, 1, 3]),
+            actions=history,
+            legal=policy.legal_actions(
                 budget, spent, has_evidence=retained > 0, has_query=spent.rounds > 0, nothing_missing=missing
             ),
-            policy.correction_fits(budget, spent),
-            missing,
-            retained,
+            correction_fits=policy.correction_fits(budget, spent),
+            nothing_missing=missing,
+            retained=retained,
         )
         changed: dict[str, Any] = {}
         if place % 2:
@@ -239,7 +243,7 @@ def compute_policy(first: int | None, folder: Path) -> Items:
     for artifact in ("published", "qwen2.5-coder-1.5b", "qwen2.5-coder-1.5b-lean"):
         fitted, belief = load_artifact(artifact).calibration(scale), policy.PRIOR
         for place in range(100):
-            x = Diagnostics(*(draw.random() for _ in fields(Diagnostics)))
+            x = Diagnostics(*(draw.random() for _ in range(7)))
             belief = policy.update(belief, x)
             item = {
                 "belief": _round_all(asdict(belief)),

@@ -29,8 +29,8 @@ def test_a_part_with_benchmark_files_is_unchanged(name: str) -> None:
 
 
 def test_a_difference_is_named_by_item_and_field() -> None:
-    frozen = {"a": {"f1": 0.5, "ids": ["p1"]}, "b": {"f1": 1.0}}
-    computed = {"a": {"f1": 0.5 + 1e-12, "ids": ["p2"]}}
+    frozen: golden.Items = {"a": {"f1": 0.5, "ids": ["p1"]}, "b": {"f1": 1.0}}
+    computed: golden.Items = {"a": {"f1": 0.5 + 1e-12, "ids": ["p2"]}}
     assert list(golden.compare_items(frozen, computed, 1e-9)) == [
         "a: ids was ['p1'] and is now ['p2']",
         "b: missing",
@@ -38,8 +38,8 @@ def test_a_difference_is_named_by_item_and_field() -> None:
 
 
 def test_only_the_branches_of_lean_may_change() -> None:
-    frozen = {f"run {method} set q": {"branches": ["stop"]} for method in ("lean", "static")}
-    computed = {key: {"branches": ["end"]} for key in frozen}
+    frozen: golden.Items = {f"run {method} set q": {"branches": ["stop"]} for method in ("lean", "static")}
+    computed: golden.Items = {key: {"branches": ["end"]} for key in frozen}
     assert [line.split(":")[0] for line in golden.compare_items(frozen, computed)] == ["run static set q"]
 
 
