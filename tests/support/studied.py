@@ -12,7 +12,7 @@ from beliefrag.policy import Thresholds
 from beliefrag.runs.episode import EpisodeError, EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.studies.recording import Recording
+from beliefrag.studies.study import Recording
 from beliefrag.types import Action, Belief, Budget, Diagnostics, Usage
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 

@@ -27,10 +27,7 @@ from beliefrag.runs.statistics import (
     share_on_front,
 )
 from beliefrag.runs.summary import MEAN
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.study import STUDIES, StudyContext
-from beliefrag.studies.study_result import PaperValue, StudyResult
+from beliefrag.studies.study import STUDIES, PaperValue, Recording, RequiredRun, StudyContext, StudyResult
 
 __all__ = ["FrontierStudy"]
 

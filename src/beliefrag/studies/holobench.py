@@ -22,10 +22,16 @@ from beliefrag.runs.statistics import (
     mean_estimate,
     resample_means,
 )
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import ROW_SETS, RequiredRun
-from beliefrag.studies.study import STUDIES, StudyContext
-from beliefrag.studies.study_result import PaperValue, StudyResult, compare_with_paper
+from beliefrag.studies.study import (
+    ROW_SETS,
+    STUDIES,
+    PaperValue,
+    Recording,
+    RequiredRun,
+    StudyContext,
+    StudyResult,
+    compare_with_paper,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,8 @@ from beliefrag.runs.statistics import (
     mean_estimate,
     random_generator,
 )
-from beliefrag.studies.recording import Recording
 from beliefrag.studies.state_table import StateTable
+from beliefrag.studies.study import Recording
 
 __all__ = [
     "COMPARED",
