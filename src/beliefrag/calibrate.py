@@ -286,7 +286,7 @@ def collect(
     progress: Callable[[bench.RunProgress], object] | None = None,
     control: bench.RunControl | None = None,
 ) -> CollectResult:
-    """Visits states on labelled questions, and records the answer that each state would give. This asks a model.
+    """Visit states on labelled questions, and records the answer that each state would give. This asks a model.
 
     A call with the same arguments goes on with a run that was stopped.
 
@@ -320,7 +320,7 @@ def fit(
     quality_on: Folders = (),
     out: str | Path | None = None,
 ) -> FitResult:
-    """Fits answerability and retrieval value to the recorded states of runs. No model is asked.
+    """Fit answerability and retrieval value to the recorded states of runs. No model is asked.
 
     Args:
         runs: Folders with recorded states.
@@ -355,7 +355,7 @@ def fit(
 
 
 def show(artifact: ArtifactOrName | None = None) -> ShowResult:
-    """Gives a calibration by its name or file; without one, all that come with the package.
+    """Return a calibration by its name or file; without one, all that come with the package.
 
     Raises:
         CalibrationError: There is no such calibration.
@@ -366,7 +366,7 @@ def show(artifact: ArtifactOrName | None = None) -> ShowResult:
 
 
 def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None) -> CheckResult:
-    """Measures a calibration on recorded states of questions that it was neither fitted nor chosen on.
+    """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
     Args:
         artifact: The calibration.
@@ -387,7 +387,7 @@ def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None
 def compare(
     first: ArtifactOrName, second: ArtifactOrName, *, states: Folders = (), label: str | None = None
 ) -> CompareResult:
-    """Sets two calibrations beside each other; with states also on those that neither has seen.
+    """Set two calibrations beside each other; with states also on those that neither has seen.
 
     Args:
         first: A calibration.
@@ -424,7 +424,7 @@ def risk(
     thresholds: Thresholds = Thresholds(),
     out: str | Path | None = None,
 ) -> RiskResult:
-    """Chooses from which answerability on to answer, so that at most a given share of the answers is wrong.
+    """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
 
     It is chosen on the held-out questions of a recorded run, for one policy. No model is asked.
 

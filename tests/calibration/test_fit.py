@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration import Artifact, fitting, load_artifact
-from beliefrag.calibration.artifact_parts import LogisticFit, PlattFit
+from beliefrag.calibration.artifact import LogisticFit, PlattFit
 from beliefrag.calibration.collection import read_collection
 from beliefrag.calibration.examples import Example, Examples, label_searches, label_states
 from beliefrag.calibration.fit_artifact import fit_artifact, includes_held_out

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from beliefrag.calibration.artifact_parts import PartCount
+from beliefrag.calibration.artifact import PartCount
 from beliefrag.methods.lean import Move
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory
@@ -92,20 +92,20 @@ class Examples:
         )
 
     def resampled_weights(self, resamples: int = MEAN_RESAMPLES) -> Iterator[Floats]:
-        """Gives blocks of rows of weights: a question weighs as much as it is drawn often, and nothing if it is not."""
+        """Return blocks of rows of weights: a question weighs as often as it is drawn."""
         return (counts * self.weights for counts in resample_weights(self.questions, resamples=resamples))
 
     def resample(self, statistic: Callable[[Floats], Floats]) -> Floats:
-        """Gives a statistic of the weights for each resample of the questions."""
+        """Return a statistic of the weights for each resample of the questions."""
         return np.concatenate([statistic(weights) for weights in self.resampled_weights()])
 
     def select_part(self, part: Partition) -> Examples:
-        """Gives the examples whose questions are in one part of the study."""
+        """Return the examples whose questions are in one part of the study."""
         return Examples(example for example in self.each if partition(example.question_id) is part)
 
 
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
-    """Gives the states at which an answer was tried, as examples that are positive where the answer was right.
+    """Return the states at which an answer was tried, as examples that are positive where the answer was right.
 
     States with nothing retained are left out: their diagnostics are constants of the method and tell nothing. So are
     those that lean reached by a move: only unsure questions have them, and a reasoned draft is sure in another way.
@@ -126,7 +126,7 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
 
 
 def label_moves(trajectories: Sequence[Trajectory], label: Label, move: str) -> Examples:
-    """Gives the states from which a move of lean was made while no read was right, positive where the next one is.
+    """Return the states from which a move of lean was made while no read was right, positive where the next one is.
 
     Lean gives its likeliest draft: a move that finds again what an earlier read had found brings nothing.
     """
@@ -142,7 +142,7 @@ def label_moves(trajectories: Sequence[Trajectory], label: Label, move: str) -> 
 
 
 def mean_move_cost(trajectories: Sequence[Trajectory], move: str) -> float:
-    """Gives the mean tokens that a move of lean cost; 0 where it was never made."""
+    """Return the mean tokens that a move of lean cost; 0 where it was never made."""
     costs = [
         after.tokens - before.tokens
         for trajectory in trajectories
@@ -155,7 +155,7 @@ def mean_move_cost(trajectories: Sequence[Trajectory], move: str) -> float:
 def label_searches(
     trajectories: Sequence[Trajectory], label: Label, is_consulted: Callable[[State], bool] = lambda _: True
 ) -> Examples:
-    """Gives the unanswerable states from which a search was made, positive where the state after it was answerable.
+    """Return the unanswerable states from which a search was made, positive where the state after it was answerable.
 
     A search at the end of a correction is left out: nobody asked what it was worth.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from beliefrag.calibration.artifact_parts import (
+from beliefrag.calibration.artifact import (
     AnswerabilityFit,
     IsotonicFit,
     Kind,
@@ -94,7 +94,7 @@ class Logistic:
 
 
 def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float = _WEAK_PRIOR) -> Logistic:
-    """Fits a logistic regression. There must be examples of both outcomes.
+    """Fit a logistic regression. There must be examples of both outcomes.
 
     Args:
         columns: One row for each example.
@@ -129,7 +129,7 @@ def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_rid
 
 
 def _measure_columns(columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Gives the mean of each column, and how far it spreads around it."""
+    """Return the mean of each column, and how far it spreads around it."""
     centre = np.average(columns, axis=0, weights=weights)
     return centre, np.sqrt(np.average((columns - centre) ** 2, axis=0, weights=weights))
 
@@ -181,7 +181,7 @@ def _reweighted_least_squares(columns: Floats, outcomes: Floats, weights: Floats
 
 
 def choose_columns(columns: Floats, examples: Examples, allowed: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Chooses the columns that also predict a set of questions that was left out of the fit.
+    """Choose the columns that also predict a set of questions that was left out of the fit.
 
     A column may tell right from wrong within every set, and mislead on documents of another kind. From none on, the
     column is added that lowers the loss on left-out sets most, as long as it does so by more than the standard error
@@ -218,7 +218,7 @@ def choose_columns(columns: Floats, examples: Examples, allowed: Sequence[int] |
 
 
 def choose_prior(columns: Floats, examples: Examples) -> float:
-    """Chooses how weakly to draw the weights towards 0: the strength that predicts unseen questions best.
+    """Choose how weakly to draw the weights towards 0: the strength that predicts unseen questions best.
 
     Only strengths count that leave the slopes nearly as they are: on columns of spread 1, their length is less than a
     fifth below that without a prior. Where none is, because the columns separate the outcomes, it is the weakest. A
@@ -248,13 +248,13 @@ def choose_prior(columns: Floats, examples: Examples) -> float:
 
 
 def _unseen_losses(columns: Floats, outcomes: Floats, fitted: Floats) -> Floats:
-    """Gives the loss of each example by each fit."""
+    """Return the loss of each example by each fit."""
     logits = fitted[:, :1] + fitted[:, 1:] @ columns.T
     return np.logaddexp(0.0, np.where(outcomes > 0, -logits, logits))
 
 
 def estimate_logistic(columns: Floats, examples: Examples, names: Sequence[str]) -> dict[str, Estimate]:
-    """Gives the intercept and the weights by name, each with the interval of refits on resampled questions."""
+    """Return the intercept and the weights by name, each with the interval of refits on resampled questions."""
     prior = choose_prior(columns, examples)
     fitted = fit_logistic(columns, examples.outcomes, examples.weights, prior)
     blocks = examples.resampled_weights(RESAMPLES)
@@ -282,7 +282,7 @@ class FittedKinds:
 
 
 def fit_all_kinds(examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS) -> FittedKinds:
-    """Fits raw, Platt, logistic and isotonic to these states; answerable ones and others must both be there.
+    """Fit raw, Platt, logistic and isotonic to these states; answerable ones and others must both be there.
 
     Args:
         examples: The states.
@@ -317,7 +317,7 @@ def fit_all_kinds(examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS
 
 
 def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, float]]:
-    """Chooses the kind with the lowest Brier score on these states, and gives the scores of all.
+    """Choose the kind with the lowest Brier score on these states, and gives the scores of all.
 
     On fewer than `LEAST_TO_CHOOSE` questions it is the paper's kind, the logistic one, whatever they say.
     """
@@ -334,7 +334,7 @@ def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, 
 def estimate_coefficients(
     examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS
 ) -> dict[str, dict[str, Estimate]]:
-    """Estimates the coefficients of the two kinds that have any, with their intervals; as `fit_all_kinds` fits them."""
+    """Estimate the coefficients of the two kinds that have any, with their intervals; as `fit_all_kinds` fits them."""
     columns = _diagnostics(examples)
     columns = _blank_others(columns, choose_columns(columns, examples, _places_of(diagnostics)))
     return {
@@ -344,7 +344,7 @@ def estimate_coefficients(
 
 
 def measure_each_diagnostic(examples: Examples) -> dict[str, float]:
-    """Measures the AUC of each diagnostic by itself: far from 0.5, in either direction, it carries signal."""
+    """Measure the AUC of each diagnostic by itself: far from 0.5, in either direction, it carries signal."""
     columns = _diagnostics(examples)
     return {
         name: round(float(auc(columns[:, place], examples.outcomes, examples.weights)), 4)
@@ -382,13 +382,13 @@ _NAMES = ("rounds", "novelty", "sufficiency")
 
 
 def has_enough_searches(pairs: Examples) -> bool:
-    """Says whether there are enough searches of both outcomes to fit on."""
+    """Return whether there are enough searches of both outcomes to fit on."""
     count = pairs.count
     return min(count.questions_positive, count.questions_negative) >= LEAST_QUESTIONS
 
 
 def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
-    """Fits the retrieval value, and names what does not vary in these searches."""
+    """Fit the retrieval value, and names what does not vary in these searches."""
     columns = _columns(pairs)
     fitted = fit_logistic(columns, pairs.outcomes, pairs.weights, choose_prior(columns, pairs))
     rounds, novelty, sufficiency = fitted.weights
@@ -397,7 +397,7 @@ def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
 
 
 def report_value_fit(fit: ValueFit, pairs: Examples, unseen: Examples) -> ValueReport:
-    """Reports how the fit to the first part came about, and how good it is on searches that it has not seen."""
+    """Report how the fit to the first part came about, and how good it is on searches that it has not seen."""
     own = pairs.select_part(Partition.XFIT)
     return ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},

@@ -38,7 +38,7 @@ _SHADES = ("white", "0.85", "0.65", "0.45", "0.25", "0.95")
 
 
 def draw_belief(found: BeliefMeasures, figure: Figure) -> None:
-    """Draws the four panels."""
+    """Draw the four panels."""
     panels = figure.subplots(2, 2)
     _draw_signals(panels[0, 0], found)
     _draw_correlations(panels[0, 1], found)
@@ -188,13 +188,13 @@ class BeliefStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names the run that methods are compared in, with a survey where the verifier drafts no answers."""
+        """Name the run that methods are compared in, with a survey where the verifier drafts no answers."""
         # Only a verifier that drafts answers leaves one at each state; for others a survey asks for them.
         methods = (_METHOD,) if context.drafts_answers else (_METHOD, _SURVEY)
         return (RequiredRun("comparison", methods, sufficient_methods=(_METHOD,)),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Works out how well the belief tells right states from wrong ones."""
+        """Work out how well the belief tells right states from wrong ones."""
         recording = recordings["comparison"]
         own = recording.trajectories_of(_METHOD)
         method, examples, left_out = _find_examples(recording, context)
@@ -234,7 +234,7 @@ class BeliefStudy:
 
 
 def _find_examples(recording: Recording, context: StudyContext) -> tuple[str, Examples, LeftOut]:
-    """Finds the states with a known outcome: BeliefRAG's own where it has any, else those of a state collector."""
+    """Find the states with a known outcome: BeliefRAG's own where it has any, else those of a state collector."""
     method = _METHOD
     found = label_states(recording.trajectories_of(_METHOD), context.label)
     if not len(found[0]) and (surveyed := recording.trajectories_of(_SURVEY)):

@@ -52,7 +52,7 @@ _PICTURES = ("figure.png", "figure.pdf")
 def write_study(
     study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], folder: Path
 ) -> list[Path]:
-    """Writes the files of a study into its folder, over those of an earlier time. The same records give the same bytes.
+    """Write the files of a study into its folder, over those of an earlier time. The same records give the same bytes.
 
     Raises:
         StudyError: They cannot be written.
@@ -74,7 +74,7 @@ def write_study(
 
 
 def write_index(folder: Path, left_out: Mapping[str, str]) -> list[Path]:
-    """Writes the page that leads to all studies that the folder holds.
+    """Write the page that leads to all studies that the folder holds.
 
     Args:
         folder: Where the folders of the studies are.
@@ -99,7 +99,7 @@ def write_index(folder: Path, left_out: Mapping[str, str]) -> list[Path]:
 def _study_blocks(
     study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], pictures: Sequence[Path]
 ) -> Iterator[Block]:
-    """Gives what the page of a study holds, from top to bottom."""
+    """Return what the page of a study holds, from top to bottom."""
     yield Paragraph(study.extension.summary)
     figure: list[Block] = []
     if pictures:
@@ -159,7 +159,7 @@ def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[s
 
 
 def _provenance(recording: Recording) -> dict[str, Any]:
-    """Gives what the numbers of a run depend on. Nothing of it changes when the same run is made again."""
+    """Return what the numbers of a run depend on. Nothing of it changes when the same run is made again."""
     run = recording.run
     used = run.calibration
     sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}
@@ -246,12 +246,12 @@ class PreparedStudies:
     concurrency: int | None = None
 
     def folder(self, required: RequiredRun | str) -> Path:
-        """Gives the folder of a required run: of an existing one, or in a folder that all studies share."""
+        """Return the folder of a required run: of an existing one, or in a folder that all studies share."""
         name = required if isinstance(required, str) else required.name
         return self.reusable.get(name, self.out / "runs" / name)
 
     def previews(self) -> Iterator[tuple[str, Preview]]:
-        """Says what is ahead in each run that is made. Each is closed again, for open runs hold their indexes."""
+        """Return what is ahead in each run that is made. Each is closed again, for open runs hold their indexes."""
         for required in self.runs:
             if required.name not in self.reusable:
                 how = self._how_to_make(required, self._read_begun(required))
@@ -260,7 +260,7 @@ class PreparedStudies:
     def make_runs(
         self, carry_out: Callable[[str, PreparedRun], bool], *, finished: Collection[str] = ()
     ) -> dict[str, Recording] | None:
-        """Makes the runs one after the other, and reads what was recorded.
+        """Make the runs one after the other, and reads what was recorded.
 
         Args:
             carry_out: Plays a run of that name; gives False where it was stopped.
@@ -282,7 +282,7 @@ class PreparedStudies:
         return recordings
 
     def analyse(self, study: ChosenStudy, recordings: Mapping[str, Recording]) -> StudyResult:
-        """Works out one study from the recordings, and writes it into its folder.
+        """Work out one study from the recordings, and writes it into its folder.
 
         Raises:
             StudyError: It cannot be written.
@@ -293,7 +293,7 @@ class PreparedStudies:
         return result
 
     def write_index(self) -> list[Path]:
-        """Writes the page that leads to all studies of the folder."""
+        """Write the page that leads to all studies of the folder."""
         return write_index(self.out, self.left_out)
 
     def _how_to_make(self, required: RequiredRun, recordings: Mapping[str, Recording]) -> dict[str, Any]:
@@ -315,7 +315,7 @@ class PreparedStudies:
         return {"spec": spec, "out": self.folder(required), "settings": settings, "concurrency": self.concurrency}
 
     def _read_begun(self, required: RequiredRun) -> dict[str, Recording]:
-        """Reads the recordings that a run rests on, where it has begun: what is asked for now is compared with them."""
+        """Read the recordings that a run rests on, where it has begun: what is asked for now is compared with them."""
         folders = {name: self.folder(name) for name in required.after}
         if not all((folder / RUN_FILE).exists() for folder in (*folders.values(), self.folder(required))):
             return {}
@@ -333,7 +333,7 @@ def prepare_studies(
     label: Label = "f1",
     concurrency: int | None = None,
 ) -> PreparedStudies:
-    """Finds out which runs studies need, which existing runs can be used, and which studies cannot be made.
+    """Find out which runs studies need, which existing runs can be used, and which studies cannot be made.
 
     Args:
         studies: What to make.
@@ -389,7 +389,7 @@ def run(
     progress: Callable[[StudyProgress], object] | None = None,
     control: RunControl | None = None,
 ) -> StudyResult:
-    """Makes one study: the runs that it needs, its numbers, its figure and a page.
+    """Make one study: the runs that it needs, its numbers, its figure and a page.
 
     Args:
         name: The name of the study, also as `NAME:key=value,...`.
@@ -445,7 +445,7 @@ def _matching_datasets(required: RequiredRun, datasets: Sequence[Dataset]) -> tu
 def _explain_missing(
     required: Iterable[RequiredRun], records: Mapping[str, RunRecord], datasets: Sequence[Dataset]
 ) -> str:
-    """Says why a study cannot be made; empty where it can."""
+    """Return why a study cannot be made; empty where it can."""
     runs = combine_runs(required)
     reusable = find_reusable_runs(runs, records)
     for each in runs:

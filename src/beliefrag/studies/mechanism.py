@@ -70,7 +70,7 @@ class Variants:
 
     @classmethod
     def from_recordings(cls, recordings: Mapping[str, Recording], method: str, label: Label) -> Variants:
-        """Takes the episodes of one method from several runs, by the names of the variants."""
+        """Take the episodes of one method from several runs, by the names of the variants."""
         datasets = set.intersection(*(set(recording.datasets) for recording in recordings.values()))
         values: dict[str, dict[str, dict[str, dict[str, float]]]] = {name: {} for name in recordings}
         left_out, too_few = {}, []
@@ -103,20 +103,20 @@ class Variants:
         return (MEAN, *self.datasets) if len(self.datasets) > 1 else self.datasets
 
     def mean(self, variant: str, scope: str, measure: str) -> Estimate:
-        """Gives the mean of a measure with its interval, for a dataset or over all."""
+        """Return the mean of a measure with its interval, for a dataset or over all."""
         datasets = self.datasets if scope == MEAN else (scope,)
         return mean_over_datasets(
             {name: self.values[variant][name][measure] for name in datasets}
         ).without_flat_interval()
 
     def compare(self, variant: str, other: str, scope: str = MEAN) -> PairedComparison:
-        """Gives the paired difference of two variants, the first minus the second."""
+        """Return the paired difference of two variants, the first minus the second."""
         datasets = self.datasets if scope == MEAN else (scope,)
         sides = ({name: self.values[each][name] for name in datasets} for each in (variant, other))
         return compare_over_datasets(*sides)
 
     def notes(self) -> Iterator[str]:
-        """Gives a sentence for each dataset of which some or all questions are left out."""
+        """Return a sentence for each dataset of which some or all questions are left out."""
         if self.too_few:
             names = ", ".join(self.too_few)
             yield f"Left out, with fewer than {_MIN_SHARED} questions that every variant finished: {names}."
@@ -147,7 +147,7 @@ class MethodVariant:
 
 
 def match_states(live: Recording, dataset: str) -> dict[int, tuple[MatchedState, ...]]:
-    """Gives the states of the live episodes on a dataset whose answerability others can take, by round."""
+    """Return the states of the live episodes on a dataset whose answerability others can take, by round."""
     by_round: dict[int, list[MatchedState]] = defaultdict(list)
     for trajectory in live.trajectories_of(_METHOD):
         for state in trajectory.states if trajectory.dataset == dataset else ():
@@ -245,11 +245,11 @@ class MechanismStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names one run for each variant."""
+        """Name one run for each variant."""
         return tuple(variant.run for variant in (*ABLATIONS, *INTERVENTIONS))
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Compares each variant with the first one of its group."""
+        """Compare each variant with the first one of its group."""
         counts = "; ".join(f"{name}: {_count_episodes(recordings, group)}" for name, group in _GROUPS.items())
         if why := _explain_unlike_runs(recordings):
             return StudyResult.insufficient(why, sample=counts)
@@ -309,7 +309,7 @@ class _ComparedGroup:
 
 
 def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
-    """Says why the runs cannot be compared; empty where they can."""
+    """Return why the runs cannot be compared; empty where they can."""
     for variant in (*ABLATIONS, *INTERVENTIONS):
         wanted = {name: getattr(Thresholds(), name) for name in _STUDIED}
         wanted |= {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
@@ -348,7 +348,7 @@ _Acts = tuple[tuple[Action, ...], bool, tuple[float | None, ...]]
 
 
 def _acts_by_question(recording: Recording) -> dict[tuple[str, str], _Acts]:
-    """Gives what an episode did before its end, whether it answered, and what the answer scored.
+    """Return what an episode did before its end, whether it answered, and what the answer scored.
 
     Whether the end was ANSWER or STOP is left out: both give the answer from the same evidence.
     """
@@ -483,7 +483,7 @@ def _paper_values(groups: Mapping[str, Variants]) -> tuple[PaperValue, ...]:
 
 
 def _draw_mechanism(groups: Mapping[str, Variants], figure: Figure) -> None:
-    """Draws three panels of bars; hatches tell variants apart, so that nothing is lost in black and white."""
+    """Draw three panels of bars; hatches tell variants apart, so that nothing is lost in black and white."""
     right = "accuracy: share of right answers"
     panels = (
         ("ablations", ACCURACY, "Parts of the correction left out", right),

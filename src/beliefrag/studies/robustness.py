@@ -56,7 +56,7 @@ def draw_robustness(
     areas: Mapping[str, Estimate | None],
     figure: Figure,
 ) -> None:
-    """Draws the three panels."""
+    """Draw the three panels."""
     noise, false, source = figure.subplots(1, 3, width_ratios=(1.15, 1.25, 0.8))
     for axes in (noise, false, source):
         axes.grid(axis="y", color="0.92")
@@ -136,7 +136,7 @@ ORDINARY_RUN = "comparison"
 
 
 def noise_run(level: float) -> str:
-    """Gives the name of the run with that share of irrelevant passages."""
+    """Return the name of the run with that share of irrelevant passages."""
     return f"noise_{100 * level:02.0f}"
 
 
@@ -164,7 +164,7 @@ class RobustnessStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names a run for each level of noise, one with false passages, and the ordinary one."""
+        """Name a run for each level of noise, one with false passages, and the ordinary one."""
         noisy = (
             RequiredRun(
                 noise_run(level), COMPARED, kind=WITH_NOISE, injection=Injection(noise=level), splits=("noise",)
@@ -181,7 +181,7 @@ class RobustnessStudy:
         return (*noisy, false, RequiredRun(ORDINARY_RUN, (METHOD,)))
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Works out answers by noise, what false passages do, and the calibrator by source."""
+        """Work out answers by noise, what false passages do, and the calibrator by source."""
         found = _measure(recordings, context)
         sample = _describe_sample(found)
         if not found.noise.levels:

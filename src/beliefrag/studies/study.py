@@ -93,7 +93,7 @@ class PaperValue:
 
 
 def compare_with_paper(ours: Mapping[str, Estimate | None]) -> tuple[PaperValue, ...]:
-    """Sets our values beside those that the paper has under the same ids (see `report.published`)."""
+    """Set our values beside those that the paper has under the same ids (see `report.published`)."""
     theirs = published_numbers()
     return tuple(PaperValue(theirs[name].what, theirs[name].value, estimate) for name, estimate in ours.items())
 
@@ -123,11 +123,11 @@ class StudyResult:
 
     @classmethod
     def insufficient(cls, why: str, *, sample: str, notes: Iterable[str] = ()) -> StudyResult:
-        """Gives the result where there is too little data: a sentence that says so, and no number."""
+        """Return the result where there is too little data: a sentence that says so, and no number."""
         return cls(sample=sample, findings=(why,), numbers={"too_little": why}, notes=tuple(notes))
 
     def open_figure(self) -> Figure | None:
-        """Draws the figure of the study; None where there is nothing to draw."""
+        """Draw the figure of the study; None where there is nothing to draw."""
         if self.draw is None:
             return None
         figure = open_figure(self.figure_size)
@@ -135,7 +135,7 @@ class StudyResult:
         return figure
 
     def page_blocks(self, figure: Iterable[Block]) -> Iterator[Block]:
-        """Gives what a page says about the result: findings, the figure, the values of the paper, and all tables."""
+        """Return what a page says about the result: findings, the figure, the values of the paper, and all tables."""
         yield Heading("What came out")
         yield BulletList(self.findings)
         yield from figure
@@ -150,7 +150,7 @@ class StudyResult:
         yield from self.tables
 
     def __str__(self) -> str:
-        """Gives the findings, the tables and the notes for a terminal."""
+        """Return the findings, the tables and the notes for a terminal."""
         tables = (f"\n{table.title}\n{table.to_text()}" for table in self.tables)
         return "\n".join((*self.findings, *tables, self.sample, *self.notes))
 
@@ -176,7 +176,7 @@ class Recording:
 
     @classmethod
     def read(cls, folder: Path, counts: Callable[[str], bool] = lambda dataset: True) -> Recording:
-        """Reads the folder of a run.
+        """Read the folder of a run.
 
         Args:
             folder: The folder of the run.
@@ -212,15 +212,15 @@ class Recording:
         return tuple(name for name in self.run.datasets if name in present)
 
     def episodes_of(self, method: str, dataset: str | None = None) -> list[EpisodeSummary]:
-        """Gives the episodes of one method, on one dataset or on all."""
+        """Return the episodes of one method, on one dataset or on all."""
         return [e for e in self.episodes if e.key.method == method and dataset in (None, e.key.dataset)]
 
     def trajectories_of(self, *methods: str) -> list[Trajectory]:
-        """Gives the states of these methods, by episode."""
+        """Return the states of these methods, by episode."""
         return [trajectory for trajectory in self.trajectories if trajectory.method in methods]
 
     def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
-        """Gives one value of a measure for each question, without failed episodes and those that lack the measure.
+        """Return one value of a measure for each question, without failed episodes and those that lack the measure.
 
         Raises:
             StudyError: No episode of the run can have a measure of that name.
@@ -231,11 +231,11 @@ class Recording:
         return measure_values(self.episodes_of(method, dataset), measure)
 
     def accuracy(self, method: str, dataset: str, label: Label) -> dict[str, float]:
-        """Gives for each question 1 where the answer is right by that measure, otherwise 0, as for an abstention."""
+        """Return for each question 1 where the answer is right by that measure, otherwise 0, as for an abstention."""
         return {key: float(value >= 0.5) for key, value in self.values(method, dataset, label).items()}
 
     def describe_missing(self, *methods: str) -> str:
-        """Says how many episodes of these methods are in no number; empty where none is missing."""
+        """Return how many episodes of these methods are in no number; empty where none is missing."""
         own = [episode for episode in self.episodes if episode.key.method in methods]
         asked = sum(len(self.run.datasets[name].question_ids) for name in self.datasets) * len(methods)
         failed = sum(not episode.finished for episode in own)
@@ -319,7 +319,7 @@ class RequiredRun:
 
 
 def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
-    """Gives one run for each name, each after the runs that it depends on."""
+    """Return one run for each name, each after the runs that it depends on."""
     by_name: dict[str, RequiredRun] = {}
     for run in required:
         first = by_name.get(run.name, run)
@@ -343,7 +343,7 @@ def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
 
 
 def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
-    """Gives the settings that a required run is made with."""
+    """Return the settings that a required run is made with."""
     values = settings.model_dump()
     for name, value in required.changes.items():
         *groups, last = name.split(".")
@@ -357,7 +357,7 @@ def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
 
 
 def reason_against(required: RequiredRun, run: RunRecord) -> str:
-    """Says why an existing run cannot be used for a required one; empty where it can."""
+    """Return why an existing run cannot be used for a required one; empty where it can."""
     return next(_reasons_against(required, run), "")
 
 
@@ -374,7 +374,7 @@ def _reasons_against(required: RequiredRun, run: RunRecord) -> Iterator[str]:
 
 
 def find_reusable_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRecord]) -> dict[str, str]:
-    """Finds for each required run the first existing one that can be used for it.
+    """Find for each required run the first existing one that can be used for it.
 
     Args:
         required: The runs that studies need.
@@ -391,7 +391,7 @@ def find_reusable_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRe
 
 
 def reject_unused_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRecord]) -> None:
-    """Makes sure that each of the given runs can be used for one of the required ones.
+    """Make sure that each of the given runs can be used for one of the required ones.
 
     Raises:
         StudyError: One of them cannot; the message says why.
@@ -432,11 +432,11 @@ class Study(Protocol):
     """How its question is answered, in sentences; also where that is not the way of the paper."""
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names the runs that the study needs."""
+        """Name the runs that the study needs."""
         ...
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Works out the result from the recordings of these runs, by name. The same records give the same result."""
+        """Work out the result from the recordings of these runs, by name. The same records give the same result."""
         ...
 
 
@@ -456,7 +456,7 @@ STUDIES: Registry[Study, StudyContext] = Registry(
 
 
 def choose_studies(text: str, options: Mapping[str, Any] | None = None) -> tuple[ChosenStudy, ...]:
-    """Gives the study that `NAME` or `NAME:key=value,...` stands for, or all of them for `all`.
+    """Return the study that `NAME` or `NAME:key=value,...` stands for, or all of them for `all`.
 
     Args:
         text: What was typed.
@@ -486,7 +486,7 @@ _COMPARED = (
 
 
 def find_difference(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozenset()) -> str:
-    """Says in what two runs differ besides what is studied; empty where in nothing.
+    """Return in what two runs differ besides what is studied; empty where in nothing.
 
     Args:
         one: A run.

@@ -72,15 +72,15 @@ class PolicyGate:
     conditions: Callable[[State, Thresholds], tuple[GateCondition, ...]]
 
     def holds(self, state: State, thresholds: Thresholds) -> bool:
-        """Says whether its conditions are met, whatever gate comes before it and whatever is legal."""
+        """Return whether its conditions are met, whatever gate comes before it and whatever is legal."""
         return all(condition.holds for condition in self.conditions(state, thresholds))
 
     def decides(self, state: State) -> bool:
-        """Says whether the policy decided by this gate."""
+        """Return whether the policy decided by this gate."""
         return state.branch in self.branches
 
     def nearest(self, states: Iterable[State], thresholds: Thresholds) -> tuple[GateCondition, ...]:
-        """Gives the conditions at the state that comes nearest: where the one that fails most fails least."""
+        """Return the conditions at the state that comes nearest: where the one that fails most fails least."""
         return max(
             (self.conditions(state, thresholds) for state in states),
             key=lambda found: min(condition.margin for condition in found),
@@ -184,7 +184,7 @@ class GateRate:
 
 
 def measure_gate(states: StateTable, gate: PolicyGate, thresholds: Thresholds, dataset: str | None = None) -> GateRate:
-    """Measures how often one gate fires on the states of a dataset, or on all."""
+    """Measure how often one gate fires on the states of a dataset, or on all."""
     inside = states.is_in(dataset)
     holds = states.column(lambda state: float(gate.holds(state, thresholds)))
     decides = states.column(lambda state: float(gate.decides(state)))
@@ -232,11 +232,11 @@ class ThresholdsStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names the run that methods are compared in."""
+        """Name the run that methods are compared in."""
         return (RequiredRun("comparison", (_METHOD,)),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Works out where scores lie in each dataset, and how often each gate fires."""
+        """Work out where scores lie in each dataset, and how often each gate fires."""
         recording = recordings["comparison"]
         thresholds = thresholds_of(recording.run)
         trajectories = [
@@ -284,7 +284,7 @@ class ThresholdsStudy:
 
 
 def weighted_quantile(values: Floats, weights: Floats, q: float) -> Floats:
-    """Gives the quantile of each row of weights: the middle of the values between which the share q is reached.
+    """Return the quantile of each row of weights: the middle of the values between which the share q is reached.
 
     With equal weights and q one half it is the ordinary median.
     """
@@ -322,7 +322,7 @@ class ScoreOnStates:
     """Where a gate cuts it."""
 
     def position(self, dataset: str | None = None) -> ScorePosition:
-        """Says where the score lies in a dataset, or in all."""
+        """Return where the score lies in a dataset, or in all."""
         ones = np.ones((1, len(self.values)))
         low, middle, high = (float(self._quantiles(ones, dataset, q)[0]) for q in (0.25, 0.5, 0.75))
         return ScorePosition(
@@ -332,15 +332,15 @@ class ScoreOnStates:
         )
 
     def median_spread(self, datasets: Sequence[str]) -> Estimate:
-        """Gives the distance between the largest and the smallest median."""
+        """Return the distance between the largest and the smallest median."""
         return self.states.estimate(lambda weights: self.median_spreads(weights, datasets))
 
     def median_spreads(self, weights: Floats, datasets: Sequence[str]) -> Floats:
-        """Gives the same for each row of weights."""
+        """Return the same for each row of weights."""
         return _spread([self._quantiles(weights, dataset) for dataset in datasets])
 
     def below_spread(self, datasets: Sequence[str]) -> Estimate:
-        """Gives the distance between the highest and the lowest quantile at which the threshold falls."""
+        """Return the distance between the highest and the lowest quantile at which the threshold falls."""
         return self.states.estimate(lambda weights: _spread([self._shares_below(weights, name) for name in datasets]))
 
     def _quantiles(self, weights: Floats, dataset: str | None, q: float = 0.5) -> Floats:
@@ -566,7 +566,7 @@ _CALIBRATED: dict[str, Any] = {"marker": "s", "markerfacecolor": "0.55", "marker
 
 
 def _draw_thresholds(found: _Measured, threshold: float, figure: Figure) -> None:
-    """Draws scores, thresholds and gates in three panels; nothing in it needs colour."""
+    """Draw scores, thresholds and gates in three panels; nothing in it needs colour."""
     position_axes, below_axes, gate_axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.15))
     names = [shorten(name, 18) for name in found.datasets]
     for axes in (position_axes, below_axes):
