@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.calibration.artifact_parts import AnswerabilityFit, Quality, ValueFit
+from beliefrag.calibration.artifact import AnswerabilityFit, Quality, ValueFit
 from beliefrag.calibration.collection import read_collection
 from beliefrag.calibration.examples import label_searches, label_states
 from beliefrag.calibration.fitting import fit_all_kinds, fit_value

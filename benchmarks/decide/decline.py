@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.artifact_parts import LogisticFit
+from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.calibration.collection import read_collection
 from beliefrag.calibration.examples import label_states
 from beliefrag.calibration.fitting import refit_logistic

@@ -121,7 +121,7 @@ def auto(
     progress: Callable[[int, int], object] | None = None,
     run_progress: Callable[[RunProgress], object] | None = None,
 ) -> AutoCalibration | None:
-    """Calibrates a model on questions that it makes from one's own documents. This asks the model.
+    """Calibrate a model on questions that it makes from one's own documents. This asks the model.
 
     Questions that need one passage, questions that need two, and questions whose passage is taken out are made, checked
     and asked. The fit is made on one part of them, chosen on another, and its quality is measured on the rest. A call

@@ -10,8 +10,9 @@ notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect`
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from beliefrag import bench
@@ -39,18 +40,17 @@ from beliefrag.calibration.guarantee_from_run import (
     make_guarantees,
     read_risk_sample,
 )
+from beliefrag.calibration.policy_replay import has_corrections
 from beliefrag.calibration.risk import RiskCoverageCurve, answers_needed, risk_coverage
 from beliefrag.calibration.selection import count_guarantees_in_file, require_own_file
-from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal, read_recorded_questions, tune_thresholds
+from beliefrag.calibration.tuning import RECORDING, Grid, Setting, Tuning, TuningError, tune_thresholds
 from beliefrag.errors import SettingsError
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.report import calibration_tables
-from beliefrag.report.page import Page
 from beliefrag.report.risk_figure import draw_risk_coverage
-from beliefrag.report.table import Table
-from beliefrag.report.tuning_files import points_table, write_tuning
-from beliefrag.report.tuning_report import comparison_table, frontier_table, tuning_page
+from beliefrag.report.table import CellValue, Column, Table
 from beliefrag.runs.states import Label, read_trajectories
+from beliefrag.runs.summary import MEASURES
 from beliefrag.settings import Settings
 
 __all__ = [
@@ -60,12 +60,11 @@ __all__ = [
     "CollectResult",
     "CompareResult",
     "FitResult",
+    "Grid",
     "OwnRanker",
     "RiskResult",
     "ShowResult",
-    "ThresholdGrid",
     "TuneResult",
-    "TuningGoal",
     "auto",
     "check",
     "collect",
@@ -81,7 +80,9 @@ __all__ = [
 Folders = str | Path | Sequence[str | Path]
 """The folder of a run, or several."""
 ArtifactOrName = Artifact | str | Path
-"""A calibration, the name of one that comes with the package, or its file."""
+"""A calibration, the name of a shipped one, or its file."""
+
+_TUNED = ("answer", "retrieval_value", "correct_conflict", "correct_unreliable", "correct_flagged")
 
 
 class _WithTables:
@@ -216,22 +217,61 @@ class RiskResult(_WithTables):
 
 @dataclass(frozen=True)
 class TuneResult(_WithTables):
-    """Operating points of a recorded run, and the chosen one."""
+    """Thresholds tried on a recorded run, and the chosen ones."""
 
     tuning: Tuning
-    files: tuple[Path, ...] = ()
-    """What was written."""
+    measure: Label
+    file: Path | None = None
+    """The written table."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The frontier, the chosen point beside the current thresholds, and every point with all its numbers."""
-        return frontier_table(self.tuning), comparison_table(self.tuning), points_table(self.tuning)
+        """Every setting on xsel, and the chosen and current ones on xhold."""
+        found = self.tuning
+        rows = [self._row("xsel", each) for each in found.settings]
+        if found.current.thresholds not in {each.thresholds for each in found.settings}:
+            rows.append(self._row("xsel", found.current))
+        rows += [self._row("xhold", each) for each in found.held_out or ()]
+        names = ("part", "setting", "answer", "retrieval_value", "corrections", "n")
+        bounded = (Column(MEASURES[self.measure], bounded=True), Column("tokens", digits=0, bounded=True))
+        columns = (*map(Column, names), *bounded, *map(Column, ("answered", "error", "unrecorded")))
+        return (Table("tune", "Thresholds on recorded states", columns, tuple(rows)),)
 
     @property
-    def page(self) -> Page:
-        """The report for people; its picture is one of the written files."""
-        picture = next((path for path in self.files if path.suffix == ".png"), Path("tune.png"))
-        return tuning_page(self.tuning, picture)
+    def settings(self) -> str | None:
+        """The chosen thresholds for the settings file: those that were tried, and others that are not the default."""
+        if self.tuning.chosen is None:
+            return None
+        chosen = self.tuning.chosen.thresholds
+        lines = ["[thresholds]"]
+        for field in fields(Thresholds):
+            value = getattr(chosen, field.name)
+            if field.name != "merge_rewriter" and (field.name in _TUNED or value != field.default):
+                lines.append(f"{field.name} = {json.dumps(value)}")
+        if not chosen.merge_rewriter:
+            lines += ["", "[correction]", 'rewriter = "apart"']
+        return "\n".join(lines) + "\n"
+
+    def _row(self, part: str, setting: Setting) -> tuple[CellValue, ...]:
+        found, own = self.tuning, setting.thresholds
+        marks = {
+            "chosen": found.chosen is not None and own == found.chosen.thresholds,
+            "current": own == found.current.thresholds,
+            "frontier": part == "xsel" and any(each is setting for each in found.frontier),
+        }
+        return (
+            part,
+            ", ".join(name for name, holds in marks.items() if holds),
+            own.answer,
+            own.retrieval_value,
+            "on" if has_corrections(own) else "off",
+            setting.questions,
+            setting.quality,
+            setting.tokens,
+            setting.answered,
+            setting.error,
+            setting.unrecorded,
+        )
 
 
 def collect(
@@ -246,7 +286,7 @@ def collect(
     progress: Callable[[bench.RunProgress], object] | None = None,
     control: bench.RunControl | None = None,
 ) -> CollectResult:
-    """Visits states on labelled questions, and records the answer that each state would give. This asks a model.
+    """Visit states on labelled questions, and records the answer that each state would give. This asks a model.
 
     A call with the same arguments goes on with a run that was stopped.
 
@@ -280,7 +320,7 @@ def fit(
     quality_on: Folders = (),
     out: str | Path | None = None,
 ) -> FitResult:
-    """Fits answerability and retrieval value to the recorded states of runs. No model is asked.
+    """Fit answerability and retrieval value to the recorded states of runs. No model is asked.
 
     Args:
         runs: Folders with recorded states.
@@ -315,7 +355,7 @@ def fit(
 
 
 def show(artifact: ArtifactOrName | None = None) -> ShowResult:
-    """Gives a calibration by its name or file; without one, all that come with the package.
+    """Return a calibration by its name or file; without one, all that come with the package.
 
     Raises:
         CalibrationError: There is no such calibration.
@@ -326,7 +366,7 @@ def show(artifact: ArtifactOrName | None = None) -> ShowResult:
 
 
 def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None) -> CheckResult:
-    """Measures a calibration on recorded states of questions that it was neither fitted nor chosen on.
+    """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
     Args:
         artifact: The calibration.
@@ -347,7 +387,7 @@ def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None
 def compare(
     first: ArtifactOrName, second: ArtifactOrName, *, states: Folders = (), label: str | None = None
 ) -> CompareResult:
-    """Sets two calibrations beside each other; with states also on those that neither has seen.
+    """Set two calibrations beside each other; with states also on those that neither has seen.
 
     Args:
         first: A calibration.
@@ -384,7 +424,7 @@ def risk(
     thresholds: Thresholds = Thresholds(),
     out: str | Path | None = None,
 ) -> RiskResult:
-    """Chooses from which answerability on to answer, so that at most a given share of the answers is wrong.
+    """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
 
     It is chosen on the held-out questions of a recorded run, for one policy. No model is asked.
 
@@ -436,40 +476,61 @@ def risk(
 def tune(
     run: str | Path,
     *,
-    goal: TuningGoal | None = None,
-    measure: Label = "f1",
-    grid: ThresholdGrid | None = None,
+    max_tokens: float | None = None,
+    min_quality: float | None = None,
+    measure: str = "f1",
+    grid: Grid | None = None,
     calibration: str | None = None,
     borrow: str | None = None,
     out: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> TuneResult:
-    """Chooses thresholds from the recorded states of a run: the best for a token budget, or the cheapest good ones.
+    """Choose thresholds from the recorded states of a run: the best for a token budget, or the cheapest good ones.
 
-    The point is chosen on one part of the questions (xsel) and checked on another (xhold). No model is asked.
+    A setting is chosen on one part of the questions (xsel) and checked on another (xhold). No model is asked.
 
     Args:
         run: The folder of the run.
-        goal: What to choose a point for. Without it the points are only listed.
-        measure: What says how good an answer is.
+        max_tokens: Choose the greatest quality at no more mean tokens per question than this.
+        min_quality: Choose the fewest tokens at no less mean quality than this. Without a goal nothing is chosen.
+        measure: What says how good an answer is: f1, exact_match, cover or judge.
         grid: Which thresholds to try; by default values over their whole range.
-        calibration: The calibration to decide with; by default one that comes with the package and fits the run.
+        calibration: The calibration to decide with; by default the shipped one that fits the run.
         borrow: A calibration to decide with although it was fitted for something else.
-        out: The folder to write the report to. By default nothing is written.
-        progress: Called with the number of points that were tried, and the number of all points.
+        out: The CSV file to write the table to. By default nothing is written.
 
     Raises:
-        TuningError: The run cannot be tuned, or the report cannot be written.
+        TuningError: The run cannot be tuned, or the table cannot be written.
+        SettingsError: The measure is unknown, or both goals are given.
         CalibrationError: There is no calibration for this run.
     """
-    recorded = read_recorded_questions(Path(run), measure)
-    conditions = conditions_of_run(recorded.run)
+    if max_tokens is not None and min_quality is not None:
+        raise SettingsError("A token budget and a least quality are two goals.", remedy="Give one or the other.")
+    label = parse_label(measure)
+    record, trajectories = read_trajectories(Path(run), *RECORDING)
+    conditions = conditions_of_run(record)
     artifact = select_artifact(conditions, calibration=calibration, borrow=borrow)
-    warnings = find_calibration_warnings(artifact, conditions)
     tuning = tune_thresholds(
-        recorded, artifact, grid=grid or ThresholdGrid(), goal=goal, calibration_warnings=warnings, progress=progress
+        record,
+        trajectories,
+        artifact,
+        grid=grid,
+        measure=label,
+        max_tokens=max_tokens,
+        min_quality=min_quality,
     )
-    return TuneResult(tuning, tuple(write_tuning(tuning, Path(out))) if out is not None else ())
+    warnings = tuple(
+        f"{artifact.name} may be off here: {each}" for each in find_calibration_warnings(artifact, conditions)
+    )
+    found = TuneResult(replace(tuning, notes=(*tuning.notes, *warnings)), label, Path(out) if out is not None else None)
+    if found.file:
+        try:
+            found.file.parent.mkdir(parents=True, exist_ok=True)
+            found.file.write_text(found.tables[0].to_csv(), encoding="utf-8")
+        except OSError as error:
+            raise TuningError(
+                f"{found.file} cannot be written: {error.strerror}.", remedy="Name another file with --out."
+            ) from error
+    return found
 
 
 def _load(artifact: ArtifactOrName) -> Artifact:

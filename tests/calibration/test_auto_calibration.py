@@ -13,7 +13,7 @@ from beliefrag import auto_calibration, calibrate
 from beliefrag.auto_calibration import AutoPlan
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
-from beliefrag.calibration.artifact_parts import LogisticFit
+from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.cli import main
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, ChatRequest

@@ -94,22 +94,18 @@ def test_a_bound_on_the_risk_is_chosen_and_only_written_where_a_file_is_named(su
         calibrate.risk(file, surveyed / "run", max_error=0.5, confidence=0.8, out=out)
 
 
-def test_thresholds_are_tuned_and_progress_is_told(surveyed: Path, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    grid = calibrate.ThresholdGrid(answer=(0.3, 0.6), retrieval_value=(0.05,), novelty=None, corrections=(True,))
+def test_thresholds_are_tuned_and_the_table_is_written(surveyed: Path, tmp_path: Path) -> None:
     found = beliefrag.tune(
         surveyed / "run",
-        goal=calibrate.TuningGoal(max_tokens=1e6),
-        grid=grid,
+        max_tokens=1e6,
+        grid=calibrate.Grid(answer=(0.3, 0.6), retrieval_value=(0.05,)),
         calibration=str(surveyed / "mine.json"),
-        out=tmp_path / "tune",
-        progress=lambda done, total: told.append((done, total)),
+        out=tmp_path / "tune.csv",
     )
     assert found.tuning.chosen is not None
-    assert [path.name for path in found.files] == ["tune.json", "tune.csv", "tune.md", "tune.png", "tune.pdf"]
-    assert found.page.to_markdown() == (tmp_path / "tune" / "tune.md").read_text()
-    assert [done for done, _ in told] == list(range(1, told[0][1] + 1))
-    assert found.tables[-1].to_csv().startswith("part,answer,retrieval_value,novelty,corrections,frontier,chosen")
+    (table,) = found.tables
+    assert found.file and found.file.read_text() == table.to_csv()
+    assert table.to_csv().startswith("part,setting,answer,retrieval_value,corrections,n,F1,F1_low,F1_high,tokens")
 
 
 def test_states_are_collected_and_a_second_call_has_nothing_left_to_do(tmp_path: Path) -> None:

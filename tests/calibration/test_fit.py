@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration import Artifact, fitting, load_artifact
-from beliefrag.calibration.artifact_parts import LogisticFit, PlattFit
+from beliefrag.calibration.artifact import LogisticFit, PlattFit
 from beliefrag.calibration.collection import read_collection
 from beliefrag.calibration.examples import Example, Examples, label_searches, label_states
 from beliefrag.calibration.fit_artifact import fit_artifact, includes_held_out
@@ -423,12 +423,3 @@ def test_many_fits_at_once_are_those_of_single_fits() -> None:
         kept = weights[1] > 0
         apart = fitting.fit_logistic(columns[kept], outcomes[kept], weights[1][kept], prior)
         assert found[1] == pytest.approx([apart.intercept, *apart.weights], rel=1e-4)
-
-
-def test_fits_in_blocks_are_those_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(4)
-    columns, weights = generator.random((30, 2)), generator.integers(0, 3, (7, 30)).astype(float)
-    outcomes = (columns[:, 0] > 0.4).astype(float)
-    together = fitting.refit_logistic(columns, outcomes, weights)
-    monkeypatch.setattr(fitting, "_NUMBERS_TOGETHER", 60)
-    assert fitting.refit_logistic(columns, outcomes, weights) == pytest.approx(together, rel=1e-6)

@@ -13,7 +13,7 @@ from beliefrag.calibration import (
     select_artifact,
     shipped_artifacts,
 )
-from beliefrag.calibration.artifact_parts import LogisticFit
+from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import ScheduledValue, ScoreScale
 from beliefrag.retrieval import Bm25Index

@@ -12,7 +12,7 @@ import pytest
 
 from beliefrag._version import __version__
 from beliefrag.calibration import fitting, load_artifact
-from beliefrag.calibration.artifact_parts import LogisticFit
+from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.runs.partitions import Partition, partition
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, write_dataset, write_script

@@ -12,8 +12,8 @@ from beliefrag.policy import Thresholds
 from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.runs.record import thresholds_of
 from beliefrag.studies import Recording, StudyContext, StudyResult
-from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, match_states
-from beliefrag.studies.variants import Variants, find_difference
+from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, Variants, match_states
+from beliefrag.studies.study import find_difference
 from beliefrag.types import Action
 from tests.support.messages import mentions
 from tests.support.studied import episode, recording, run_record, state, trajectory

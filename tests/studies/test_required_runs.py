@@ -13,7 +13,7 @@ from beliefrag.methods.intervention import FrozenAnswerability
 from beliefrag.runs.record import Injection
 from beliefrag.settings import Settings
 from beliefrag.studies import STUDIES, DatasetKind, RequiredRun, StudyContext, StudyError, choose_studies
-from beliefrag.studies.required_runs import (
+from beliefrag.studies.study import (
     apply_changes,
     combine_runs,
     find_reusable_runs,

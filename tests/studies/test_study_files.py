@@ -17,7 +17,7 @@ from beliefrag.studies import (
     StudyResult,
     choose_studies,
 )
-from beliefrag.studies.writing import write_index, write_study
+from beliefrag.studies.make import write_index, write_study
 from tests.support.messages import mentions
 from tests.support.studied import episode, recording
 

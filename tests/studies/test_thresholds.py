@@ -8,9 +8,8 @@ import pytest
 from beliefrag.policy import Thresholds
 from beliefrag.runs.states import Trajectory
 from beliefrag.studies import StudyContext, StudyResult
-from beliefrag.studies.gate_rates import GATES, measure_gate
 from beliefrag.studies.state_table import StateTable
-from beliefrag.studies.thresholds import ScoreOnStates, ThresholdsStudy, weighted_quantile
+from beliefrag.studies.thresholds import GATES, ScoreOnStates, ThresholdsStudy, measure_gate, weighted_quantile
 from tests.support.messages import mentions
 from tests.support.studied import recording, state, trajectory
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from beliefrag.calibration import Artifact, load_artifact
-from beliefrag.calibration.tuning.recorded import Questions, RecordedQuestions
 from beliefrag.policy import Spent, Thresholds, correction_fits, legal_actions
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import DatasetRecord, RunRecord
@@ -55,8 +54,10 @@ def ids(part: Partition, n: int, start: int = 0) -> list[str]:
     return list(itertools.islice(own, n))
 
 
-def recorded(trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresholds()) -> RecordedQuestions:
-    """What a run with these recordings recorded."""
+def recorded(
+    trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresholds()
+) -> tuple[RunRecord, list[Trajectory]]:
+    """The record of a run with these recordings, and the recordings."""
     own = list(trajectories)
     datasets = sorted({each.dataset for each in own})
     methods = tuple(dict.fromkeys(each.method for each in own)) or ("survey",)
@@ -81,18 +82,7 @@ def recorded(trajectories: Iterable[Trajectory], thresholds: Thresholds = Thresh
         },
         settings={},
     )
-    parts = {part: _questions(own, part) for part in Partition}
-    asked = {(each.dataset, each.question_id) for each in own}
-    return RecordedQuestions(run=run, measure="f1", parts=parts, expected=len(asked), left_out=())
-
-
-def _questions(trajectories: Sequence[Trajectory], part: Partition) -> Questions:
-    found: dict[str, dict[str, tuple[Trajectory, ...]]] = {}
-    for each in trajectories:
-        if each.partition is part:
-            by_id = found.setdefault(each.dataset, {})
-            by_id[each.question_id] = (*by_id.get(each.question_id, ()), each)
-    return found
+    return run, own
 
 
 def _states(seen: Sequence[Seen]) -> Iterable[State]:

@@ -11,7 +11,7 @@ from typing import Any
 from beliefrag.runs.episode import EpisodeError, EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.studies.recording import Recording
+from beliefrag.studies.study import Recording
 from beliefrag.types import Action, Belief, Budget, Diagnostics, Usage
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 from tests.support.run_records import make_setups

@@ -109,7 +109,9 @@ def _estimate(
     methods = TypicalCost(0, 0, 0)
     unknown: list[str] = []
     for method, count in ahead.items():
-        cost = _mean_cost(seen[method]) if method in seen else typical_cost(method, setup.record.setups[method].verifier)
+        cost = (
+            _mean_cost(seen[method]) if method in seen else typical_cost(method, setup.record.setups[method].verifier)
+        )
         if cost is None:
             unknown.append(method)
         else:

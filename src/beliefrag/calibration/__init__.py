@@ -1,7 +1,6 @@
 """What was fitted for a model: score scale, answerability and retrieval value, and the files that carry them."""
 
-from beliefrag.calibration.artifact import Artifact
-from beliefrag.calibration.guarantee import Guarantee
+from beliefrag.calibration.artifact import Artifact, Guarantee
 from beliefrag.calibration.selection import (
     RunConditions,
     apply_guarantee,

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from beliefrag.calibration import Artifact
-from beliefrag.calibration.artifact_parts import QualityOnOtherStates
+from beliefrag.calibration.artifact import QualityOnOtherStates
 from beliefrag.calibration.collection import StateCollection
 from beliefrag.calibration.examples import Examples, label_states
 from beliefrag.calibration.fitting import measure_each_diagnostic
@@ -56,7 +56,7 @@ class ArtifactCheck:
 
 
 def check_artifact(artifact: Artifact, collection: StateCollection, label: Label) -> ArtifactCheck:
-    """Measures its quality on the states with evidence and a label, over all datasets and for each of them.
+    """Measure its quality on the states with evidence and a label, over all datasets and for each of them.
 
     Raises:
         CalibrationError: No such state is left, or all came out alike.
@@ -80,7 +80,7 @@ def check_artifact(artifact: Artifact, collection: StateCollection, label: Label
 
 
 def select_unseen_states(collection: StateCollection, label: Label, *artifacts: Artifact) -> tuple[Examples, int]:
-    """Selects the states that none of the calibrations has seen, and counts the questions that are left out for that.
+    """Select the states that none of the calibrations has seen, and counts the questions that are left out for that.
 
     Raises:
         CalibrationError: No such state is left, or all came out alike.
@@ -134,7 +134,7 @@ class ArtifactComparison:
 def compare_artifacts(
     first: Artifact, second: Artifact, collection: StateCollection, label: Label
 ) -> ArtifactComparison:
-    """Measures both artifacts on the states with evidence and a label.
+    """Measure both artifacts on the states with evidence and a label.
 
     Raises:
         CalibrationError: No such state is left, or all came out alike.

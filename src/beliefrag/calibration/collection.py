@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.calibration.artifact_parts import CorpusReport
+from beliefrag.calibration.artifact import CorpusReport
 from beliefrag.calibration.selection import RunConditions, backbone
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.runs.comparability import Aspect, RunDifference, differences
@@ -54,7 +54,7 @@ class StateCollection:
         return next((run.judge for run in self.runs if run.judge), None)
 
     def corpora(self) -> dict[str, CorpusReport]:
-        """Gives the datasets that states come from."""
+        """Return the datasets that states come from."""
         asked = {(trajectory.dataset, trajectory.question_id) for trajectory in self.trajectories}
         found = {}
         for run in self.runs:
@@ -69,13 +69,13 @@ class StateCollection:
         return found
 
     def default_label(self) -> Label:
-        """Gives the judge's verdict where every answer on trial has one, as the paper has it; otherwise token F1."""
+        """Return the judge's verdict where every answer on trial has one, as the paper has it; otherwise token F1."""
         tried = [state for trajectory in self.trajectories for state in trajectory.states if state.answer is not None]
         return "judge" if tried and all(state.correct("judge") is not None for state in tried) else "f1"
 
 
 def read_collection(folders: Sequence[Path]) -> StateCollection:
-    """Reads the states of these runs.
+    """Read the states of these runs.
 
     Raises:
         RunError: A folder holds no run, or it cannot be read.
@@ -102,7 +102,7 @@ def read_collection(folders: Sequence[Path]) -> StateCollection:
 
 
 def parse_label(name: str) -> Label:
-    """Gives the label of that name.
+    """Return the label of that name.
 
     Raises:
         SettingsError: There is none.

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from beliefrag.calibration.artifact_parts import PartCount
+from beliefrag.calibration.artifact import PartCount
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, State, Trajectory
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Floats, resample_weights
@@ -89,20 +89,20 @@ class Examples:
         )
 
     def resampled_weights(self, resamples: int = MEAN_RESAMPLES) -> Iterator[Floats]:
-        """Gives blocks of rows of weights: a question weighs as much as it is drawn often, and nothing if it is not."""
+        """Return blocks of rows of weights: a question weighs as often as it is drawn."""
         return (counts * self.weights for counts in resample_weights(self.questions, resamples=resamples))
 
     def resample(self, statistic: Callable[[Floats], Floats]) -> Floats:
-        """Gives a statistic of the weights for each resample of the questions."""
+        """Return a statistic of the weights for each resample of the questions."""
         return np.concatenate([statistic(weights) for weights in self.resampled_weights()])
 
     def select_part(self, part: Partition) -> Examples:
-        """Gives the examples whose questions are in one part of the study."""
+        """Return the examples whose questions are in one part of the study."""
         return Examples(example for example in self.each if partition(example.question_id) is part)
 
 
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
-    """Gives the states at which an answer was tried, as examples that are positive where the answer was right.
+    """Return the states at which an answer was tried, as examples that are positive where the answer was right.
 
     States with nothing retained are left out: their diagnostics are constants of the method.
     """
@@ -123,7 +123,7 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
 def label_searches(
     trajectories: Sequence[Trajectory], label: Label, is_consulted: Callable[[State], bool] = lambda _: True
 ) -> Examples:
-    """Gives the unanswerable states from which a search was made, positive where the state after it was answerable.
+    """Return the unanswerable states from which a search was made, positive where the state after it was answerable.
 
     A search at the end of a correction is left out: nobody asked what it was worth.
 

@@ -8,7 +8,7 @@ from functools import partial
 from importlib.metadata import version
 
 from beliefrag.calibration import Artifact
-from beliefrag.calibration.artifact_parts import (
+from beliefrag.calibration.artifact import (
     AnswerabilityReport,
     FitReport,
     Kind,
@@ -53,18 +53,18 @@ __all__ = [
 
 
 def warn_of_constant_columns(names: Iterable[str], where: str) -> Iterator[str]:
-    """Warns of columns that do not vary: a fit gives them the weight 0."""
+    """Warn of columns that do not vary: a fit gives them the weight 0."""
     return (f"{name} does not vary in {where}, and has weight 0" for name in names)
 
 
 def warn_of_misleading_columns(names: Sequence[str]) -> Iterator[str]:
-    """Warns of diagnostics that the fit leaves out, because they mislead on other sets."""
+    """Warn of diagnostics that the fit leaves out, because they mislead on other sets."""
     if names:
         yield f"{', '.join(names)}: no help on a set that was left out of the fit, and weight 0"
 
 
 def warn_of_few_questions(counts: Mapping[str, PartCount]) -> Iterator[str]:
-    """Warns of parts with too few questions of either outcome. An empty part has a warning of its own."""
+    """Warn of parts with too few questions of either outcome. An empty part has a warning of its own."""
     for part, count in counts.items():
         for questions, words in ((count.questions_positive, ""), (count.questions_negative, "not ")):
             if count.questions and questions < MIN_QUESTIONS:
@@ -77,7 +77,7 @@ def warn_of_few_questions(counts: Mapping[str, PartCount]) -> Iterator[str]:
 def warn_of_unproven_fit(
     kind: str, selection: Mapping[str, float], questions: int, found: Quality | None
 ) -> Iterator[str]:
-    """Warns where there are too few questions to choose the kind of fit, or to know its quality."""
+    """Warn where there are too few questions to choose the kind of fit, or to know its quality."""
     if not selection:
         yield f"no question to choose on (xsel is empty): the {kind} kind was taken unseen"
     elif questions < LEAST_TO_CHOOSE:
@@ -89,7 +89,7 @@ def warn_of_unproven_fit(
 
 
 def describe_too_few_searches(count: PartCount) -> str:
-    """Says why there is no retrieval value."""
+    """Return why there is no retrieval value."""
     return (
         f"too few searches for a retrieval value: {count.questions_positive} fitted questions have one that helped and "
         f"{count.questions_negative} one that did not, {LEAST_QUESTIONS} of each are needed; "
@@ -98,7 +98,7 @@ def describe_too_few_searches(count: PartCount) -> str:
 
 
 def warn_of_several_scales(scales: Iterable[ScoreScale | None]) -> Iterator[str]:
-    """Says why the artifact has no score scale of its own."""
+    """Return why the artifact has no score scale of its own."""
     known = set(scales)
     if None in known:
         yield "a run does not say where its corpus's scores lie: it is from an older version"
@@ -117,7 +117,7 @@ _FALLBACK: Kind = "logistic"
 
 
 def includes_held_out(question_ids: Iterable[str]) -> bool:
-    """Says whether any of these questions is one that is held out."""
+    """Return whether any of these questions is one that is held out."""
     return bool(select_held_out(question_ids))
 
 
@@ -130,7 +130,7 @@ def fit_artifact(
     everything: bool = False,
     elsewhere: StateCollection | None = None,
 ) -> Artifact:
-    """Fits answerability and retrieval value to recorded states.
+    """Fit answerability and retrieval value to recorded states.
 
     Args:
         collection: The states.
@@ -256,7 +256,7 @@ def _describe_judge(collection: StateCollection) -> str:
 
 
 def _leave_out(examples: Examples, *seen: Examples) -> Examples:
-    """Leaves out the questions of examples that a fit or a choice has seen."""
+    """Leave out the questions of examples that a fit or a choice has seen."""
     known = {question_id for part in seen for question_id in part.question_ids}
     return Examples(example for example in examples.each if example.question_id not in known)
 
@@ -283,6 +283,6 @@ def _summarise_quality(found: Quality | None) -> dict[str, float]:
 
 
 def _name_after(model: str) -> str:
-    """Gives the model's name without provider, address and hash."""
+    """Return the model's name without provider, address and hash."""
     plain = backbone(model).split(":")[1].rpartition("/")[2]
     return re.sub(r"[^\w.-]+", "-", plain) or "calibration"

@@ -57,7 +57,7 @@ def read_risk_sample(
     thresholds: Thresholds = Thresholds(),
     seen: Collection[str] = (),
 ) -> RunRiskSample:
-    """Says how each held-out question of a run ends under the policy, and whether its answer is right.
+    """Return how each held-out question of a run ends under the policy, and whether its answer is right.
 
     Left out are questions of the other partitions, questions that the fit has on record as seen, and questions without
     a finished episode. The last are no bias: a question that fails gives no answer when it is asked, either, so the
@@ -101,7 +101,7 @@ def read_risk_sample(
 def _end_of(
     recordings: Sequence[Trajectory], calibration: Calibration, thresholds: Thresholds
 ) -> ReplayedEnding | UnrecordedStep:
-    """Says how a question ends. An episode of lean is its own record: it ended as its last state says."""
+    """Return how a question ends. An episode of lean is its own record: it ended as its last state says."""
     if recordings[0].method == _LEAN:
         last = recordings[0].states[-1]
         return ReplayedEnding(last, last.action, last.answerability or 0.0)
@@ -109,7 +109,7 @@ def _end_of(
 
 
 def _recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
-    """Gives the collected states of each question; BeliefRAG's own episodes only in a run without collected states.
+    """Return the collected states of each question; BeliefRAG's own episodes only in a run without collected states.
 
     Collecting goes on where an episode ends, so it knows more. An episode that was sampled apart may differ from it.
     """
@@ -151,7 +151,7 @@ _EPISODE_PROMPTS = ("system", "query_writer", "rewriter", "answer")
 
 
 def load_artifact_for_run(name_or_path: str, run: RunRecord) -> Artifact:
-    """Loads the artifact, if the run was recorded with what it was fitted for.
+    """Load the artifact, if the run was recorded with what it was fitted for.
 
     Raises:
         CalibrationError: There is no such artifact, or the run was recorded with something else.
@@ -176,7 +176,7 @@ def make_guarantees(
     label: Label,
     thresholds: Thresholds,
 ) -> tuple[Guarantee, ...]:
-    """Makes one guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
+    """Make one guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
     forms = {each.verifier for each in run.setups.values() if each.calibration}
     names = {*_EPISODE_PROMPTS, *(prompt for form in forms for prompt in build_verifier(form).prompts)}
     guarantees = []
@@ -203,7 +203,7 @@ def make_guarantees(
 
 
 def add_guarantees(artifact: Artifact, guarantees: Sequence[Guarantee]) -> Artifact:
-    """Gives the artifact with these guarantees, each in the place of an earlier one for the same target."""
+    """Return the artifact with these guarantees, each in the place of an earlier one for the same target."""
     kept = [
         old
         for old in artifact.guarantees

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.calibration.artifact_parts import Bin, Quality, QualityOnOtherStates
+from beliefrag.calibration.artifact import Bin, Quality, QualityOnOtherStates
 from beliefrag.calibration.examples import Examples
 from beliefrag.policy import Answerability, RetrievalValue
 from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, mean_estimate
@@ -41,13 +41,13 @@ BINS = 10
 
 
 def brier(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """Gives the mean squared distance of the probabilities from what came true: lower is better."""
+    """Return the mean squared distance of the probabilities from what came true: lower is better."""
     mean: Floats = np.asarray(weights @ (p - y) ** 2 / weights.sum(axis=-1))
     return mean
 
 
 def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """Gives the chance that a case that came true has a higher probability than one that did not; ties count half.
+    """Return the chance that a case that came true has a higher probability than one that did not; ties count half.
 
     It has no value where all cases of a row came out alike: that row is not a number, and the caller leaves it out.
     """
@@ -63,14 +63,14 @@ def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
 
 
 def expected_calibration_error(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """Says how far probabilities lie from what came true, on average over the bins: 0 is perfect."""
+    """Return how far probabilities lie from what came true, on average over the bins: 0 is perfect."""
     members = _bin_places(p)[:, None] == np.arange(BINS)
     gaps: Floats = np.asarray(np.abs((weights * (p - y)) @ members).sum(axis=-1) / weights.sum(axis=-1))
     return gaps
 
 
 def reliability_curve(p: Floats, y: Floats, weights: Floats) -> tuple[Bin, ...]:
-    """Gives the bins that have anything in them, lowest first."""
+    """Return the bins that have anything in them, lowest first."""
     places, total = _bin_places(p), float(weights.sum())
     curve = []
     for place in np.unique(places):
@@ -94,12 +94,12 @@ def _bin_places(p: Floats) -> NDArray[np.int64]:
 
 
 def predict_answerability(examples: Examples, fit: Answerability) -> Floats:
-    """Gives the answerability that a fit predicts for each state."""
+    """Return the answerability that a fit predicts for each state."""
     return np.array([fit.probability(state.diagnostics, state.belief.sufficiency) for state in examples.states])
 
 
 def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
-    """Gives the value of searching from each state, as a fit predicts it."""
+    """Return the value of searching from each state, as a fit predicts it."""
     return np.array(
         [
             fit.probability(
@@ -111,7 +111,7 @@ def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
 
 
 def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
-    """Measures everything that is reported of probabilities on held-out examples.
+    """Measure everything that is reported of probabilities on held-out examples.
 
     Args:
         p: A probability for each example.
@@ -135,7 +135,7 @@ def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
 
 
 def measure_checked_quality(p: Floats, examples: Examples, base_rate: float) -> QualityOnOtherStates:
-    """Measures the same, and the gain over always saying the share of positive outcomes of these examples."""
+    """Measure the same, and the gain over always saying the share of positive outcomes of these examples."""
     share = examples.rate
     return QualityOnOtherStates(
         **dict(measure_quality(p, examples, base_rate)),
@@ -145,7 +145,7 @@ def measure_checked_quality(p: Floats, examples: Examples, base_rate: float) -> 
 
 
 def estimate_auc(p: Floats, examples: Examples) -> Estimate | None:
-    """Estimates the AUC with its interval; None where all examples came out alike."""
+    """Estimate the AUC with its interval; None where all examples came out alike."""
     value = float(auc(p, examples.outcomes, examples.weights))
     if not np.isfinite(value):
         return None
@@ -153,7 +153,7 @@ def estimate_auc(p: Floats, examples: Examples) -> Estimate | None:
 
 
 def average_by_question(examples: Examples, values: Floats) -> dict[str, float]:
-    """Gives the mean of each question's examples."""
+    """Return the mean of each question's examples."""
     grouped: dict[str, list[float]] = defaultdict(list)
     for question, value in zip(examples.questions, values, strict=True):
         grouped[question].append(float(value))
@@ -166,7 +166,7 @@ def _constant_brier(rate: float, examples: Examples) -> float:
 
 
 def _brier_gain(p: Floats, rate: float, examples: Examples) -> Estimate:
-    """Gives by how much the probabilities are nearer to what came true than always saying one rate."""
+    """Return by how much the probabilities are nearer to what came true than always saying one rate."""
     y = examples.outcomes
     return _round_estimate(mean_estimate(average_by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
 
@@ -176,6 +176,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _round_estimate(estimate: Estimate) -> Estimate:
-    """Gives the three numbers as they are written down; the file says elsewhere how many questions there are."""
+    """Return the three numbers as they are written down; the file says elsewhere how many questions there are."""
     low, high = (None if bound is None else round(bound, 6) for bound in (estimate.low, estimate.high))
     return Estimate(round(estimate.value, 6), low, high)

@@ -60,7 +60,7 @@ def collect_example(
     may_help: Callable[[str], bool] = lambda _: False,
     weight: float = 1.0,
 ) -> RankerExample | None:
-    """Gathers the candidates of a question with their labels; None when the search finds nothing.
+    """Gather the candidates of a question with their labels; None when the search finds nothing.
 
     Args:
         retriever: Linked retrieval over the passages. Its ranker does not matter here.
@@ -81,7 +81,7 @@ def collect_example(
 def fit_ranker(
     examples: Sequence[RankerExample], *, name: str, about: Mapping[str, Any], trees: int = _TREES
 ) -> Ranker:
-    """Fits a linear first cut and boosted trees to the candidates of many questions.
+    """Fit a linear first cut and boosted trees to the candidates of many questions.
 
     Args:
         examples: One for each question.
@@ -122,7 +122,7 @@ _Rows = tuple[Floats, NDArray[np.bool_], NDArray[np.float64]]
 
 
 def _fit_first_look(examples: Sequence[RankerExample], trees: int) -> Ranker:
-    """Fits the linear cut and the first trees; the second look of what it gives sees nothing."""
+    """Fit the linear cut and the first trees; the second look of what it gives sees nothing."""
     with explain_missing_extra("A fit", "bench"):
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
@@ -168,7 +168,7 @@ def _look_twice(example: RankerExample, ranker: Ranker) -> _Rows:
 
 
 def unfitted_ranker() -> Ranker:
-    """Gives a ranker that finds all candidates alike: what linked retrieval runs with while examples are gathered."""
+    """Return a ranker that finds all candidates alike: what linked retrieval runs with while examples are gathered."""
     leaf = np.zeros((1, 1), np.int16)
     nothing = np.zeros((1, 1), np.float32)
     trees = BoostedTrees(leaf, nothing, leaf, leaf, nothing, 0.0, 0)

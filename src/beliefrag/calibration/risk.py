@@ -89,7 +89,7 @@ class RiskCoverageCurve:
 
 
 def choose_threshold(points: RiskSample, *, max_error: float, confidence: float) -> ThresholdChoice:
-    """Gives the lowest threshold at which, with that confidence, at most that share of the answers is wrong.
+    """Return the lowest threshold at which, with that confidence, at most that share of the answers is wrong.
 
     Why it is valid: of the n points at or above a fixed threshold, Binomial(n, its true error) are wrong, so the tail
     P(Bin(n, max_error) <= wrong) is a p-value for "its error exceeds max_error". Going down to the first failure, a
@@ -123,12 +123,12 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
 
 
 def answers_needed(max_error: float, confidence: float) -> int:
-    """Says how many answers, all of them right, it takes at least to show that a target is met."""
+    """Return how many answers, all of them right, it takes at least to show that a target is met."""
     return math.ceil(math.log(_level_per_sequence(max_error, confidence)) / math.log1p(-max_error))
 
 
 def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCurve:
-    """Gives the error among answers at each coverage: one place for each probability that occurs.
+    """Return the error among answers at each coverage: one place for each probability that occurs.
 
     Raises:
         ValueError: There is no point that could be answered, or the level lies outside 0 to 1.
@@ -156,7 +156,7 @@ def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCur
 
 
 def _count_above(points: RiskSample) -> tuple[Counts, Counts]:
-    """Says how many points lie at or above each threshold of the grid, and how many of those are wrong."""
+    """Return how many points lie at or above each threshold of the grid, and how many of those are wrong."""
     grid = np.array(GRID)
     every, wrong = np.sort(points.probability), np.sort(points.probability[~points.correct])
     return len(every) - np.searchsorted(every, grid, "left"), len(wrong) - np.searchsorted(wrong, grid, "left")
@@ -175,7 +175,7 @@ def _clopper_pearson(wrong: Counts, answered: Counts, level: float) -> tuple[Flo
 
 
 def _level_per_sequence(max_error: float, confidence: float) -> float:
-    """Gives the probability of error that each sequence may use up."""
+    """Return the probability of error that each sequence may use up."""
     _require_share("max_error", max_error)
     _require_share("confidence", confidence)
     return (1 - confidence) / len(STARTS)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from beliefrag.calibration.artifact import Artifact
-from beliefrag.calibration.guarantee import Guarantee, describe_target
+from beliefrag.calibration.artifact import Artifact, Guarantee, describe_target
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
@@ -55,17 +54,17 @@ class RunConditions:
 
 
 def conditions_of_run(run: RunRecord) -> RunConditions:
-    """Gives what the episodes of a recorded run asked and searched with."""
+    """Return what the episodes of a recorded run asked and searched with."""
     return RunConditions(run.model, run.verifier, run.prompts, run.searched_with)
 
 
 def is_fitted_for(artifact: Artifact, model: str) -> bool:
-    """Says whether it was fitted for that model, wherever the model is served."""
+    """Return whether it was fitted for that model, wherever the model is served."""
     return backbone(artifact.backbone) == backbone(model)
 
 
 def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
-    """Says why the artifact is not for this run; gives an empty list where it is."""
+    """Return why the artifact is not for this run; gives an empty list where it is."""
     found = []
     if not is_fitted_for(artifact, here.model):
         found.append(f"fitted for {artifact.backbone}, not {here.model}")
@@ -73,7 +72,7 @@ def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
 
 
 def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
-    """Says why its probabilities may be off in this run: mismatches that somebody accepted, and what is not known."""
+    """Return why its probabilities may be off in this run: mismatches that somebody accepted, and what is not known."""
     found = []
     if not is_fitted_for(artifact, here.model):
         found.append(f"borrowed, fitted for {artifact.backbone}")
@@ -101,7 +100,7 @@ def _other_ways(artifact: Artifact, here: RunConditions) -> list[str]:
 
 
 def backbone(identity: str) -> str:
-    """Gives the model without its address: the same model on another server is the same backbone."""
+    """Return the model without its address: the same model on another server is the same backbone."""
     provider, _, rest = identity.partition(":")
     if provider != "openai":
         return identity
@@ -110,7 +109,7 @@ def backbone(identity: str) -> str:
 
 
 def shipped_artifacts() -> dict[str, Artifact]:
-    """Gives the artifacts that come with the package, by name."""
+    """Return the artifacts that come with the package, by name."""
     folder = resources.files(__package__) / "artifacts"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
     found = [Artifact.model_validate_json(file.read_text(encoding="utf-8")) for file in files]
@@ -118,7 +117,7 @@ def shipped_artifacts() -> dict[str, Artifact]:
 
 
 def load_artifact(name_or_path: str) -> Artifact:
-    """Loads a shipped artifact by its name, or any artifact from its file.
+    """Load a shipped artifact by its name, or any artifact from its file.
 
     Raises:
         CalibrationError: There is none, or the file is not one.
@@ -149,7 +148,7 @@ def load_artifact(name_or_path: str) -> Artifact:
 
 
 def count_guarantees_in_file(path: Path) -> int:
-    """Counts the guarantees of the calibration in a file that is about to be replaced; 0 where there is no file.
+    """Count the guarantees of the calibration in a file that is about to be replaced; 0 where there is no file.
 
     Raises:
         SettingsError: The file is not a calibration, so it must not be replaced.
@@ -165,7 +164,7 @@ def count_guarantees_in_file(path: Path) -> int:
 
 
 def require_own_file(path: Path, artifact: str) -> None:
-    """Refuses a file that is there already, unless it is the one of this calibration.
+    """Refuse a file that is there already, unless it is the one of this calibration.
 
     Raises:
         SettingsError: The file belongs to something else.
@@ -183,7 +182,7 @@ def select_artifact(
     borrow: str | None = None,
     any_retriever: bool = False,
 ) -> Artifact:
-    """Selects the artifact to use in a run.
+    """Select the artifact to use in a run.
 
     Args:
         here: What the run asks and searches with.
@@ -229,7 +228,7 @@ def select_guarantee(
     prompts: Mapping[str, str],
     calibration_warnings: Sequence[str],
 ) -> Guarantee:
-    """Selects the artifact's guarantee for that target, if it holds for this policy.
+    """Select the artifact's guarantee for that target, if it holds for this policy.
 
     Args:
         artifact: The calibration in use.
@@ -291,5 +290,5 @@ def _describe_need(max_error: float, confidence: float) -> str:
 
 
 def apply_guarantee(thresholds: Thresholds, guarantee: Guarantee | None) -> Thresholds:
-    """Gives the thresholds with the guarantee's own among them; unchanged without one."""
+    """Return the thresholds with the guarantee's own among them; unchanged without one."""
     return replace(thresholds, decline_below=guarantee.threshold) if guarantee else thresholds

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from beliefrag.calibration import Artifact, Guarantee
-from beliefrag.calibration.artifact_checks import BIASED, ArtifactCheck, ArtifactComparison
-from beliefrag.calibration.artifact_parts import (
+from beliefrag.calibration.artifact import (
     Bin,
     IsotonicFit,
     LogisticFit,
@@ -16,6 +15,7 @@ from beliefrag.calibration.artifact_parts import (
     Quality,
     QualityOnOtherStates,
 )
+from beliefrag.calibration.artifact_checks import BIASED, ArtifactCheck, ArtifactComparison
 from beliefrag.report.table import Table
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition

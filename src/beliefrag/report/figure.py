@@ -65,12 +65,6 @@ class CostPanel:
     title: str
     points: tuple[CostPoint, ...]
     """Points with a mark each and their names beside them; those without a name have small marks."""
-    cloud: tuple[tuple[float, float], ...] = ()
-    """Tokens and quality of many more points, as grey dots."""
-    highlights: tuple[CostPoint, ...] = ()
-    """Points with large marks whose names are in the legend: filled ones were chosen, the others are for comparison."""
-    token_limit: float | None = None
-    quality_floor: float | None = None
 
 
 def open_figure(size: tuple[float, float]) -> Figure:
@@ -185,7 +179,7 @@ def draw_quality_against_tokens(panels: Sequence[CostPanel], figure: Figure, *, 
     for place, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
         _draw_panel(axes, panel, f"point-{place}")
         axes.set_title(panel.title, fontsize=11)
-    _add_legend(figure, drawn[0], panels[0])
+    _add_legend(drawn[0], panels[0])
     figure.supxlabel(_COST, fontsize=10)
     figure.supylabel(quality, fontsize=10)
     figure.draw_without_rendering()
@@ -197,13 +191,8 @@ def _draw_panel(axes: Axes, panel: CostPanel, gid: str) -> None:
     axes.grid(color="0.92")
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.plot([x for x, _ in panel.cloud], [y for _, y in panel.cloud], "o", color="0.75", markersize=3)
-    for point in (*panel.points, *panel.highlights):
-        style: dict[str, Any] = {
-            "linewidth": 1.0,
-            "zorder": 1.5,
-            "linestyle": "--" if point in panel.highlights else "-",
-        }
+    style: dict[str, Any] = {"linewidth": 1.0, "zorder": 1.5, "linestyle": "-"}
+    for point in panel.points:
         draw_interval(axes, point.quality, point.tokens.value, "0.7", **style)
         draw_interval(axes, point.tokens, point.quality.value, "0.7", upright=False, **style)
     front = sorted((p for p in panel.points if p.on_front), key=lambda p: p.tokens.value)
@@ -212,16 +201,10 @@ def _draw_panel(axes: Axes, panel: CostPanel, gid: str) -> None:
     axes.step(*places, where="post", color="0.3", linewidth=1.2, zorder=2)
     for place, point in enumerate(panel.points):
         _draw_mark(axes, point, 9 if point.label else 5, f"{gid}-{place}")
-    for point in panel.highlights:
-        _draw_mark(axes, point, 11, None)
-    if panel.token_limit is not None:
-        axes.axvline(panel.token_limit, color="0.4", linestyle=":")
-    if panel.quality_floor is not None:
-        axes.axhline(panel.quality_floor, color="0.4", linestyle=":")
-    every = (*panel.points, *panel.highlights)
-    top = max([_upper(p.quality) for p in every] + [y for _, y in panel.cloud] + [panel.quality_floor or 0.0])
-    right = max([_upper(p.tokens) for p in every] + [x for x, _ in panel.cloud])
-    axes.set_xlim(-0.04 * right, 1.12 * max(right, panel.token_limit or 0.0))
+    top, right = (
+        max(map(_upper, column)) for column in zip(*((p.quality, p.tokens) for p in panel.points), strict=True)
+    )
+    axes.set_xlim(-0.04 * right, 1.12 * right)
     axes.set_ylim(-0.03, min(1.04, max(0.25, 1.12 * top)))
 
 
@@ -229,7 +212,7 @@ def _upper(number: Estimate) -> float:
     return number.value if number.high is None else number.high
 
 
-def _draw_mark(axes: Axes, point: CostPoint, size: float, gid: str | None) -> None:
+def _draw_mark(axes: Axes, point: CostPoint, size: float, gid: str) -> None:
     (mark,) = axes.plot(
         [point.tokens.value],
         [point.quality.value],
@@ -242,20 +225,10 @@ def _draw_mark(axes: Axes, point: CostPoint, size: float, gid: str | None) -> No
     mark.set_gid(gid)
 
 
-def _add_legend(figure: Figure, axes: Axes, panel: CostPanel) -> None:
+def _add_legend(axes: Axes, panel: CostPanel) -> None:
     style: dict[str, Any] = {"linestyle": "", "markeredgecolor": "black", "markersize": 8}
     axes.plot([], [], "o", markerfacecolor="black", label="on the Pareto front (step line)", **style)
     if any(point.label for point in panel.points):
         axes.plot([], [], "o", markerfacecolor="white", label="beaten: another is as good for less", **style)
-    if panel.cloud:
-        axes.plot([], [], "o", color="0.75", markersize=3, label="other points that recorded states can tell")
-    for point in panel.highlights:
-        fill = "black" if point.on_front else "white"
-        axes.plot([], [], point.marker, markerfacecolor=fill, label=point.label, **style)
     axes.plot([], [], color="0.7", label="95 % interval")
-    if panel.token_limit is not None or panel.quality_floor is not None:
-        axes.plot([], [], color="0.4", linestyle=":", label="the limit that was asked for")
-    if panel.highlights:
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    else:
-        axes.legend(loc="lower right", fontsize=8, framealpha=1)
+    axes.legend(loc="lower right", fontsize=8, framealpha=1)

@@ -12,10 +12,20 @@ needs and works its result out of their recordings.
 from beliefrag.report.table import Column, Table
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.make import PreparedStudies, StudyProgress, prepare_studies, run
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import SHORT_ANSWERS, DatasetKind, RequiredRun
-from beliefrag.studies.study import STUDIES, Study, StudyContext, choose_studies
-from beliefrag.studies.study_result import PaperValue, StudyError, StudyResult, compare_with_paper
+from beliefrag.studies.study import (
+    SHORT_ANSWERS,
+    STUDIES,
+    DatasetKind,
+    PaperValue,
+    Recording,
+    RequiredRun,
+    Study,
+    StudyContext,
+    StudyError,
+    StudyResult,
+    choose_studies,
+    compare_with_paper,
+)
 
 __all__ = [
     "SHORT_ANSWERS",

@@ -22,7 +22,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.calibration.artifact_parts import Bin
+from beliefrag.calibration.artifact import Bin
 from beliefrag.calibration.examples import Example, Examples
 from beliefrag.calibration.fitting import LEAST_SPREAD, fit_logistic, refit_logistic
 from beliefrag.calibration.quality import auc, estimate_auc, expected_calibration_error, reliability_curve
@@ -100,24 +100,24 @@ DIMENSIONS: Mapping[str, ScoredDimension] = {dimension.name: dimension for dimen
 
 
 def belief_matrix(examples: Examples) -> Floats:
-    """Gives the belief of each example, a column for each dimension."""
+    """Return the belief of each example, a column for each dimension."""
     return np.array([[d.value(state) for d in DIMENSIONS.values()] for state in examples.states])
 
 
 def signal_auc(scores: Floats, examples: Examples) -> Estimate | None:
-    """Gives the AUC of a score for being right, with its interval over questions; None where all outcomes are alike."""
+    """Return the AUC of a score for being right, with its interval; None where all outcomes are the same."""
     found = estimate_auc(scores, examples)
     return None if found is None else replace(found, questions=examples.count.questions)
 
 
 def fit_scores(matrix: Floats, examples: Examples) -> Floats:
-    """Gives the scores of one fit that has seen all states: it flatters itself, and shows by how much."""
+    """Return the scores of one fit that has seen all states: it flatters itself, and shows by how much."""
     fitted = fit_logistic(matrix, examples.outcomes, examples.weights)
     return np.asarray(fitted.intercept + matrix @ np.array(fitted.weights))
 
 
 def rank_correlation(one: Floats, other: Floats, examples: Examples) -> Estimate | None:
-    """Gives Spearman's rank correlation over states, with its interval over questions; None where one is constant."""
+    """Return Spearman's rank correlation over states, with its interval over questions; None where one is constant."""
     if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
         return None
     # Ranks of the whole, taken once: what resamples change is how much each state weighs.
@@ -150,12 +150,12 @@ class BeliefLevel:
     actions: Mapping[Action, int]
 
     def share(self, action: Action) -> float:
-        """Gives the share of its states after which this was done."""
+        """Return the share of its states after which this was done."""
         return self.actions.get(action, 0) / self.states
 
 
 def split_into_levels(states: StateTable, dimension: ScoredDimension) -> tuple[BeliefLevel, ...] | None:
-    """Splits the visited states into three levels; None where the dimension varies too little for three.
+    """Split the visited states into three levels; None where the dimension varies too little for three.
 
     The cuts lie at one and two thirds of the visited states. States with the same value stay together, so that the
     thirds can differ in size.
@@ -200,7 +200,7 @@ class _ScoredPart:
 def measure_held_out_auc(
     matrix: Floats, scores: Floats, examples: Examples, *, seed: int = _SEED, resamples: int | None = None
 ) -> HeldOutAuc | None:
-    """Measures both AUCs and their difference on questions that neither was fitted or picked on.
+    """Measure both AUCs and their difference on questions that neither was fitted or picked on.
 
     For the intervals questions are resampled, and fits and picks made anew on each resample: with those of the whole an
     interval would be too narrow. A resample has fewer different questions to fit on, so its AUCs lie lower; how far
@@ -238,7 +238,7 @@ def measure_held_out_auc(
 
 
 def _cut_into_parts(weights: Floats, question: Integers, generator: np.random.Generator) -> list[Integers]:
-    """Cuts the questions that weigh anything into five parts, and gives the places of the states of each."""
+    """Cut the questions that weigh anything into five parts, and gives the places of the states of each."""
     there = np.flatnonzero(weights)
     present, own = np.unique(question[there], return_inverse=True)
     part = (generator.permutation(len(present)) % _PARTS)[own]
@@ -371,7 +371,7 @@ def run_permutation_test(
 
 
 def _draw_orders(matched: ExchangeableStates, permutations: int, seed: int) -> Integers:
-    """Draws permutations: each says whose outcome takes the place of each state's."""
+    """Draw permutations: each says whose outcome takes the place of each state's."""
     generator = random_generator(seed)
     orders = np.tile(np.arange(len(matched.examples)), (permutations, 1))
     for group in matched.groups:
@@ -406,7 +406,7 @@ class ScoreCalibration:
 
 
 def measure_calibration(p: Floats, examples: Examples) -> ScoreCalibration:
-    """Measures the calibration error of a score taken as the chance of being right, and its reliability curve.
+    """Measure the calibration error of a score taken as the chance of being right, and its reliability curve.
 
     Beside it stands what a perfectly calibrated score would show: outcomes are drawn with the score's own chances,
     those of a question together.
@@ -449,7 +449,7 @@ class BeliefMeasures:
 
 
 def measure_belief(examples: Examples, states: StateTable, threshold: float) -> BeliefMeasures:
-    """Works out all numbers of the study.
+    """Work out all numbers of the study.
 
     Args:
         examples: States with the outcome of answering there, of both outcomes.

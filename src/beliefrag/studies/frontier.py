@@ -27,10 +27,7 @@ from beliefrag.runs.statistics import (
     share_on_front,
 )
 from beliefrag.runs.summary import MEAN
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import RequiredRun
-from beliefrag.studies.study import STUDIES, StudyContext
-from beliefrag.studies.study_result import PaperValue, StudyResult
+from beliefrag.studies.study import STUDIES, PaperValue, Recording, RequiredRun, StudyContext, StudyResult
 
 __all__ = ["FrontierStudy"]
 
@@ -47,7 +44,7 @@ Values = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 
 
 def _read_methods(given: object) -> object:
-    """Reads names with commas between them, or plus signs where commas already part options."""
+    """Read names with commas between them, or plus signs where commas already part options."""
     return choose_methods(given.replace("+", ",")) if isinstance(given, str) and given else given or ()
 
 
@@ -83,13 +80,13 @@ class FrontierStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names one run with all methods; an existing run needs no more than the one that is compared with others."""
+        """Name one run with all methods; an existing run needs no more than the one that is compared with others."""
         named = self.methods or _PAPER_METHODS
         methods = named if self.of in named else (*named, self.of)
         return (RequiredRun("comparison", methods, sufficient_methods=methods if self.methods else (self.of,)),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Works out means, differences and the Pareto front."""
+        """Work out means, differences and the Pareto front."""
         recording = recordings["comparison"]
         found = self._select_values(recording)
         sample = found.describe_sample(recording)
@@ -126,7 +123,7 @@ class FrontierStudy:
         )
 
     def _select_values(self, recording: Recording) -> _ComparedMethods:
-        """Gives the values of all methods of a run, or of those that were asked for, on questions that all finished."""
+        """Return the values of the methods of a run, or of the chosen ones, on questions that all finished."""
         run = recording.run.methods
         methods = tuple(m for m in METHODS if m in run and (not self.methods or m in (*self.methods, self.of)))
         values: dict[str, dict[str, dict[str, dict[str, float]]]] = {method: {} for method in methods}
@@ -175,14 +172,14 @@ class _ComparedMethods:
         return (MEAN, *self.datasets) if len(self.datasets) > 1 else self.datasets
 
     def mean(self, method: str, scope: str, measure: str) -> Estimate:
-        """Gives the mean of a method in one measure, on a dataset or over all."""
+        """Return the mean of a method in one measure, on a dataset or over all."""
         own = self.values[method]
         if scope == MEAN:
             return mean_over_datasets({name: own[name][measure] for name in self.datasets}).without_flat_interval()
         return mean_estimate(own[scope][measure]).without_flat_interval()
 
     def points(self, scope: str) -> list[_MethodPoint]:
-        """Gives all methods with their means, and whether they are on the Pareto front."""
+        """Return all methods with their means, and whether they are on the Pareto front."""
         tokens, f1 = ([self.mean(m, scope, name) for m in self.methods] for name in ("tokens", "f1"))
         front = pareto_front(np.array([each.value for each in tokens]), np.array([each.value for each in f1]))
         names = self.datasets if scope == MEAN else (scope,)
@@ -191,13 +188,13 @@ class _ComparedMethods:
         return [_MethodPoint(*column) for column in columns]
 
     def compare(self, method: str, other: str, scope: str) -> PairedComparison:
-        """Gives the paired difference of one method with another one."""
+        """Return the paired difference of one method with another one."""
         if scope == MEAN:
             return compare_over_datasets(*({d: self.values[m][d] for d in self.datasets} for m in (method, other)))
         return compare(self.values[method][scope], self.values[other][scope])
 
     def describe_sample(self, recording: Recording) -> str:
-        """Says how many questions are compared."""
+        """Return how many questions are compared."""
         if not self.datasets or not self.methods:
             return f"{len(recording.episodes):,} episodes of {', '.join(recording.datasets) or 'no dataset'}."
         counts = {name: len(self.values[self.methods[0]][name]["f1"]) for name in self.datasets}
@@ -330,7 +327,7 @@ def _collect_numbers(points: Points, pairs: Pairs, of: str) -> dict[str, object]
 
 
 def _paper_values(found: _ComparedMethods) -> Iterator[PaperValue]:
-    """Gives the means of the paper, and its F1 on the datasets that are here, each beside ours."""
+    """Return the means of the paper, and its F1 on the datasets that are here, each beside ours."""
     tables = published_tables()
     f1, tokens = tables["gpt_oss_f1"], tables["gpt_oss_main_tokens"]
     scope = found.scopes[0]

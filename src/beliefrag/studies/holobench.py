@@ -22,10 +22,16 @@ from beliefrag.runs.statistics import (
     mean_estimate,
     resample_means,
 )
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import ROW_SETS, RequiredRun
-from beliefrag.studies.study import STUDIES, StudyContext
-from beliefrag.studies.study_result import PaperValue, StudyResult, compare_with_paper
+from beliefrag.studies.study import (
+    ROW_SETS,
+    STUDIES,
+    PaperValue,
+    Recording,
+    RequiredRun,
+    StudyContext,
+    StudyResult,
+    compare_with_paper,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,11 +67,11 @@ class HolobenchStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names one run on datasets of rows."""
+        """Name one run on datasets of rows."""
         return (RequiredRun(_RUN, _COMPARED, kind=ROW_SETS),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Works out recall, rows read and the highest possible recall."""
+        """Work out recall, rows read and the highest possible recall."""
         recording = recordings[_RUN]
         found, left_out = _count_rows(recording)
         needed = found[_METHOD].values["rows_needed"]
@@ -120,7 +126,7 @@ class RowCounts:
     values: Mapping[str, Mapping[str, float]]
 
     def mean(self, measure: str) -> Estimate:
-        """Gives the mean with its interval."""
+        """Return the mean with its interval."""
         return mean_estimate(self.values[measure]).without_flat_interval()
 
     @property
@@ -129,7 +135,7 @@ class RowCounts:
         return recall_per_row(self.values["row_recall_read"], self.values["rows_read"])
 
     def efficiency_gain(self, other: RowCounts) -> Estimate | None:
-        """Gives efficiency minus that of another method, on the same questions; None where either read nothing."""
+        """Return efficiency minus that of another method, on the same questions; None where either read nothing."""
         (own, drawn), (theirs, drawn_theirs) = (
             _resample_ratios(each.values["row_recall_read"], each.values["rows_read"]) for each in (self, other)
         )
@@ -137,18 +143,18 @@ class RowCounts:
 
 
 def highest_recall(needed: Mapping[str, float], rows: int) -> Estimate:
-    """Gives the largest row recall that reading this many rows allows: the mean of min(1, rows / needed)."""
+    """Return the largest row recall that reading this many rows allows: the mean of min(1, rows / needed)."""
     return mean_estimate({key: min(1.0, rows / value) for key, value in needed.items()}).without_flat_interval()
 
 
 def recall_per_row(recall: Mapping[str, float], read: Mapping[str, float]) -> Estimate | None:
-    """Gives mean recall divided by mean rows read, times 1,000, with its interval: both are resampled together."""
+    """Return mean recall divided by mean rows read, times 1,000, with its interval: both are resampled together."""
     value, drawn = _resample_ratios(recall, read)
     return _estimate_ratio(value, drawn, len(recall))
 
 
 def _count_rows(recording: Recording) -> tuple[dict[str, RowCounts], int]:
-    """Gives the numbers of each method on the questions that all finished, and how many questions are left out."""
+    """Return the numbers of each method on the questions that all finished, and how many questions are left out."""
     found = {
         method: {
             measure: {
@@ -170,7 +176,7 @@ def _count_rows(recording: Recording) -> tuple[dict[str, RowCounts], int]:
 
 
 def _resample_ratios(recall: Mapping[str, float], read: Mapping[str, float]) -> tuple[float, Floats]:
-    """Gives the ratio of means and its resamples, NaN where nothing was read. All ratios draw the same questions."""
+    """Return the ratio of means and its resamples, NaN where nothing was read. All ratios draw the same questions."""
     ids = sorted(recall)
     table = np.array([[recall[key], read[key]] for key in ids], dtype=np.float64)
     means = np.concatenate([table.mean(axis=0)[None, :], resample_means(table)])

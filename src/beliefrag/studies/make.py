@@ -6,8 +6,9 @@ that ask before they go on, as the command line does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +20,198 @@ from beliefrag.bench.runner import RunControl
 from beliefrag.bench.setup import RunSpec
 from beliefrag.models import default_verifier
 from beliefrag.models.server_models import use_server_model
-from beliefrag.runs.record import RUN_FILE, RunRecord
+from beliefrag.report.figure import save_figure
+from beliefrag.report.page import Block, BulletList, Heading, Page, PageLink, Paragraph, Picture
+from beliefrag.report.table import Table
+from beliefrag.runs.record import RUN_FILE, RunRecord, thresholds_of
 from beliefrag.runs.states import Label
+from beliefrag.runs.statistics import Estimate
 from beliefrag.settings import Settings, load_settings
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import (
+from beliefrag.studies.study import (
+    STUDIES,
+    ChosenStudy,
+    Recording,
     RequiredRun,
+    StudyContext,
+    StudyError,
+    StudyResult,
     apply_changes,
+    choose_studies,
     combine_runs,
     find_reusable_runs,
     reject_unused_runs,
 )
-from beliefrag.studies.study import ChosenStudy, StudyContext, choose_studies
-from beliefrag.studies.study_result import StudyError, StudyResult
-from beliefrag.studies.writing import write_index, write_study
 from beliefrag.verifiers import build_verifier
 
-__all__ = ["PreparedStudies", "StudyProgress", "prepare_studies", "run"]
+__all__ = ["NUMBERS_FILE", "PreparedStudies", "StudyProgress", "prepare_studies", "run", "write_index", "write_study"]
+
+NUMBERS_FILE = "numbers.json"
+_PICTURES = ("figure.png", "figure.pdf")
+
+
+def write_study(
+    study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], folder: Path
+) -> list[Path]:
+    """Write the files of a study into its folder, over those of an earlier time. The same records give the same bytes.
+
+    Raises:
+        StudyError: They cannot be written.
+    """
+    texts = {NUMBERS_FILE: json.dumps(_study_record(study, result, recordings), indent=1, allow_nan=False) + "\n"}
+    texts |= {f"{table.name}.csv": table.to_csv() for table in result.tables}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _remove_earlier_files(folder)
+        figure = result.open_figure()
+        pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
+        page = Page(study.extension.title, tuple(_study_blocks(study, result, recordings, pictures)))
+        texts |= {"index.md": page.to_markdown(), "index.html": page.to_html()}
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+    return [*(folder / name for name in texts), *pictures]
+
+
+def write_index(folder: Path, left_out: Mapping[str, str]) -> list[Path]:
+    """Write the page that leads to all studies that the folder holds.
+
+    Args:
+        folder: Where the folders of the studies are.
+        left_out: For each study that was not made, by name, why.
+
+    Raises:
+        StudyError: It cannot be written, or the numbers of a study cannot be read.
+    """
+    made = {path.parent.name for path in folder.glob(f"*/{NUMBERS_FILE}")}
+    try:
+        page = Page(
+            "Studies", tuple(_index_blocks(folder, [n for n in STUDIES if n in made or n in left_out], left_out))
+        )
+        files = {folder / "index.md": page.to_markdown(), folder / "index.html": page.to_html()}
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+    return list(files)
+
+
+def _study_blocks(
+    study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], pictures: Sequence[Path]
+) -> Iterator[Block]:
+    """Return what the page of a study holds, from top to bottom."""
+    yield Paragraph(study.extension.summary)
+    figure: list[Block] = []
+    if pictures:
+        figure = [Picture(pictures[0], pictures[0].name, result.caption)]
+        figure.append(Paragraph(f"{result.caption} Also as figure.pdf."))
+    yield from result.page_blocks(figure)
+    yield Heading("How")
+    yield BulletList(study.options.protocol)
+    yield Heading("What it rests on")
+    yield Paragraph(result.sample)
+    yield BulletList(result.notes)
+    for name, recording in recordings.items():
+        yield Paragraph(f"Run {name}:")
+        facts = ((what, _as_text(which)) for what, which in _provenance(recording).items())
+        yield Table.of_texts(name, "", ("what", "which"), facts)
+
+
+def _index_blocks(folder: Path, names: Iterable[str], left_out: Mapping[str, str]) -> Iterator[Block]:
+    yield Paragraph("In brackets: 95 % intervals over questions; ? marks one that rests on few of them.")
+    for name in names:
+        study = STUDIES[name]
+        yield Heading(study.title)
+        yield Paragraph(study.summary)
+        if name in left_out:
+            yield Paragraph(f"Not made: {left_out[name]}")
+            continue
+        path = folder / name / NUMBERS_FILE
+        try:
+            record = json.loads(path.read_bytes())
+            findings = tuple(str(each) for each in record["findings"])
+            sample = str(record["n"])
+            calibrations = sorted({str(run["calibration"]) for run in record["runs"].values()})
+        except (ValueError, KeyError, TypeError):
+            raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
+        yield BulletList(findings)
+        yield Paragraph(f"{sample} Calibration: {', '.join(calibrations)}.")
+        yield PageLink(f"The whole study: {name}", f"{name}/index")
+
+
+def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording]) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "study": study.name,
+        "title": study.extension.title,
+        "question": study.extension.summary,
+        "protocol": list(study.options.protocol),
+        "n": result.sample,
+        "findings": list(result.findings),
+        "notes": list(result.notes),
+        "published": [
+            {"what": each.what, "theirs": each.theirs, "ours": _as_json(each.ours)} for each in result.paper_values
+        ],
+        "numbers": _as_json(result.numbers),
+        "tables": [table.name for table in result.tables],
+        "runs": {name: _provenance(recording) for name, recording in recordings.items()},
+    }
+
+
+def _provenance(recording: Recording) -> dict[str, Any]:
+    """Return what the numbers of a run depend on. Nothing of it changes when the same run is made again."""
+    run = recording.run
+    used = next(iter(run.calibrations), None)
+    sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}
+    return {
+        "model": run.model,
+        "verifier form": run.verifier,
+        "retriever": run.searched_with,
+        "calibration": f"{used.name} ({used.sha256[:12]})" if used else "none",
+        "judge": run.judge or "none",
+        "seed": run.seed,
+        "methods": list(run.methods),
+        "questions": {name: len(run.datasets[name].question_ids) for name in recording.datasets},
+        **({"source": sources} if sources else {}),
+        "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
+        **({"answerability": dict(run.interventions)} if run.interventions else {}),
+        "thresholds": asdict(thresholds_of(run)),
+        "budget": dict(run.budget),
+    }
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Estimate):
+        return value.record()
+    if isinstance(value, Mapping):
+        return {name: _as_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(each) for each in value]
+    return value
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _remove_earlier_files(folder: Path) -> None:
+    """Removes tables and pictures of an earlier time: if they are not written again, they must not stay."""
+    try:
+        earlier = json.loads((folder / NUMBERS_FILE).read_bytes())["tables"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    # Other files in the folder belong to somebody else, and stay.
+    for name in [f"{Path(str(table)).name}.csv" for table in earlier] + list(_PICTURES):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _cannot_write(folder: Path, error: OSError) -> StudyError:
+    return StudyError(
+        f"The study cannot be written to {folder}: {error.strerror}.", remedy="Name another folder with --out."
+    )
+
 
 _RUN_TO_THE_END = "The same call goes on where it was."
 
@@ -70,12 +246,12 @@ class PreparedStudies:
     concurrency: int | None = None
 
     def folder(self, required: RequiredRun | str) -> Path:
-        """Gives the folder of a required run: of an existing one, or in a folder that all studies share."""
+        """Return the folder of a required run: of an existing one, or in a folder that all studies share."""
         name = required if isinstance(required, str) else required.name
         return self.reusable.get(name, self.out / "runs" / name)
 
     def previews(self) -> Iterator[tuple[str, Preview]]:
-        """Says what is ahead in each run that is made. Each is closed again, for open runs hold their indexes."""
+        """Return what is ahead in each run that is made. Each is closed again, for open runs hold their indexes."""
         for required in self.runs:
             if required.name not in self.reusable:
                 how = self._how_to_make(required, self._read_begun(required))
@@ -84,7 +260,7 @@ class PreparedStudies:
     def make_runs(
         self, carry_out: Callable[[str, PreparedRun], bool], *, finished: Collection[str] = ()
     ) -> dict[str, Recording] | None:
-        """Makes the runs one after the other, and reads what was recorded.
+        """Make the runs one after the other, and reads what was recorded.
 
         Args:
             carry_out: Plays a run of that name; gives False where it was stopped.
@@ -106,7 +282,7 @@ class PreparedStudies:
         return recordings
 
     def analyse(self, study: ChosenStudy, recordings: Mapping[str, Recording]) -> StudyResult:
-        """Works out one study from the recordings, and writes it into its folder.
+        """Work out one study from the recordings, and writes it into its folder.
 
         Raises:
             StudyError: It cannot be written.
@@ -117,7 +293,7 @@ class PreparedStudies:
         return result
 
     def write_index(self) -> list[Path]:
-        """Writes the page that leads to all studies of the folder."""
+        """Write the page that leads to all studies of the folder."""
         return write_index(self.out, self.left_out)
 
     def _how_to_make(self, required: RequiredRun, recordings: Mapping[str, Recording]) -> dict[str, Any]:
@@ -139,7 +315,7 @@ class PreparedStudies:
         return {"spec": spec, "out": self.folder(required), "settings": settings, "concurrency": self.concurrency}
 
     def _read_begun(self, required: RequiredRun) -> dict[str, Recording]:
-        """Reads the recordings that a run rests on, where it has begun: what is asked for now is compared with them."""
+        """Read the recordings that a run rests on, where it has begun: what is asked for now is compared with them."""
         folders = {name: self.folder(name) for name in required.after}
         if not all((folder / RUN_FILE).exists() for folder in (*folders.values(), self.folder(required))):
             return {}
@@ -157,7 +333,7 @@ def prepare_studies(
     label: Label = "f1",
     concurrency: int | None = None,
 ) -> PreparedStudies:
-    """Finds out which runs studies need, which existing runs can be used, and which studies cannot be made.
+    """Find out which runs studies need, which existing runs can be used, and which studies cannot be made.
 
     Args:
         studies: What to make.
@@ -213,7 +389,7 @@ def run(
     progress: Callable[[StudyProgress], object] | None = None,
     control: RunControl | None = None,
 ) -> StudyResult:
-    """Makes one study: the runs that it needs, its numbers, its figure and a page.
+    """Make one study: the runs that it needs, its numbers, its figure and a page.
 
     Args:
         name: The name of the study, also as `NAME:key=value,...`.
@@ -269,7 +445,7 @@ def _matching_datasets(required: RequiredRun, datasets: Sequence[Dataset]) -> tu
 def _explain_missing(
     required: Iterable[RequiredRun], records: Mapping[str, RunRecord], datasets: Sequence[Dataset]
 ) -> str:
-    """Says why a study cannot be made; empty where it can."""
+    """Return why a study cannot be made; empty where it can."""
     runs = combine_runs(required)
     reusable = find_reusable_runs(runs, records)
     for each in runs:

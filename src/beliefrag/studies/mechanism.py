@@ -17,19 +17,119 @@ from beliefrag.report.figure import HATCHES, draw_interval
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import CellValue, Column, Table, format_number
 from beliefrag.runs.record import thresholds_of
-from beliefrag.runs.statistics import Estimate, PairedComparison
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import MULTI_HOP, RequiredRun
-from beliefrag.studies.study import STUDIES, StudyContext
-from beliefrag.studies.study_result import PaperValue, StudyResult, compare_with_paper
-from beliefrag.studies.variants import ACCURACY, VARIANT_MEASURES, Variants, find_difference
+from beliefrag.runs.states import Label
+from beliefrag.runs.statistics import Estimate, PairedComparison, compare_over_datasets, mean_over_datasets
+from beliefrag.runs.summary import MEAN
+from beliefrag.studies.study import (
+    MULTI_HOP,
+    STUDIES,
+    PaperValue,
+    Recording,
+    RequiredRun,
+    StudyContext,
+    StudyResult,
+    compare_with_paper,
+    find_difference,
+)
 from beliefrag.types import Action
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ABLATIONS", "INTERVENTIONS", "MechanismStudy", "MethodVariant", "match_states"]
+__all__ = [
+    "ABLATIONS",
+    "ACCURACY",
+    "INTERVENTIONS",
+    "VARIANT_MEASURES",
+    "MechanismStudy",
+    "MethodVariant",
+    "Variants",
+    "match_states",
+]
+
+ACCURACY = "accuracy"
+VARIANT_MEASURES = (ACCURACY, "f1", "rounds", "tokens")
+_MIN_SHARED = 2
+"""Questions of a dataset that all variants must share: one question says nothing about others."""
+
+
+Values = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By dataset, measure and question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """The numbers of each variant on the questions that all of them finished."""
+
+    values: Mapping[str, Values]
+    """Values by the name of the variant."""
+    left_out: Mapping[str, int]
+    """Questions of each dataset that some variant did not finish, or was not asked."""
+    too_few: tuple[str, ...] = ()
+    """Datasets of which so few questions are shared that they are in no number."""
+
+    @classmethod
+    def from_recordings(cls, recordings: Mapping[str, Recording], method: str, label: Label) -> Variants:
+        """Take the episodes of one method from several runs, by the names of the variants."""
+        datasets = set.intersection(*(set(recording.datasets) for recording in recordings.values()))
+        values: dict[str, dict[str, dict[str, dict[str, float]]]] = {name: {} for name in recordings}
+        left_out, too_few = {}, []
+        for dataset in sorted(datasets):
+            own = {name: _read_values(recording, method, dataset, label) for name, recording in recordings.items()}
+            ids = [set(by_id) for each in own.values() for by_id in each.values()]
+            common, everything = set.intersection(*ids), set.union(*ids)
+            if len(common) < _MIN_SHARED:
+                too_few.append(dataset)
+                continue
+            left_out[dataset] = len(everything - common)
+            for name, each in own.items():
+                values[name][dataset] = {m: {key: by_id[key] for key in sorted(common)} for m, by_id in each.items()}
+        return cls(values, left_out, tuple(too_few))
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets with enough questions."""
+        return tuple(self.left_out)
+
+    @property
+    def questions(self) -> Mapping[str, int]:
+        """How many questions of each dataset are compared."""
+        first = next(iter(self.values.values()))
+        return {dataset: len(first[dataset][ACCURACY]) for dataset in self.datasets}
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """What numbers are given for: the mean over datasets, where there are several, and each dataset."""
+        return (MEAN, *self.datasets) if len(self.datasets) > 1 else self.datasets
+
+    def mean(self, variant: str, scope: str, measure: str) -> Estimate:
+        """Return the mean of a measure with its interval, for a dataset or over all."""
+        datasets = self.datasets if scope == MEAN else (scope,)
+        return mean_over_datasets(
+            {name: self.values[variant][name][measure] for name in datasets}
+        ).without_flat_interval()
+
+    def compare(self, variant: str, other: str, scope: str = MEAN) -> PairedComparison:
+        """Return the paired difference of two variants, the first minus the second."""
+        datasets = self.datasets if scope == MEAN else (scope,)
+        sides = ({name: self.values[each][name] for name in datasets} for each in (variant, other))
+        return compare_over_datasets(*sides)
+
+    def notes(self) -> Iterator[str]:
+        """Return a sentence for each dataset of which some or all questions are left out."""
+        if self.too_few:
+            names = ", ".join(self.too_few)
+            yield f"Left out, with fewer than {_MIN_SHARED} questions that every variant finished: {names}."
+        for name, count in self.left_out.items():
+            if count:
+                yield f"Of {name} {count} questions are left out: not every variant finished them or was asked them."
+
+
+def _read_values(recording: Recording, method: str, dataset: str, label: Label) -> dict[str, dict[str, float]]:
+    found = {name: recording.values(method, dataset, name) for name in VARIANT_MEASURES if name != ACCURACY}
+    return {ACCURACY: recording.accuracy(method, dataset, label), **found}
+
 
 _METHOD = "beliefrag"
 _THRESHOLD = 0.55
@@ -48,7 +148,7 @@ class MethodVariant:
 
 
 def match_states(live: Recording, dataset: str) -> dict[int, tuple[MatchedState, ...]]:
-    """Gives the states of the live episodes on a dataset whose answerability others can take, by round."""
+    """Return the states of the live episodes on a dataset whose answerability others can take, by round."""
     by_round: dict[int, list[MatchedState]] = defaultdict(list)
     for trajectory in live.trajectories_of(_METHOD):
         for state in trajectory.states if trajectory.dataset == dataset else ():
@@ -146,11 +246,11 @@ class MechanismStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names one run for each variant."""
+        """Name one run for each variant."""
         return tuple(variant.run for variant in (*ABLATIONS, *INTERVENTIONS))
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Compares each variant with the first one of its group."""
+        """Compare each variant with the first one of its group."""
         counts = "; ".join(f"{name}: {_count_episodes(recordings, group)}" for name, group in _GROUPS.items())
         if why := _explain_unlike_runs(recordings):
             return StudyResult.insufficient(why, sample=counts)
@@ -210,7 +310,7 @@ class _ComparedGroup:
 
 
 def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
-    """Says why the runs cannot be compared; empty where they can."""
+    """Return why the runs cannot be compared; empty where they can."""
     for variant in (*ABLATIONS, *INTERVENTIONS):
         wanted = {name: getattr(Thresholds(), name) for name in _STUDIED}
         wanted |= {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
@@ -249,7 +349,7 @@ _Acts = tuple[tuple[Action, ...], bool, tuple[float | None, ...]]
 
 
 def _acts_by_question(recording: Recording) -> dict[tuple[str, str], _Acts]:
-    """Gives what an episode did before its end, whether it answered, and what the answer scored.
+    """Return what an episode did before its end, whether it answered, and what the answer scored.
 
     Whether the end was ANSWER or STOP is left out: both give the answer from the same evidence.
     """
@@ -384,7 +484,7 @@ def _paper_values(groups: Mapping[str, Variants]) -> tuple[PaperValue, ...]:
 
 
 def _draw_mechanism(groups: Mapping[str, Variants], figure: Figure) -> None:
-    """Draws three panels of bars; hatches tell variants apart, so that nothing is lost in black and white."""
+    """Draw three panels of bars; hatches tell variants apart, so that nothing is lost in black and white."""
     right = "accuracy: share of right answers"
     panels = (
         ("ablations", ACCURACY, "Parts of the correction left out", right),

@@ -21,8 +21,8 @@ from beliefrag.runs.statistics import (
     mean_estimate,
     random_generator,
 )
-from beliefrag.studies.recording import Recording
 from beliefrag.studies.state_table import StateTable
+from beliefrag.studies.study import Recording
 
 __all__ = [
     "COMPARED",
@@ -76,7 +76,7 @@ class NoiseLevels:
 
     @classmethod
     def from_recordings(cls, recordings: Mapping[float, Recording], label: Label) -> NoiseLevels:
-        """Takes the values from the runs, by level."""
+        """Take the values from the runs, by level."""
         found = {
             (level, method): {
                 "f1": _read_values(recording, method, "f1"),
@@ -109,15 +109,15 @@ class NoiseLevels:
         return len(self.levels[0.0]["f1"][METHOD]) if self.levels else 0
 
     def mean(self, method: str, level: float, measure: str) -> Estimate:
-        """Gives the mean of a method in one measure at a level of noise."""
+        """Return the mean of a method in one measure at a level of noise."""
         return mean_estimate(self.levels[level][measure][method]).without_flat_interval()
 
     def lead(self, method: str, level: float, measure: str) -> Estimate | None:
-        """Gives BeliefRAG minus this method, on the same questions; None for BeliefRAG itself."""
+        """Return BeliefRAG minus this method, on the same questions; None for BeliefRAG itself."""
         return None if method == METHOD else _difference(self.levels[level][measure], method, measure)
 
     def loss(self, method: str) -> Estimate:
-        """Gives F1 at most noise minus F1 without any, on the same questions."""
+        """Return F1 at most noise minus F1 without any, on the same questions."""
         worst, clean = ({"f1": self.levels[level]["f1"][method]} for level in (max(NOISE_LEVELS), 0.0))
         return compare(worst, clean).measures["f1"].difference.without_flat_interval()
 
@@ -134,7 +134,7 @@ class FalseEvidence:
 
     @classmethod
     def from_recording(cls, recording: Recording) -> FalseEvidence:
-        """Takes the values of all questions that have a false answer."""
+        """Take the values of all questions that have a false answer."""
         told = {
             method: {
                 f"{e.key.dataset}/{e.key.question_id}": e
@@ -154,12 +154,12 @@ class FalseEvidence:
         return cls(values, len(common), len(set.union(*map(set, told.values()))) - len(common))
 
     def rate(self, method: str, measure: str) -> Estimate | None:
-        """Gives the share of questions, or of their supporting passages; None where there is none."""
+        """Return the share of questions, or of their supporting passages; None where there is none."""
         own = self.values[measure][method]
         return mean_estimate(own).without_flat_interval() if own else None
 
     def lead(self, method: str, measure: str) -> Estimate | None:
-        """Gives BeliefRAG minus this method, on the same questions; None where there is none."""
+        """Return BeliefRAG minus this method, on the same questions; None where there is none."""
         if not self.values[measure][method] or method == METHOD:
             return None
         return _difference(self.values[measure], method, measure)
@@ -190,7 +190,7 @@ class EvidenceSource:
 
     @classmethod
     def from_recording(cls, name: str, recording: Recording, label: Label) -> EvidenceSource:
-        """Takes the states of a run.
+        """Take the states of a run.
 
         The states with a drafted answer count. Where the verifier drafts none, the last state of each episode does,
         with the answer that was given.
@@ -238,7 +238,7 @@ def _find_examples(trajectories: Sequence[Trajectory], recording: Recording, lab
 
 
 def mean_auc(source: EvidenceSource) -> Estimate | None:
-    """Gives the AUC of answerability, the simple mean over datasets; None where no dataset has enough questions."""
+    """Return the AUC of answerability, the simple mean over datasets; None where no dataset has enough questions."""
     if not source.usable:
         return None
     value, drawn = _resample_auc(source.usable)
@@ -246,7 +246,7 @@ def mean_auc(source: EvidenceSource) -> Estimate | None:
 
 
 def auc_difference(one: EvidenceSource, other: EvidenceSource) -> Estimate | None:
-    """Gives the AUC on one source minus that on the other; None where either has none."""
+    """Return the AUC on one source minus that on the other; None where either has none."""
     if not (one.usable and other.usable):
         return None
     (value, drawn), (against, drawn_against) = _resample_auc(one.usable), _resample_auc(other.usable)

@@ -41,19 +41,19 @@ class StateTable:
         return len(self.states)
 
     def column(self, value: Callable[[State], float]) -> Floats:
-        """Gives one number for each state."""
+        """Return one number for each state."""
         return np.array([value(state) for state in self.states], dtype=np.float64)
 
     def is_in(self, dataset: str | None) -> NDArray[np.bool_]:
-        """Says which states belong to a dataset; all of them for None."""
+        """Return which states belong to a dataset; all of them for None."""
         return np.ones(len(self), dtype=np.bool_) if dataset is None else self.datasets == dataset
 
     def count_questions(self, dataset: str | None = None) -> int:
-        """Counts the questions that have a state."""
+        """Count the questions that have a state."""
         return len(set(self.questions[self.is_in(dataset)]))
 
     def estimate(self, statistic: Callable[[Floats], Floats], dataset: str | None = None) -> Estimate:
-        """Gives a statistic of weighted states with its interval.
+        """Return a statistic of weighted states with its interval.
 
         Args:
             statistic: Maps rows of weights to a number for each row.
@@ -66,7 +66,7 @@ class StateTable:
         return estimate_from_resamples(value, drawn, questions=questions)
 
     def mean(self, column: Floats, dataset: str | None = None) -> Estimate:
-        """Gives the mean of a column over the states of a dataset, or over all, with its interval."""
+        """Return the mean of a column over the states of a dataset, or over all, with its interval."""
         inside = self.is_in(dataset)
         own = column[inside]
 
@@ -84,14 +84,14 @@ class StateTable:
 
 
 def have_same_order(one: Floats, other: Floats) -> bool:
-    """Says whether two scores put the states in the same order, apart from rounding: then they say the same."""
+    """Return whether two scores put the states in the same order, apart from rounding: then they say the same."""
     if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
         return False
     return bool(np.corrcoef(rank_with_ties(one), rank_with_ties(other))[0, 1] > _SAME_ORDER)
 
 
 def rank_with_ties(values: Floats) -> Floats:
-    """Gives the rank of each value, from 1; equal values share the mean of their ranks."""
+    """Return the rank of each value, from 1; equal values share the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
     return ranks

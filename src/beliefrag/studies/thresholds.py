@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -13,19 +13,193 @@ from beliefrag.policy import Thresholds
 from beliefrag.report.figure import MARKERS, draw_interval, shorten
 from beliefrag.report.table import Column, Table, format_cell
 from beliefrag.runs.record import thresholds_of
+from beliefrag.runs.states import State
 from beliefrag.runs.statistics import Estimate, Floats
-from beliefrag.studies.gate_rates import GATES, GateRate, measure_gate
-from beliefrag.studies.recording import Recording
-from beliefrag.studies.required_runs import RequiredRun
 from beliefrag.studies.state_table import StateTable, have_same_order
-from beliefrag.studies.study import STUDIES, StudyContext
-from beliefrag.studies.study_result import StudyResult, compare_with_paper
+from beliefrag.studies.study import STUDIES, Recording, RequiredRun, StudyContext, StudyResult, compare_with_paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ScoreOnStates", "ScorePosition", "ThresholdsStudy", "weighted_quantile"]
+__all__ = [
+    "GATES",
+    "GateCondition",
+    "GateRate",
+    "PolicyGate",
+    "ScoreOnStates",
+    "ScorePosition",
+    "ThresholdsStudy",
+    "measure_gate",
+    "weighted_quantile",
+]
+
+_DOUBT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class GateCondition:
+    """One comparison of a gate at one state."""
+
+    what: str
+    value: float
+    relation: Literal["at least", "below", "above"]
+    threshold: float
+
+    @property
+    def margin(self) -> float:
+        """How far the value is beyond its threshold; below 0 where the comparison fails."""
+        return self.threshold - self.value if self.relation == "below" else self.value - self.threshold
+
+    @property
+    def holds(self) -> bool:
+        """Whether the comparison is true, as the policy compares."""
+        return self.margin >= 0 if self.relation == "at least" else self.margin > 0
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.value:.3g} (needs {self.relation} {self.threshold:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGate:
+    """One gate of the branch policy: it opens where all its conditions hold."""
+
+    name: str
+    opens: str
+    """What follows when it decides."""
+    branches: tuple[str, ...]
+    """The branches of the policy that it decides by."""
+    conditions: Callable[[State, Thresholds], tuple[GateCondition, ...]]
+
+    def holds(self, state: State, thresholds: Thresholds) -> bool:
+        """Return whether its conditions are met, whatever gate comes before it and whatever is legal."""
+        return all(condition.holds for condition in self.conditions(state, thresholds))
+
+    def decides(self, state: State) -> bool:
+        """Return whether the policy decided by this gate."""
+        return state.branch in self.branches
+
+    def nearest(self, states: Iterable[State], thresholds: Thresholds) -> tuple[GateCondition, ...]:
+        """Return the conditions at the state that comes nearest: where the one that fails most fails least."""
+        return max(
+            (self.conditions(state, thresholds) for state in states),
+            key=lambda found: min(condition.margin for condition in found),
+        )
+
+
+def _require(value: float | None) -> float:
+    if value is None:
+        raise ValueError("a state without the run's own probabilities says nothing about its gates")
+    return value
+
+
+def _answer_conditions(s: State, t: Thresholds) -> tuple[GateCondition, ...]:
+    return (
+        GateCondition("answerability", _require(s.answerability), "at least", t.answer),
+        GateCondition("conflict", s.belief.conflict, "below", t.conflict),
+    )
+
+
+def _novelty_conditions(s: State, t: Thresholds) -> tuple[GateCondition, ...]:
+    return (
+        GateCondition("novelty", s.diagnostics.novelty, "below", t.novelty),
+        GateCondition("searches made", float(s.rounds), "at least", 1.0),
+    )
+
+
+def _abstain_conditions(s: State, t: Thresholds) -> tuple[GateCondition, ...]:
+    return (
+        GateCondition("sufficiency", s.belief.sufficiency, "below", t.abstain_sufficiency),
+        GateCondition("uncertainty", s.belief.uncertainty, "above", t.abstain_uncertainty),
+        GateCondition("answerability", _require(s.answerability), "below", t.abstain_answerability),
+    )
+
+
+_IN_ORDER = (
+    PolicyGate("answer", "ANSWER", ("answer",), _answer_conditions),
+    PolicyGate(
+        "conflict",
+        "a correction",
+        ("correct-conflict",),
+        lambda s, t: (GateCondition("conflict", s.belief.conflict, "at least", t.conflict),),
+    ),
+    PolicyGate(
+        "reliability",
+        "a correction",
+        ("correct-unreliable",),
+        lambda s, t: (GateCondition("reliability", s.belief.reliability, "below", t.reliability),),
+    ),
+    PolicyGate(
+        "flagged",
+        "a correction",
+        ("correct-flagged",),
+        lambda s, t: (GateCondition("flagged passages", float(s.flagged), "at least", 1.0),),
+    ),
+    PolicyGate(
+        "retrieval value",
+        "RETRIEVE",
+        ("retrieve", "rewrite"),
+        lambda s, t: (GateCondition("retrieval value", _require(s.retrieval_value), "at least", t.retrieval_value),),
+    ),
+    PolicyGate("novelty", "REWRITE first", ("rewrite",), _novelty_conditions),
+    PolicyGate("abstain", "ABSTAIN", ("abstain",), _abstain_conditions),
+)
+GATES: Mapping[str, PolicyGate] = {gate.name: gate for gate in _IN_ORDER}
+"""All gates, in the order in which a reader meets them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateRate:
+    """How often one gate fires on the visited states of one dataset, or of all."""
+
+    gate: PolicyGate
+    dataset: str | None
+    states: int
+    questions: int
+    times: int
+    """At how many states its condition holds."""
+    share: Estimate
+    decides: Estimate
+    """The share of states at which the policy decided by it."""
+    nearest: tuple[GateCondition, ...]
+    """Its conditions at the state that comes nearest, or goes furthest beyond."""
+
+    @property
+    def never(self) -> bool:
+        """Whether its condition holds nowhere."""
+        return self.times == 0
+
+    @property
+    def always(self) -> bool:
+        """Whether its condition holds everywhere."""
+        return self.times == self.states
+
+    @property
+    def upper_bound(self) -> float | None:
+        """Gives, for a gate that never fired, the largest share of questions for which that is still likely enough.
+
+        With a larger share, none among so many questions would be seen less than one time in twenty.
+        """
+        return 1 - _DOUBT ** (1 / self.questions) if self.never else None
+
+
+def measure_gate(states: StateTable, gate: PolicyGate, thresholds: Thresholds, dataset: str | None = None) -> GateRate:
+    """Measure how often one gate fires on the states of a dataset, or on all."""
+    inside = states.is_in(dataset)
+    holds = states.column(lambda state: float(gate.holds(state, thresholds)))
+    decides = states.column(lambda state: float(gate.decides(state)))
+    own = [state for state, here in zip(states.states, inside, strict=True) if here]
+    return GateRate(
+        gate=gate,
+        dataset=dataset,
+        states=len(own),
+        questions=states.count_questions(dataset),
+        times=int(holds[inside].sum()),
+        share=states.mean(holds, dataset),
+        decides=states.mean(decides, dataset),
+        nearest=gate.nearest(own, thresholds),
+    )
+
 
 _METHOD = "beliefrag"
 _ALL = "all"
@@ -58,11 +232,11 @@ class ThresholdsStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names the run that methods are compared in."""
+        """Name the run that methods are compared in."""
         return (RequiredRun("comparison", (_METHOD,)),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Works out where scores lie in each dataset, and how often each gate fires."""
+        """Work out where scores lie in each dataset, and how often each gate fires."""
         recording = recordings["comparison"]
         thresholds = thresholds_of(recording.run)
         trajectories = [
@@ -110,7 +284,7 @@ class ThresholdsStudy:
 
 
 def weighted_quantile(values: Floats, weights: Floats, q: float) -> Floats:
-    """Gives the quantile of each row of weights: the middle of the values between which the share q is reached.
+    """Return the quantile of each row of weights: the middle of the values between which the share q is reached.
 
     With equal weights and q one half it is the ordinary median.
     """
@@ -148,7 +322,7 @@ class ScoreOnStates:
     """Where a gate cuts it."""
 
     def position(self, dataset: str | None = None) -> ScorePosition:
-        """Says where the score lies in a dataset, or in all."""
+        """Return where the score lies in a dataset, or in all."""
         ones = np.ones((1, len(self.values)))
         low, middle, high = (float(self._quantiles(ones, dataset, q)[0]) for q in (0.25, 0.5, 0.75))
         return ScorePosition(
@@ -158,15 +332,15 @@ class ScoreOnStates:
         )
 
     def median_spread(self, datasets: Sequence[str]) -> Estimate:
-        """Gives the distance between the largest and the smallest median."""
+        """Return the distance between the largest and the smallest median."""
         return self.states.estimate(lambda weights: self.median_spreads(weights, datasets))
 
     def median_spreads(self, weights: Floats, datasets: Sequence[str]) -> Floats:
-        """Gives the same for each row of weights."""
+        """Return the same for each row of weights."""
         return _spread([self._quantiles(weights, dataset) for dataset in datasets])
 
     def below_spread(self, datasets: Sequence[str]) -> Estimate:
-        """Gives the distance between the highest and the lowest quantile at which the threshold falls."""
+        """Return the distance between the highest and the lowest quantile at which the threshold falls."""
         return self.states.estimate(lambda weights: _spread([self._shares_below(weights, name) for name in datasets]))
 
     def _quantiles(self, weights: Floats, dataset: str | None, q: float = 0.5) -> Floats:
@@ -392,7 +566,7 @@ _CALIBRATED: dict[str, Any] = {"marker": "s", "markerfacecolor": "0.55", "marker
 
 
 def _draw_thresholds(found: _Measured, threshold: float, figure: Figure) -> None:
-    """Draws scores, thresholds and gates in three panels; nothing in it needs colour."""
+    """Draw scores, thresholds and gates in three panels; nothing in it needs colour."""
     position_axes, below_axes, gate_axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.15))
     names = [shorten(name, 18) for name in found.datasets]
     for axes in (position_axes, below_axes):

@@ -1,0 +1,295 @@
+"""Replay recorded states under other thresholds, and choose thresholds. No model is asked.
+
+Thresholds have a result on all questions of a part or on none. Questions whose replay stays within the recordings are
+the easy ones, so a mean over them alone would be too good.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from beliefrag.calibration import Artifact
+from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, has_corrections, replay_policy
+from beliefrag.errors import BeliefRAGError
+from beliefrag.policy import Calibration, ScoreScale, Thresholds
+from beliefrag.runs.partitions import Partition
+from beliefrag.runs.record import RunRecord, thresholds_of
+from beliefrag.runs.states import Label, Trajectory
+from beliefrag.runs.statistics import (
+    MEAN_RESAMPLES,
+    PAIRED_RESAMPLES,
+    Estimate,
+    mean_estimate,
+    mean_over_datasets,
+    pareto_front,
+)
+from beliefrag.types import TERMINAL, Action
+
+__all__ = ["ANSWER", "RECORDING", "RETRIEVAL_VALUE", "Grid", "Setting", "Tuning", "TuningError", "tune_thresholds"]
+
+ANSWER = tuple(step / 20 for step in range(1, 20))
+RETRIEVAL_VALUE = (0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""0.05, 0.06 and 0.1 let the paper's schedule search three times, twice and once."""
+RECORDING = ("survey", "survey_uncorrected", "beliefrag")
+"""Methods whose episodes the policy can be replayed on; the one with the most states first."""
+
+_ANY_SCALE = ScoreScale(0.0, 1.0)
+"""Recorded relevance is already on the scale of its corpus."""
+_Question = tuple[str, str]
+
+
+class TuningError(BeliefRAGError):
+    """The recorded states of a run cannot be used to choose thresholds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Which values to try. None tries the defaults and the run's own value; corrections stay as in the run."""
+
+    answer: tuple[float, ...] | None = None
+    retrieval_value: tuple[float, ...] | None = None
+    corrections: tuple[bool, ...] | None = None
+
+    def list_thresholds(self, own: Thresholds) -> list[Thresholds]:
+        """Return every combination of the values once; all other thresholds are the run's own."""
+        answers = {*ANSWER, own.answer} if self.answer is None else set(self.answer)
+        values = {*RETRIEVAL_VALUE, own.retrieval_value} if self.retrieval_value is None else set(self.retrieval_value)
+        switches = {has_corrections(own)} if self.corrections is None else set(self.corrections)
+        return [
+            replace(_set_corrections(own, on), answer=answer, retrieval_value=value)
+            for answer, value, on in itertools.product(sorted(answers), sorted(values), sorted(switches, reverse=True))
+        ]
+
+
+def _set_corrections(own: Thresholds, on: bool) -> Thresholds:
+    """Switch corrections. On is what the run had on, or all three where it had none."""
+    if on == has_corrections(own):
+        return own
+    return replace(own, correct_conflict=on, correct_unreliable=on, correct_flagged=on)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Thresholds and their result on the questions of one part."""
+
+    thresholds: Thresholds
+    questions: int
+    quality: Estimate | None = None
+    """Mean of the measure; an abstention scores 0. None, like the other results, where a step was not recorded."""
+    tokens: Estimate | None = None
+    answered: float | None = None
+    """Share of questions with an answer."""
+    error: float | None = None
+    """Share of wrong answers among those given; None also where none is given."""
+    unrecorded: int = 0
+    """Number of questions whose replay takes a step that was not recorded."""
+    missing: Action | None = None
+    """The action of that step, in most of them."""
+    values: dict[_Question, tuple[float, float]] | None = None
+    """Quality and tokens of each question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """All settings on the questions that choose (xsel), and the chosen one on the held-out questions (xhold)."""
+
+    settings: tuple[Setting, ...]
+    frontier: tuple[Setting, ...]
+    """Settings that no other one beats in quality without costing more, from the cheapest to the best."""
+    chosen: Setting | None
+    """None without a goal, or where no setting reaches it."""
+    current: Setting
+    """The thresholds of the run."""
+    held_out: tuple[Setting, Setting] | None
+    """The chosen and the current thresholds on xhold; None where nothing was chosen or xhold is empty."""
+    differences: tuple[Estimate, Estimate] | None
+    """Chosen minus current in quality and tokens on xhold, paired by question; None where one has no result."""
+    notes: tuple[str, ...]
+
+
+def tune_thresholds(
+    run: RunRecord,
+    trajectories: Iterable[Trajectory],
+    artifact: Artifact,
+    *,
+    grid: Grid | None = None,
+    measure: Label = "f1",
+    max_tokens: float | None = None,
+    min_quality: float | None = None,
+) -> Tuning:
+    """Try thresholds on recorded states, choose a setting on xsel and check it on xhold.
+
+    Args:
+        run: The record of the run.
+        trajectories: Its recorded states.
+        artifact: The calibration to decide with.
+        grid: Which thresholds to try.
+        measure: What says how good an answer is.
+        max_tokens: Choose the greatest quality at no more mean tokens than this.
+        min_quality: Choose the fewest tokens at no less quality than this.
+
+    Raises:
+        TuningError: No question to choose on has an answer with this measure, or no setting has a result.
+    """
+    own = thresholds_of(run)
+    recordings, notes = _group_recordings(run, trajectories, measure)
+    parts = {part: {key: own for key, own in recordings.items() if own[0].partition is part} for part in Partition}
+    choosing, holding = parts[Partition.XSEL], parts[Partition.XHOLD]
+    if not choosing:
+        raise TuningError(
+            f"None of the {len(recordings):,} recorded questions belongs to xsel, the part that chooses.",
+            remedy="Collect more questions: 3 of 10 belong to it.",
+        )
+    calibration = artifact.calibration(_ANY_SCALE)
+    tried = [_replay(choosing, calibration, each, measure) for each in (grid or Grid()).list_thresholds(own)]
+    known = [each for each in tried if each.quality]
+    if not known:
+        nearest = min(tried, key=lambda each: each.unrecorded)
+        raise TuningError(
+            f"No setting has a result: for at least {nearest.unrecorded:,} of {nearest.questions:,} questions a step "
+            f"at {nearest.missing} was not recorded.",
+            remedy=_advise_collection(nearest),
+        )
+    frontier = _find_frontier(known, own)
+    chosen = _choose(frontier, max_tokens, min_quality)
+    held_out = differences = None
+    if chosen and holding:
+        held_out = (
+            _replay(holding, calibration, chosen.thresholds, measure),
+            _replay(holding, calibration, own, measure),
+        )
+        differences = _compare(*held_out)
+    notes += [
+        f"the fit of {artifact.name} saw {len(seen):,} of {len(questions):,} {part} questions: figures are too good"
+        for part, questions in parts.items()
+        if part is not Partition.XFIT and (seen := artifact.find_seen(key for _, key in questions))
+    ]
+    if artifact.contaminated:
+        notes.append(f"the fit of {artifact.name} saw held-out questions: figures on xhold are too good")
+    unknown = [each for each in tried if not each.quality]
+    if unknown:
+        notes.append(
+            f"{len(unknown):,} of {len(tried):,} settings have no result, because a step was not recorded. "
+            f"{_advise_collection(unknown[0])}"
+        )
+    current = _replay(choosing, calibration, own, measure)
+    return Tuning(tuple(tried), tuple(frontier), chosen, current, held_out, differences, tuple(notes))
+
+
+_Recordings = dict[_Question, tuple[Trajectory, ...]]
+
+
+def _group_recordings(
+    run: RunRecord, trajectories: Iterable[Trajectory], measure: Label
+) -> tuple[_Recordings, list[str]]:
+    """Return the recordings of each question whose answers have the measure, and what to know about the others."""
+    asked = {(name, key) for name, dataset in run.datasets.items() for key in dataset.question_ids}
+    found: _Recordings = {}
+    # Sorted, so that the order of the file and of its methods changes no number.
+    own = [each for each in trajectories if each.method in RECORDING and (each.dataset, each.question_id) in asked]
+    for each in sorted(own, key=lambda t: (t.dataset, t.question_id, RECORDING.index(t.method))):
+        tried = [state for state in each.states if state.answer is not None]
+        if tried and all(measure in state.scores for state in tried):
+            key = each.dataset, each.question_id
+            found[key] = (*found.get(key, ()), each)
+    if not found:
+        raise TuningError(
+            f"No recorded state of this run ({', '.join(run.methods)}; verifier form {run.verifier}) has an answer "
+            f"with the measure {measure}.",
+            remedy="Collect states with 'beliefrag calibrate collect', or choose another --measure.",
+        )
+    missing = len(asked) - len(found)
+    notes = [f"INCOMPLETE: {missing:,} of {len(asked):,} questions have no answer with {measure}"] if missing else []
+    return found, notes
+
+
+def _replay(questions: _Recordings, calibration: Calibration, thresholds: Thresholds, measure: Label) -> Setting:
+    values: dict[_Question, tuple[float, float]] = {}
+    given = wrong = 0
+    missing: Counter[Action] = Counter()
+    for key, recordings in questions.items():
+        end = replay_policy(recordings, calibration.answerability, calibration.retrieval_value, thresholds)
+        if isinstance(end, UnrecordedStep):
+            missing[end.action] += 1
+            continue
+        quality = _score(end, measure)
+        values[key] = quality or 0.0, float(end.tokens)
+        given += quality is not None
+        wrong += quality is not None and quality < 0.5
+    if missing:
+        action = max(missing, key=lambda each: (missing[each], each))
+        return Setting(thresholds, len(questions), unrecorded=missing.total(), missing=action)
+    return Setting(
+        thresholds,
+        len(questions),
+        quality=_average({key: value for key, (value, _) in values.items()}),
+        tokens=_average({key: value for key, (_, value) in values.items()}),
+        answered=given / len(questions),
+        error=wrong / given if given else None,
+        values=values,
+    )
+
+
+def _score(end: ReplayedEnding, measure: Label) -> float | None:
+    return None if end.action is Action.ABSTAIN else end.state.scores[measure]
+
+
+def _average(values: dict[_Question, float], *, resamples: int = MEAN_RESAMPLES) -> Estimate:
+    """Return the mean over questions, or over datasets where there are several."""
+    datasets: dict[str, dict[str, float]] = {}
+    for (dataset, key), value in values.items():
+        datasets.setdefault(dataset, {})[key] = value
+    if len(datasets) == 1:
+        return mean_estimate(next(iter(datasets.values())), resamples=resamples)
+    return mean_over_datasets(datasets, resamples=resamples)
+
+
+def _compare(first: Setting, second: Setting) -> tuple[Estimate, Estimate] | None:
+    if first.values is None or second.values is None:
+        return None
+    gaps = {key: np.subtract(value, second.values[key]) for key, value in first.values.items()}
+    quality, tokens = (
+        _average({key: float(gap[place]) for key, gap in gaps.items()}, resamples=PAIRED_RESAMPLES) for place in (0, 1)
+    )
+    return quality, tokens
+
+
+def _costs(setting: Setting) -> tuple[float, float]:
+    """Return tokens and quality of a setting with a result."""
+    if setting.tokens is None or setting.quality is None:
+        raise ValueError("a setting without a result has no cost")
+    return setting.tokens.value, setting.quality.value
+
+
+def _find_frontier(settings: Sequence[Setting], own: Thresholds) -> list[Setting]:
+    """Return the frontier. Of settings with the same result, the one nearest to the run's own stands for all."""
+    nearest: dict[tuple[float, float], Setting] = {}
+    for setting in sorted(settings, key=lambda each: (*_costs(each), _distance(each.thresholds, own))):
+        nearest.setdefault(_costs(setting), setting)
+    tokens, quality = np.array(list(nearest)).T
+    return [setting for setting, kept in zip(nearest.values(), pareto_front(tokens, quality), strict=True) if kept]
+
+
+def _distance(one: Thresholds, own: Thresholds) -> tuple[bool, float, float]:
+    """Return how far thresholds lie from the run's own: corrections count before numbers; the last part breaks ties."""
+    apart = abs(one.answer - own.answer) + abs(one.retrieval_value - own.retrieval_value)
+    return has_corrections(one) != has_corrections(own), apart, one.answer
+
+
+def _choose(frontier: Sequence[Setting], max_tokens: float | None, min_quality: float | None) -> Setting | None:
+    if max_tokens is not None:
+        return next((each for each in reversed(frontier) if _costs(each)[0] <= max_tokens), None)
+    if min_quality is not None:
+        return next((each for each in frontier if _costs(each)[1] >= min_quality), None)
+    return None
+
+
+def _advise_collection(setting: Setting) -> str:
+    if setting.missing in TERMINAL or (setting.missing is Action.RETRIEVE and has_corrections(setting.thresholds)):
+        return "'beliefrag calibrate collect' tries an answer at every state until the budget ends."
+    return "'beliefrag calibrate collect --uncorrected' records both ways, with and without corrections."
