@@ -95,7 +95,7 @@ def test_the_questions_of_some_parts_can_be_visited_alone(beliefrag: Command, ho
         ((), "--questions and --docs"),
         (("--questions", "asked.csv"), "Name them with --docs."),
         (("--questions", "absent.csv", "--docs", "notes"), "absent.csv cannot be read"),
-        (("--data", "north", "--no-judge", "--judge-model", "m"), "--no-judge"),
+        (("--data", "north", "--no-judge", "--set", "run.judge_model=m"), "--no-judge"),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(

@@ -52,7 +52,7 @@ def asking(home: Path, k: int, *more: str) -> list[str | Path]:
     corpus = home / "north" / "corpus.jsonl"
     model = f"scripted:{home / 'bench.jsonl'}"
     words = f"Where was the builder of ship north{k} born?"
-    fixed = ("--docs", corpus, "--model", model, "--verifier", "structured", "--no-cache", "--calibration")
+    fixed = ("--docs", corpus, "--model", model, "--set", "verifier=structured", "--set", "cache=false", "--calibration")
     return ["ask", words, *fixed, home / "mine.json", *more]
 
 
@@ -114,8 +114,8 @@ def test_a_setting_asks_for_it_too_and_is_shown(
 def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_with_it(
     beliefrag: Command, home: Path, guaranteed: Path
 ) -> None:
-    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--verifier", "structured", "--calibration", guaranteed)
-    common = ("bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", "--no-cache", *model)
+    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--set", "verifier=structured", "--set", f"calibration={guaranteed}")
+    common = ("bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", "--set", "cache=false", *model)
     assert beliefrag(*common, "--out", home / "plain").code == 0
     refused = beliefrag(*common, "--out", home / "plain", *TARGET)
     (threshold,) = [each.threshold for each in load_artifact(str(guaranteed)).guarantees if each.threshold is not None]
@@ -131,7 +131,7 @@ def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_
 def test_a_run_that_keeps_to_it_grows_by_methods_and_can_be_audited(
     beliefrag: Command, home: Path, guaranteed: Path
 ) -> None:
-    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--verifier", "structured", "--calibration", guaranteed)
+    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--set", "verifier=structured", "--set", f"calibration={guaranteed}")
     common = ("bench", "run", "--data", home / "north", "--no-judge", *model, *TARGET, "--out", home / "grown")
     alone = beliefrag(*common, "--methods", "static")
     assert alone.code == 0
@@ -160,7 +160,7 @@ def outcomes_of(run: Path) -> dict[str, str]:
         ),
         (("--max-error", "0.1"), 1, "beliefrag calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"),
         (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold .*5 % .*80 %"),
-        ((*TARGET, "--rounds", "2"), 1, "budget.rounds 3, not 2"),
+        ((*TARGET, "--set", "budget.rounds=2"), 1, "budget.rounds 3, not 2"),
         ((*TARGET, "--never-abstain"), 2, "abstaining"),
         (("--confidence", "0.8"), 2, "--confidence needs --max-error"),
         (("--max-error", "1.5"), 2, "max_error"),

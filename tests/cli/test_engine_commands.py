@@ -84,9 +84,9 @@ def outcomes(run: Path) -> dict[EpisodeKey, tuple[object, ...]]:
 @pytest.mark.parametrize(
     ("command", "run"),
     [
-        (("bench", "run", "--methods", "static,beliefrag", "--no-judge", "--yes", "--borrow", "published"), "."),
+        (("bench", "run", "--methods", "static,beliefrag", "--no-judge", "--yes", "--set", "borrow=published"), "."),
         (("calibrate", "collect", "--no-judge", "--yes"), "."),
-        (("study", "frontier:methods=static+beliefrag", "--yes", "--borrow", "published"), "runs/comparison"),
+        (("study", "frontier:methods=static+beliefrag", "--yes", "--set", "borrow=published"), "runs/comparison"),
     ],
     ids=["bench", "calibrate", "study"],
 )
@@ -95,7 +95,7 @@ def test_many_questions_are_asked_on_an_engine_with_the_results_of_the_embedded_
 ) -> None:
     engine = f"postgres:url={postgres.database_with('pg_search')},table=many_{command[0]},fill=true"
     data, model = bench_runs.write_dataset(home, "north"), bench_runs.write_script(home)
-    given = ("--data", data, "--model", model, "--verifier", "structured")
+    given = ("--data", data, "--model", model, "--set", "verifier=structured")
     before = count_connections(postgres)
     here = beliefrag(*command, *given, "--out", home / "here")
     there = beliefrag(*command, *given, "--retriever", engine, "--out", home / "there")

@@ -72,7 +72,7 @@ def test_a_retriever_of_another_package_searches_with_its_options(home: Path, in
 
 
 def test_a_verifier_form_of_another_package_is_asked(home: Path, installed: Command) -> None:
-    ran = installed(*question(home, "--borrow", "published", "--verifier", "trusting:support=0.9"))
+    ran = installed(*question(home, "--set", "borrow=published", "--set", "verifier=trusting:support=0.9"))
     assert ran.code == 0, ran.err
     assert ran.record["made_with"]["verifier"] == "trusting"
     assert ran.record["steps"][1]["diagnostics"]["support"] == 0.9

@@ -141,7 +141,7 @@ def test_a_question_under_way_is_finished_and_new_ones_are_not_taken(
 
 def test_a_question_that_outlasts_the_grace_is_told_so(start: Callable[..., Process], chat_server: ChatServer) -> None:
     chat_server.play(completion(SURE_REPLY, delay=300))
-    server = start("--model", "m", "--base-url", chat_server.url, "--grace", "0.5")
+    server = start("--model", "m", "--base-url", chat_server.url, "--set", "limits.grace=0.5")
     thread, replies = later(server.ask)
     wait_until_asked(chat_server)
     server.process.terminate()
@@ -220,8 +220,8 @@ def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> Non
         (("--docs", "nowhere"), "nowhere"),
         (("--docs", ".", "--otel-text"), "--otel-text needs --otel"),
         (("--docs", ".", "--token-file", "none"), "none cannot be read"),
-        (("--docs", ".", "--earlier-turns", "guess"), "--earlier-turns"),
-        (("--docs", ".", "--timeout", "0"), "--timeout"),
+        (("--docs", ".", "--set", "serve.earlier_turns=guess"), "--earlier-turns"),
+        (("--docs", ".", "--set", "limits.timeout=0"), "--timeout"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(

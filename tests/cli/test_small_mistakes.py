@@ -62,7 +62,7 @@ def test_a_cache_folder_that_cannot_be_written_to(
     beliefrag("index", write_docs(home), "--out", home / "ships")
     model = write_script(home, SURE, ANSWER)
     ran = beliefrag("ask", QUESTION, "--index", home / "ships", "--model", model, *BORROWED)
-    expect_one_line(ran, 2, str(cache), "BELIEFRAG_CACHE_DIR", "--no-cache")
+    expect_one_line(ran, 2, str(cache), "BELIEFRAG_CACHE_DIR", "--set", "cache=false")
     if place == "folder":
         assert "cannot be written to" in ran.err and "unable to open" not in ran.err
 
@@ -209,7 +209,7 @@ def test_an_index_reports_as_json(beliefrag: Command, home: Path) -> None:
 
 
 def test_without_a_terminal_a_silent_wait_is_broken_by_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.cli.silence._SECONDS", 0.05)
+    monkeypatch.setattr("beliefrag.cli.output._SECONDS_OF_SILENCE", 0.05)
     written = StringIO()
     with LineDisplay(written, calibration="none") as display:
         display.show(CallStarted(step=0, at=0.0, purpose="answer"))
@@ -221,7 +221,7 @@ def test_without_a_terminal_a_silent_wait_is_broken_by_lines(monkeypatch: pytest
 def test_opening_says_what_it_does_when_it_takes_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("beliefrag.cli.silence._SECONDS", 0.05)
+    monkeypatch.setattr("beliefrag.cli.output._SECONDS_OF_SILENCE", 0.05)
     with show_status("opening index and model"):
         time.sleep(0.3)
     assert capsys.readouterr().err.startswith("opening index and model, 0 s\n")

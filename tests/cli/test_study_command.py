@@ -129,7 +129,7 @@ def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -
         (("study", "nothing", "--data", "north", "--out", "o"), "study .*'nothing'.*Known: "),
         (("study", "belief", "--out", "o"), "A study needs episodes"),
         (("study", "belief", "--data", "north", "--label", "judge", "--no-judge", "--out", "o"), "--no-judge"),
-        (("study", "belief", "--data", "north", "--judge-model", "m", "--no-judge", "--out", "o"), "--no-judge"),
+        (("study", "belief", "--data", "north", "--set", "run.judge_model=m", "--no-judge", "--out", "o"), "--no-judge"),
         (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "--of .*belief "),
         (("study", "belief:colour=red", "--data", "north", "--out", "o"), "no option 'colour'"),
         (("study", "belief", "--option", "colour", "--data", "north", "--out", "o"), "--option key=value"),

@@ -45,7 +45,7 @@ def test_a_trace_that_is_there_is_kept_unless_forced(beliefrag: Command, ask: tu
     assert "is there already" in refused.err
     assert "--force" in refused.err
     assert trace.read_text() == "precious\n"
-    never_began = beliefrag(*ask, "--trace", trace, "--force", "--verifier", "tea-leaves")
+    never_began = beliefrag(*ask, "--trace", trace, "--force", "--set", "verifier=tea-leaves")
     assert never_began.code == 2
     assert trace.read_text() == "precious\n"
     assert beliefrag(*ask, "--trace", trace, "--force").code == 0

@@ -59,7 +59,7 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
     beliefrag: Command, home: Path
 ) -> None:
     model = survey(home)
-    ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "100000")
+    ran = beliefrag("tune", "run", "--set", "borrow=published", "--max-tokens", "100000")
     assert ran.code == 0, ran.err
     found = json.loads((home / "run" / "tune" / "tune.json").read_text())
     promised, before = found["held_out"]["chosen"], found["held_out"]["current"]
@@ -80,7 +80,7 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
 
 def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Path) -> None:
     survey(home)
-    line = ("tune", "run", "--borrow", "published", "--min-f1", "0.5")
+    line = ("tune", "run", "--set", "borrow=published", "--min-f1", "0.5")
     first = beliefrag(*line)
     files = {path.name: path.read_bytes() for path in (home / "run" / "tune").iterdir()}
     second = beliefrag(*line, "--out", "again")
@@ -92,7 +92,7 @@ def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Pa
 @pytest.mark.usefixtures("without_pictures")
 def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home: Path) -> None:
     survey(home)
-    out = beliefrag("tune", "run", "--borrow", "published").out
+    out = beliefrag("tune", "run", "--set", "borrow=published").out
     assert re.match(r"\d+ questions .* \(xsel\), \d+ .* \(xhold\)", out)
     assert re.search(r"  ending earlier, .*: yes \(", out)
     assert re.search(r"  corrections off: .*0 of 16 questions", out)
@@ -104,7 +104,7 @@ def test_what_can_be_told_and_the_frontier_are_printed(beliefrag: Command, home:
 @pytest.mark.usefixtures("without_pictures")
 def test_a_goal_out_of_reach_is_said_and_fails(beliefrag: Command, home: Path) -> None:
     survey(home)
-    ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "1", "--retrieval-value", "0.05,0.1")
+    ran = beliefrag("tune", "run", "--set", "borrow=published", "--max-tokens", "1", "--retrieval-value", "0.05,0.1")
     assert ran.code == 1
     assert mentions(ran.out, "No point", "F1", "1 tokens")
     assert (home / "run" / "tune" / "tune.png").exists()
@@ -112,7 +112,7 @@ def test_a_goal_out_of_reach_is_said_and_fails(beliefrag: Command, home: Path) -
 
 def test_corrections_off_must_have_been_recorded(beliefrag: Command, home: Path) -> None:
     survey(home, {**WEAK, "unhelpful_doc_ids": [1]})
-    line = ("tune", "run", "--borrow", "published", "--answer", "0.9", "--retrieval-value", "0.05")
+    line = ("tune", "run", "--set", "borrow=published", "--answer", "0.9", "--retrieval-value", "0.05")
     ran = beliefrag(*line, "--corrections", "off")
     assert ran.code == 1
     assert re.search(r"corrections off .*\b\d of \d questions", ran.err)
@@ -122,7 +122,7 @@ def test_corrections_off_must_have_been_recorded(beliefrag: Command, home: Path)
 @pytest.mark.usefixtures("without_pictures")
 def test_corrections_recorded_both_ways_can_be_switched_off(beliefrag: Command, home: Path) -> None:
     survey(home, {**WEAK, "unhelpful_doc_ids": [1]}, ("survey", "survey_uncorrected"))
-    line = ("tune", "run", "--borrow", "published", "--corrections", "on,off", "--answer", "0.9")
+    line = ("tune", "run", "--set", "borrow=published", "--corrections", "on,off", "--answer", "0.9")
     ran = beliefrag(*line, "--retrieval-value", "0.05", "--novelty", "0.2")
     assert ran.code == 0, ran.err
     assert mentions(ran.out, "corrections off: yes", "16 of 16")
@@ -130,7 +130,7 @@ def test_corrections_recorded_both_ways_can_be_switched_off(beliefrag: Command, 
 
 def test_a_run_without_answers_on_trial_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:
     survey(home, methods=("beliefrag",))
-    ran = beliefrag("tune", "run", "--borrow", "published")
+    ran = beliefrag("tune", "run", "--set", "borrow=published")
     assert (ran.code, ran.out) == (1, "")
     assert mentions(ran.err, "error: run", "structured", "'beliefrag calibrate collect'")
 
@@ -143,7 +143,7 @@ def test_a_run_of_other_methods_says_what_to_run_instead(beliefrag: Command, hom
 def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path) -> None:
     survey(home)
     assert mentions(beliefrag("tune", "run").err, "calibration", "scripted:", "--borrow")
-    ran = beliefrag("tune", "run", "--calibration", "published")
+    ran = beliefrag("tune", "run", "--set", "calibration=published")
     assert ran.code == 1
     assert "--borrow published" in ran.err
 
@@ -151,9 +151,9 @@ def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path
 @pytest.mark.usefixtures("without_pictures")
 def test_the_measure_must_have_been_recorded(beliefrag: Command, home: Path) -> None:
     survey(home)
-    ran = beliefrag("tune", "run", "--borrow", "published", "--measure", "judge")
+    ran = beliefrag("tune", "run", "--set", "borrow=published", "--measure", "judge")
     assert mentions(ran.err, "measure judge", "Collect states")
-    ran = beliefrag("tune", "run", "--borrow", "published", "--measure", "exact_match", "--answer", "0.5")
+    ran = beliefrag("tune", "run", "--set", "borrow=published", "--measure", "exact_match", "--answer", "0.5")
     assert ran.code == 0
     assert "\tEM\tEM 95 %\t" in ran.out
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, with_settings
 
 if TYPE_CHECKING:
     from beliefrag.calibration.tuning import ThresholdGrid, Tuning, TuningGoal
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["tune"]
 
-# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
 _GOAL = "What to choose"
 _GRID = "Which points to try (values between 0 and 1, with commas between; the run's own value is always among ours)"
 
 
-@options.with_option_groups
+@with_settings("calibration", "borrow")
 def tune(
     run: Annotated[
         Path,
@@ -95,9 +95,7 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to write; by default tune in the run's folder.")
     ] = None,
-    fitted: options.CalibrationOptions,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    given: GivenSettings,
 ) -> None:
     """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
 
@@ -107,13 +105,13 @@ def tune(
     Example: beliefrag tune runs/states --max-tokens 4000
     """
     from beliefrag import calibrate
-    from beliefrag.cli.exit_codes import FAILED
-    from beliefrag.cli.output import show_status
+    from beliefrag.cli.output import FAILED, show_status
+    from beliefrag.settings import load_settings
 
     label = _parse_measure(measure)
     grid = _parse_grid(answer, retrieval_value, novelty, corrections)
     goal = _parse_goal(max_tokens, min_f1)
-    settings = options.read_settings(fitted, config=config)
+    settings = load_settings(given.values, config=given.config).settings
     with show_status("trying operating points"):
         found = calibrate.tune(
             run,
