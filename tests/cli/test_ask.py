@@ -85,7 +85,17 @@ def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Comm
     (home / "beliefrag.toml").write_text(
         "[thresholds]\nabstain_answerability = 0.55\nabstain_sufficiency = 0.5\ncorrect_unreliable = false\n"
     )
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--set", "cache=false")
+    given = (
+        "ask",
+        QUESTION,
+        "--docs",
+        docs,
+        "--model",
+        write_script(home, UNSURE, ANSWER),
+        *BORROWED,
+        "--set",
+        "cache=false",
+    )
     quiet = beliefrag(*given, "--set", "budget.rounds=1", "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
     assert quiet.err.startswith("abstained: ") and "inadequate" in quiet.err
@@ -100,7 +110,17 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
     beliefrag: Command, docs: Path, home: Path
 ) -> None:
     (home / "beliefrag.toml").write_text("decline_below = 0.9\n")
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--set", "cache=false")
+    given = (
+        "ask",
+        QUESTION,
+        "--docs",
+        docs,
+        "--model",
+        write_script(home, SURE, ANSWER),
+        *BORROWED,
+        "--set",
+        "cache=false",
+    )
     declined = beliefrag(*given, "--json")
     assert (declined.code, declined.record["outcome"], declined.record["answer"]) == (3, "abstained", None)
     assert declined.record["best_guess"] == "Larvik" and declined.record["answerability"] < 0.9
@@ -119,7 +139,17 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
 
 def test_stopping_is_an_answer_too(beliefrag: Command, docs: Path, home: Path) -> None:
     ran = beliefrag(
-        *("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--set", "budget.rounds=1"),
+        *(
+            "ask",
+            QUESTION,
+            "--docs",
+            docs,
+            "--model",
+            write_script(home, UNSURE, ANSWER),
+            *BORROWED,
+            "--set",
+            "budget.rounds=1",
+        ),
         "--json",
     )
     assert (ran.code, ran.record["outcome"], ran.record["answer"]) == (0, "stopped", "Larvik")
@@ -180,7 +210,16 @@ def test_replies_are_recorded_unless_told_otherwise(beliefrag: Command, docs: Pa
 
 def test_the_verifier_form_is_the_one_asked_for(beliefrag: Command, docs: Path, home: Path) -> None:
     graded = verdict(10, 0, 0)
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, graded, ANSWER), "--set", "borrow=published")
+    given = (
+        "ask",
+        QUESTION,
+        "--docs",
+        docs,
+        "--model",
+        write_script(home, graded, ANSWER),
+        "--set",
+        "borrow=published",
+    )
     belief = beliefrag(*given, "--set", "verifier=graded", "--json").record["steps"][1]["diagnostics"]
     assert (belief["support"], belief["gap"]) == (1.0, 0.0)
     refused = beliefrag(*given, "--set", "verifier=tea-leaves")

@@ -113,5 +113,5 @@ def test_a_fault_of_ours_is_one_line_too(beliefrag: Command, home: Path, monkeyp
         raise ZeroDivisionError("this should\nnot happen")
 
     monkeypatch.setattr(prompts.Prompts, "load", broken)
-    expect_one_line(beliefrag("prompt", "list"), 1, "ZeroDivisionError: this should not happen", "--debug")
-    assert "Traceback" in beliefrag("--debug", "prompt", "list").err
+    expect_one_line(beliefrag("prompt"), 1, "ZeroDivisionError: this should not happen", "--debug")
+    assert "Traceback" in beliefrag("--debug", "prompt").err

