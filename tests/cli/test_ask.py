@@ -272,7 +272,7 @@ def test_prompts_of_ones_own_are_what_the_model_is_asked_with(beliefrag: Command
     model = write_script(home, SURE, {**ANSWER, "match": "In the words of a pirate", "reply": "Arr"}, ANSWER)
     given = ("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--quiet", "--set", "cache=false")
     assert beliefrag(*given).out == "Larvik\n"
-    assert beliefrag(*given, "--prompts", home / "words").out == "Arr\n"
+    assert beliefrag(*given, "--set", f"prompts={home / 'words'}").out == "Arr\n"
 
 
 def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Command, docs: Path, home: Path) -> None:

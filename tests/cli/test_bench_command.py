@@ -154,7 +154,7 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
     elif change == "prompts":
         (home / "words").mkdir()
         (home / "words" / "answer.txt").write_text("{question} {evidence}")
-        line += ["--prompts", "words"]
+        line += ["--set", "prompts=words"]
         words = r"prompt answer [0-9a-f]{16},.* [0-9a-f]{16}"
     elif change == "model":
         line[line.index("--model") + 1] = write_script(home, {"purpose": "x", "reply": "y"}, name="other.jsonl")

@@ -44,8 +44,8 @@ def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Pa
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        (("--set", "run.noise=1.5"), "noise 1.5"),
-        (("--set", "run.counterfactual=-0.1"), "counterfactual -0.1"),
+        (("--set", "run.noise=1.5"), "run.noise"),
+        (("--set", "run.counterfactual=-0.1"), "run.counterfactual"),
         (("--set", "run.noise=0.7", "--set", "run.counterfactual=0.7"), "add up to 1"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.support.messages import mentions
 from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
 
 Command = Callable[..., Ran]
-TARGET = ("--max-error", "0.5", "--confidence", "0.8")
+TARGET = ("--max-error", "0.5", "--set", "confidence=0.8")
 KNOWN, UNKNOWN = 0, 1
 
 
@@ -156,30 +156,6 @@ def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_
         assert outcomes["held"][question] == expected
 
 
-def test_a_run_that_keeps_to_it_grows_by_methods_and_can_be_audited(
-    beliefrag: Command, home: Path, guaranteed: Path
-) -> None:
-    model = (
-        "--model",
-        f"scripted:{home / 'bench.jsonl'}",
-        "--set",
-        "verifier=structured",
-        "--set",
-        f"calibration={guaranteed}",
-    )
-    common = ("bench", "run", "--data", home / "north", "--no-judge", *model, *TARGET, "--out", home / "grown")
-    alone = beliefrag(*common, "--methods", "static")
-    assert alone.code == 0
-    assert mentions(alone.err, "warning", "0.5", "no effect", "BeliefRAG")
-    both = beliefrag(*common, "--methods", "static,beliefrag")
-    assert both.code == 0 and "has no effect" not in both.err, both.err
-    assert "abstained" in outcomes_of(home / "grown").values()
-    later = beliefrag(*common, "--methods", "static,no_rag")
-    assert later.code == 0, later.err
-    audited = beliefrag("cache", "audit", home / "grown", "--data", home / "north")
-    assert audited.code == 0 and audited.out.startswith("0 of "), audited.err
-
-
 def outcomes_of(run: Path) -> dict[str, str]:
     lines: list[dict[str, Any]] = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     return {line["question_id"]: line["outcome"] for line in lines}
@@ -194,10 +170,10 @@ def outcomes_of(run: Path) -> dict[str, str]:
             "no guarantee .*10 % .*90 %",
         ),
         (("--max-error", "0.1"), 1, "beliefrag calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"),
-        (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold .*5 % .*80 %"),
+        (("--max-error", "0.05", "--set", "confidence=0.8"), 1, "No threshold .*5 % .*80 %"),
         ((*TARGET, "--set", "budget.rounds=2"), 1, "budget.rounds 3, not 2"),
         ((*TARGET, "--never-abstain"), 2, "abstaining"),
-        (("--confidence", "0.8"), 2, "--confidence needs --max-error"),
+        (("--set", "confidence=0.8"), 2, "--confidence needs --max-error"),
         (("--max-error", "1.5"), 2, "max_error"),
     ],
 )

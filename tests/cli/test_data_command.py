@@ -96,9 +96,9 @@ def test_the_folder_of_the_environment_is_listed(
 
 def test_show_gives_the_card(beliefrag: Command, home: Path) -> None:
     beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "musique")
-    record = beliefrag("data", "show", home / "musique", "--json").record
+    record = beliefrag("data", "list", home / "musique", "--json").record
     assert record == json.loads((home / "musique" / "card.json").read_text())
-    assert "splits       dev 1\n" in beliefrag("data", "show", home / "musique").out
+    assert "splits       dev 1\n" in beliefrag("data", "list", home / "musique").out
 
 
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
@@ -150,5 +150,5 @@ def test_hostile_text_in_a_card_cannot_reach_the_terminal(beliefrag: Command, ho
         home / "questions.jsonl", {"id": "a", "question": "q", "answers": ["x"], "supporting": None, "split": "\x1b[2J"}
     )
     lines(home / "corpus.jsonl")
-    ran = beliefrag("data", "show", home)
+    ran = beliefrag("data", "list", home)
     assert ran.code == 0 and "\x1b" not in ran.out

@@ -63,10 +63,10 @@ def test_a_method_of_another_package_answers_with_its_options(home: Path, tmp_pa
 
 
 def test_a_retriever_of_another_package_searches_with_its_options(home: Path, installed: Command) -> None:
-    ran = installed(*question(home, "--method", "static", "--retriever", "title_search:weight=3"))
+    ran = installed(*question(home, "--method", "static", "--set", "retriever=title_search:weight=3"))
     assert ran.code == 0, ran.err
     assert ran.record["made_with"]["retriever"] == "title search, weight 3"
-    wrong = installed("ask", QUESTION, "--docs", home / "docs", "--retriever", "title_search:wait=3")
+    wrong = installed("ask", QUESTION, "--docs", home / "docs", "--set", "retriever=title_search:wait=3")
     assert wrong.code == 2
     assert "'wait'" in wrong.err and "weight: float = 2.0" in wrong.err
 

