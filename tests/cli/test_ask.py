@@ -101,7 +101,7 @@ def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Comm
     assert quiet.err.startswith("abstained: ") and "inadequate" in quiet.err
     record = beliefrag(*given, "--set", "budget.rounds=1", "--json")
     assert (record.code, record.record["outcome"], record.record["answer"]) == (3, "abstained", None)
-    stubborn = beliefrag(*given, "--set", "budget.rounds=1", "--never-abstain", "--quiet")
+    stubborn = beliefrag(*given, "--set", "budget.rounds=1", "--best-guess", "--quiet")
     assert (stubborn.code, stubborn.out) == (0, "Larvik\n")
     assert stubborn.err.startswith("stopped: ")
 

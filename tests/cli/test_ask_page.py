@@ -95,7 +95,7 @@ def test_what_was_said_on_the_page_is_what_calibrate_collects_with(
         *("--model", write_script(home, *REPLIES), "--set", "verifier=structured", "--no-judge", "--yes"),
     )
     assert collected.code == 0, collected.err
-    assert mentions(collected.err, "1 question", "left out", "line 4")
+    assert mentions(collected.err, "1 of the questions", "left out", "line 4")
     _, trajectories = read_trajectories(home / "run")
     right = [any(state.correct("f1") for state in trajectory.states) for trajectory in trajectories]
     assert sorted(right) == [False, True]

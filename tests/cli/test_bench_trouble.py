@@ -247,7 +247,7 @@ def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
     write_dataset(home, "north", 8 * concurrency)
     chat_server.play(completion("Oslo", delay=0.05))
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(chat_server)]
-    assert beliefrag(*line, "--out", "run", "--concurrency", str(concurrency)).code == 0
+    assert beliefrag(*line, "--out", "run", "--set", f"concurrency={concurrency}").code == 0
     assert chat_server.most_at_once == concurrency
 
 

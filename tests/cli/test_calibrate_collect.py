@@ -60,7 +60,7 @@ def test_a_second_time_nothing_is_played_again_and_a_replay_gives_the_same(belie
     first = (home / "run" / "episodes.jsonl").read_bytes()
     assert beliefrag(*command).code == 0
     assert (home / "run" / "episodes.jsonl").read_bytes() == first
-    again = [*command, "--replay"]
+    again = [*command, "--set", "run.replay=true"]
     again[again.index("run")] = "replayed"
     assert beliefrag(*again).code == 0
     assert len(comparable_lines(home / "run")) == 3

@@ -105,7 +105,7 @@ def test_probabilities_are_missed_only_where_the_verifier_needs_them(
     needed = beliefrag(*given, "--set", "verifier=probability")
     assert needed.code == 1
     assert findings(needed)["token probabilities"][0] == "problem"
-    assert "--verifier graded" in findings(needed)["token probabilities"][1]
+    assert "verifier=graded" in findings(needed)["token probabilities"][1]
 
 
 @pytest.mark.parametrize("place", ["option", "variable", "file"])
@@ -248,8 +248,10 @@ def test_a_calibration_made_with_other_prompts_is_a_problem_and_borrowed_it_is_d
         "prompts": {"answer": "0" * 16},
     }
     (home / "mine.json").write_text(json.dumps(own))
-    for option, expected in (("--set", "calibration=problem"), ("--set", "borrow=warning")):
-        ran = beliefrag("doctor", "--model", model, option, home / "mine.json", "--set", "verifier=graded")
+    for option, expected in (("calibration", "problem"), ("borrow", "warning")):
+        ran = beliefrag(
+            "doctor", "--model", model, "--set", f"{option}={home / 'mine.json'}", "--set", "verifier=graded"
+        )
         state, detail = findings(ran)["calibration"]
         assert state == expected
         assert "other prompts (answer)" in detail

@@ -112,7 +112,7 @@ def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Pa
 
 
 def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: Command) -> None:
-    assert "echo\tEcho\t" in installed("model", "providers").out
+    assert "\techo\t" in installed("config", "extensions").out
     ran = installed(
         *("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Colin Archer", "--method", "static", "--json"),
     )
@@ -143,7 +143,7 @@ def test_a_study_of_another_package_is_made_with_its_options(home: Path, install
     assert record["runs"]["searches"]["methods"] == ["iterative"]
     assert (home / "studies" / "searches" / "searches.csv").read_text().startswith("method,searches,")
     assert "(searches/index.md)" in (home / "studies" / "index.md").read_text()
-    ran = installed("study", "searches", "--option", "colour=red", "--data", "north", "--out", "o")
+    ran = installed("study", "searches:colour=red", "--data", "north", "--out", "o")
     assert ran.code == 2
     assert "'colour'" in ran.err and "method: str" in ran.err
 

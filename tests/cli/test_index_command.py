@@ -100,10 +100,9 @@ def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
     ("given", "words"),
     [
         (["--out", "ships", "--vectors", "--set", "retrievers.dense.weights=nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--out", "ships", "--set", "retrievers.dense.weights=nowhere.gguf"], "Give --vectors too"),
         (["--to", "milvus:url=ships.db", "--vectors"], "Give hybrid=true"),
         (["--to", "milvus:url=ships.db,hybrid=true,weights=nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--out", "ships", "--upgrade", "--vectors"], "makes no vectors"),
+        (["--out", "ships", "--upgrade", "--vectors"], "--upgrade only"),
     ],
 )
 def test_vectors_that_cannot_be_made_are_a_failure_and_leave_no_index(

@@ -217,10 +217,10 @@ def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> Non
     [
         ((), "source of passages"),
         (("--docs", "nowhere"), "nowhere"),
-        (("--docs", ".", "--otel-text"), "--otel-text needs --otel"),
+        (("--docs", ".", "--otel-text"), "it needs --otel"),
         (("--docs", ".", "--token-file", "none"), "none cannot be read"),
-        (("--docs", ".", "--set", "serve.earlier_turns=guess"), "--earlier-turns"),
-        (("--docs", ".", "--set", "limits.timeout=0"), "--timeout"),
+        (("--docs", ".", "--set", "serve.earlier_turns=guess"), "serve.earlier_turns"),
+        (("--docs", ".", "--set", "limits.timeout=0"), "limits.timeout"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(

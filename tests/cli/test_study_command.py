@@ -59,7 +59,9 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
 @pytest.mark.usefixtures("without_pictures")
 def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier:methods=static+beliefrag"))
-    ran = beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag", "--replay", out="again"))
+    ran = beliefrag(
+        *line_of(home, "frontier", "--methods", "static,beliefrag", "--set", "run.replay=true", out="again")
+    )
     assert "0 keys are missing" in ran.err
     assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
 
@@ -82,12 +84,9 @@ def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> N
 
 
 def test_a_judge_is_asked_only_where_the_study_needs_one_or_it_is_wanted(beliefrag: Command, home: Path) -> None:
-    told = {
-        words: beliefrag(*line_of(home, "belief", "--dry-run", *words))
-        for words in ((), ("--label", "judge"), ("--judge",))
-    }
-    assert [ran.code for ran in told.values()] == [0, 0, 0]
-    assert ["judge" in ran.err for ran in told.values()] == [False, True, True]
+    told = {words: beliefrag(*line_of(home, "belief", "--dry-run", *words)) for words in ((), ("--label", "judge"))}
+    assert [ran.code for ran in told.values()] == [0, 0]
+    assert ["judge" in ran.err for ran in told.values()] == [False, True]
 
 
 @pytest.mark.usefixtures("without_pictures")
@@ -103,7 +102,7 @@ def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Com
 
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier", "--option", "of=static", "--option", "methods=static,no_rag"))
+    beliefrag(*line_of(home, "frontier:of=static", "--methods", "static,no_rag"))
     ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
     assert ran.code == 1
     assert mentions(ran.err, "studies/runs/comparison", "episodes of beliefrag", "--from")
@@ -122,16 +121,10 @@ def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -
     [
         (("study", "nothing", "--data", "north", "--out", "o"), "study .*'nothing'.*Known: "),
         (("study", "belief", "--out", "o"), "A study needs episodes"),
-        (("study", "belief", "--data", "north", "--label", "judge", "--no-judge", "--out", "o"), "--no-judge"),
-        (
-            ("study", "belief", "--data", "north", "--set", "run.judge_model=m", "--no-judge", "--out", "o"),
-            "--no-judge",
-        ),
-        (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "--of .*belief "),
         (("study", "belief:colour=red", "--data", "north", "--out", "o"), "no option 'colour'"),
-        (("study", "belief", "--option", "colour", "--data", "north", "--out", "o"), "--option key=value"),
+        (("study", "belief", "--n", "3", "--from", "north", "--out", "o"), "--data"),
         (("study", "holobench", "--data", "north", "--methods", "all", "--out", "o"), "--methods .*holobench "),
-        (("study", "frontier", "--data", "north", "--of", "best", "--out", "o"), "method .*'best'.*Known: "),
+        (("study", "frontier:of=best", "--data", "north", "--out", "o"), "method .*'best'.*Known: "),
     ],
 )
 def test_what_cannot_be_studied_is_refused(beliefrag: Command, home: Path, line: tuple[str, ...], words: str) -> None:

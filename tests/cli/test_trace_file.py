@@ -51,16 +51,12 @@ def test_a_disk_without_room_is_told_before_anything_is_paid_for(ask: tuple[obje
     def small_disk() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
-    (home / "old.jsonl").write_text("precious\n")
-    for trace in ("trace.jsonl", "old.jsonl"):
-        line = command(*map(str, ask), "--trace", trace, "--force")
-        done = subprocess.run(line, check=False, capture_output=True, text=True, preexec_fn=small_disk)
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert mentions(done.stderr, "error", trace, "File too large", "another place")
-        assert done.stderr.count("\n") == 1
+    line = command(*map(str, ask), "--trace", "trace.jsonl")
+    done = subprocess.run(line, check=False, capture_output=True, text=True, preexec_fn=small_disk)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert mentions(done.stderr, "error", "trace.jsonl", "File too large", "another place")
+    assert done.stderr.count("\n") == 1
     assert not (home / "trace.jsonl").exists()
-    assert (home / "old.jsonl").read_text() == "precious\n"
     assert not (home.parent / "cache" / "replies.sqlite").exists()
 
 

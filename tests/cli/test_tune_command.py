@@ -44,7 +44,7 @@ def survey(home: Path, verdict: dict[str, Any] = WEAK, methods: tuple[str, ...] 
     model = script(home, verdict)
     settings = Settings(model=model, verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), methods, judge=False)
-    assert bench_run.run(settings, wanted, home / "run", at_once=1, dry_run=False, yes=True) == 0
+    assert bench_run.run(settings, wanted, home / "run", dry_run=False, yes=True) == 0
     return model
 
 

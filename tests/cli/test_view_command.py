@@ -83,7 +83,7 @@ def test_the_opened_browser_is_given_a_key_that_works_once(
 
 
 def test_ask_shows_its_episode_and_keeps_the_page_and_its_exit_code(asking: tuple[str | Path, ...]) -> None:
-    with serving(*asking, "--view", "--no-open", "--quiet") as (process, browser):
+    with serving(*asking, "--view", "--quiet") as (process, browser):
         wait_for(process, "until Ctrl-C")
         with browser.stream("GET", "/api/live") as stream:
             frames = stream.read().decode()

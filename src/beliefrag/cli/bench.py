@@ -34,6 +34,7 @@ def run(
         ),
     ] = "all",
     how: RunOptions,
+    replay: Annotated[bool, flag("--replay", "Take every reply from the cache, and ask no model.")] = False,
     on: Annotated[
         str | None, typer.Option("--on", metavar="PLACE", help="'ray' or 'ray:ADDRESS': run on a Ray cluster.")
     ] = None,
@@ -50,6 +51,7 @@ def run(
     from beliefrag.cli.bench_run import run as run_
 
     settings = given.load()
+    how = replace(how, replay=replay or how.replay)
     folders, own = asked.read(further)
     spec = replace(
         how.make_spec(settings, judge=not no_judge), data=folders, methods=choose_methods(methods), datasets=own

@@ -74,7 +74,7 @@ def fit(
             f"warning: {path} had {found.lost_guarantees:,} guarantees of the earlier fit, and they are gone: make new "
             "ones with 'beliefrag calibrate risk'"
         )
-    print_notice(f"written: {path}; use it with --calibration {path}")
+    print_notice(f"written: {path}; use it with --set calibration={path}")
 
 
 @app.command()

@@ -78,7 +78,7 @@ def calibrate_auto(
         typer.echo("")
     for warning in found.warnings:
         print_notice(f"warning: {warning}")
-    print_notice(f"written: {found.path}; use it with --calibration {found.path}")
+    print_notice(f"written: {found.path}; use it with --set calibration={found.path}")
 
 
 def _is_confirmed(yes: bool) -> bool:

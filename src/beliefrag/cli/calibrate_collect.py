@@ -45,7 +45,9 @@ def collect(
         bool,
         flag("--uncorrected", "Ask each question again without corrections, so that 'beliefrag tune' can try that."),
     ] = False,
-    no_moves: Annotated[bool, flag("--no-moves", "With lean: read once, and fit no moves.")] = False,
+    no_moves: Annotated[
+        bool, typer.Option("--no-moves", help="With lean: read once, and fit no moves.", hidden=True)
+    ] = False,
     how: RunOptions,
     no_judge: NoJudge = False,
     given: GivenSettings,

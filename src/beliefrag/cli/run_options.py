@@ -47,7 +47,7 @@ class RunOptions:
     ] = None
     dry_run: Annotated[bool, flag("--dry-run", "Print the estimate, and end.")] = False
     yes: Yes = False
-    replay: Annotated[bool, flag("--replay", "Take every reply from the cache, and ask no model.")] = False
+    replay: bool = False
     seed: int = 0
     judge_model: str | None = None
     judge_base_url: str | None = None

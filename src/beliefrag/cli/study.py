@@ -70,9 +70,9 @@ def study(
     folders = join_paths(data, further) or []
     if not folders and not from_:
         raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
-    if not folders and (how.n or how.split or how.replay):
+    if not folders and (how.n or how.split):
         raise SettingsError(
-            "--n, --split and --replay are for new runs, and without --data none is made.",
+            "--n and --split are for new runs, and without --data none is made.",
             remedy="Leave them out, or name datasets with --data.",
         )
     spec = how.make_spec(settings, judge=label == "judge" or how.names_judge, download=bool(folders))

@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> Path:
     data = tuple(write_dataset(tmp_path, name, QUESTIONS) for name in ("north", "south"))
     settings = Settings(model=write_script(tmp_path), verifier="structured", cache=False)
     wanted = RunSpec(data, ("survey", "survey_uncorrected"), judge=False)
-    assert bench_run.run(settings, wanted, tmp_path / "run", at_once=1, dry_run=False, yes=True) == 0
+    assert bench_run.run(settings, wanted, tmp_path / "run", dry_run=False, yes=True) == 0
     return tmp_path / "run"
 
 
