@@ -232,7 +232,7 @@ def compute_policy(first: int | None, folder: Path) -> Items:
             changed |= {name: False for name in _SWITCHES if draw.random() < 0.2}
             changed |= {draw.choice(["correction_prunes", "correction_replaces"]): draw.random() < 0.7}
             if changed.get("abstain", True) and draw.random() < 0.3:
-                changed["least_answerability"] = round(draw.random(), 3)
+                changed["decline_below"] = round(draw.random(), 3)
         decision = policy.decide(situation, policy.Thresholds(**changed))
         items[f"decision {place}"] = {
             "action": str(decision.action),

@@ -68,7 +68,7 @@ def command(given: argparse.Namespace, out: Path, *more: str) -> list[str]:
     """The run, into one folder."""
     data = Path(os.environ.get("BELIEFRAG_DATA", "../shared/data"))
     folders = [str(data / name) for name in DATASETS]
-    borrowed = ["--borrow", given.borrow] if given.borrow else []
+    borrowed = ["--set", f"borrow={given.borrow}"] if given.borrow else []
     rest = ["--methods", "all", "--n", str(given.n), "--no-judge", "--yes", "--out", str(out)]
     run = [sys.executable, "-m", "beliefrag", "bench", "run", "--data", *folders]
     return [*run, "--model", given.model, *borrowed, *rest, *more]

@@ -6,8 +6,8 @@
 
 The questions are asked as `beliefrag ask` asks them, with its rules for declining, and only their text is shown. Each
 answer is written down when it is there: the same command goes on where it was ended, and replies are cached besides.
-`--set NAME=VALUE` sets anything else, such as `thresholds.decline_below=0`. `no_rag` answers without documents: what the model
-knows by heart. None of these questions is for fitting.
+`--set NAME=VALUE` sets anything else, such as `thresholds.decline_below=0`. `no_rag` answers without documents: what
+the model knows by heart. None of these questions is for fitting.
 
 A citation holds a quote where it has at least 60 % of the quote's words in one run and is from a file that has the
 quote; a passage that was read holds it likewise.

@@ -90,7 +90,7 @@ def break_run(given: argparse.Namespace, work: Path, address: str, server: Postg
     chance = random.Random(given.seed)
     with stub(given.latency) as url:
         command = ["bench", "run", "--data", str(data), "--methods", ",".join(METHODS), "--model", "stub"]
-        command += ["--base-url", url, "--borrow", "published", "--no-judge", "--yes", "--concurrency", "6"]
+        command += ["--base-url", url, "--set", "borrow=published", "--no-judge", "--yes", "--set", "concurrency=6"]
         settings = work / "settings.toml"
         settings.write_text(f'cache = "{cache}"\n')
         command += ["--out", str(work / "killed"), "--on", f"ray:{address}", "--config", str(settings)]

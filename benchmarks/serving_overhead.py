@@ -51,8 +51,15 @@ BATCH = 24
 def served(tree: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Serves the documents with the sources of a tree, in a process of its own; gives the process and its port."""
     command = [sys.executable, "-m", "beliefrag", "serve", "http", "--docs", str(folder / "docs"), "--port", "0"]
-    command += ["--model", f"scripted:{folder / 'script.jsonl'}", "--verifier", "structured", "--no-cache"]
-    command += ["--borrow", "published"]
+    command += [
+        "--model",
+        f"scripted:{folder / 'script.jsonl'}",
+        "--set",
+        "verifier=structured",
+        "--set",
+        "cache=false",
+    ]
+    command += ["--set", "borrow=published"]
     log = folder / "log.jsonl"
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(command, env=_environment(tree, folder), stderr=stderr)

@@ -172,9 +172,9 @@ class KilledServer:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self._command = [sys.executable, "-m", "beliefrag", "serve", "http", "--index", str(folder / "index")]
-        self._command += ["--port", str(self.port), "--concurrency", "20", "--timeout", "20"]
-        self._command += ["--model", "soak", "--base-url", model_url, "--verifier", "structured"]
-        self._command += ["--borrow", "published"]
+        self._command += ["--port", str(self.port), "--set", "limits.concurrency=20", "--set", "limits.timeout=20"]
+        self._command += ["--model", "soak", "--base-url", model_url, "--set", "verifier=structured"]
+        self._command += ["--set", "borrow=published"]
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("BELIEFRAG_", "OPENAI_"))}
         self._environment = clean | {"BELIEFRAG_CACHE_DIR": str(folder / "cache"), "BELIEFRAG_RETRY_SECONDS": "6"}
         self._environment["NO_PROXY"] = "127.0.0.1"

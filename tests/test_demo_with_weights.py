@@ -29,7 +29,7 @@ def weights() -> None:
 @pytest.mark.weights
 @pytest.mark.usefixtures("weights")
 def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None:
-    ran = in_shell("demo", "--yes", "--no-cache", timeout_seconds=900)
+    ran = in_shell("demo", "--yes", "--set", "cache=false", timeout_seconds=900)
     question = load_questions()[0]
     assert ran.code == 0, ran.out + ran.err
     assert f"answer: {question.answers[0]}" in ran.out, ran.out + ran.err

@@ -200,8 +200,8 @@ def test_a_killed_node_loses_and_doubles_nothing(nodes: RayNodes, home: Path, da
 def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(nodes: RayNodes, home: Path, data: Path) -> None:
     with stub(0.2) as url:
         command = [sys.executable, "-m", "beliefrag", "bench", "run", "--data", str(data), "--methods"]
-        command += [",".join(METHODS), "--model", "stub", "--base-url", url, "--borrow", "published", "--yes"]
-        command += ["--no-judge", "--concurrency", "6", "--out", str(home / "run"), "--on", f"ray:{nodes.address}"]
+        command += [",".join(METHODS), "--model", "stub", "--base-url", url, "--set", "borrow=published", "--yes"]
+        command += ["--no-judge", "--set", "concurrency=6", "--out", str(home / "run"), "--on", f"ray:{nodes.address}"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as driver:
             give_up = time.monotonic() + 120
             while len(lines_per_episode(home / "run")) < 4 and time.monotonic() < give_up:

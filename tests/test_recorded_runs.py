@@ -69,8 +69,8 @@ def episodes(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def replay(methods: str, dataset: Path, out: Path) -> int:
-    server = ["--model", "golden", "--base-url", "http://127.0.0.1:18999/v1", "--borrow", "published"]
-    words = ["--methods", methods, "--verifier", "structured", "--replay", "--yes", "--out", str(out)]
+    server = ["--model", "golden", "--base-url", "http://127.0.0.1:18999/v1", "--set", "borrow=published"]
+    words = ["--methods", methods, "--set", "verifier=structured", "--replay", "--yes", "--out", str(out)]
     return main(["bench", "run", "--data", str(dataset), *server, *words])
 
 

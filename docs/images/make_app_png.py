@@ -32,8 +32,8 @@ def take(target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.jsonl"
         script.write_text("\n".join(json.dumps(line) for line in SCRIPT), encoding="utf-8")
-        words = ["app", "--docs", str(HANDBOOK), "--model", f"scripted:{script}", "--borrow", "published"]
-        words += ["--verifier", "structured", "--no-cache", "--no-open", "--port", "0"]
+        words = ["app", "--docs", str(HANDBOOK), "--model", f"scripted:{script}", "--set", "borrow=published"]
+        words += ["--set", "verifier=structured", "--set", "cache=false", "--no-open", "--port", "0"]
         own = {**os.environ, "BELIEFRAG_CACHE_DIR": folder}
         line = [sys.executable, "-m", "beliefrag", *words]
         with subprocess.Popen(line, cwd=folder, env=own, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603

@@ -217,7 +217,12 @@ def _check_replies(place: StorePlace) -> Finding:
     except BeliefRAGError as error:
         return _problem("recorded replies", error)
     except STORE_FAILURES as error:
-        return Finding(CheckState.PROBLEM, "recorded replies", f"{place}: {error}", "Run `beliefrag cache repair`.")
+        return Finding(
+            CheckState.PROBLEM,
+            "recorded replies",
+            f"{place}: {error}",
+            "Move the file away: replies are then recorded anew.",
+        )
     return _ok("recorded replies", f"{stats.entries:,}, from {len(stats.by_model)} models, {stats.bytes / 1e6:.1f} MB")
 
 
@@ -286,7 +291,7 @@ def _check_weights(model: str) -> Finding:
     if weights is None:
         return _ok("weights", f"{path}, a file of your own")
     if file_hash(path) != weights.sha256:
-        remedy = f"Run 'beliefrag model remove {weights.name}' and 'beliefrag model pull {weights.name}'."
+        remedy = f"Delete it, and run 'beliefrag model pull {weights.name}'."
         return Finding(CheckState.PROBLEM, "weights", f"{path} is damaged: its hash is wrong", remedy)
     return _ok("weights", f"{path}, hash {weights.sha256[:16]} is right")
 
@@ -337,7 +342,7 @@ async def _check_probabilities(model: ChatModel, *, needed: bool) -> Finding:
     if not needed:
         return _ok(name, "not given; the verifier in use needs none")
     return Finding(
-        CheckState.PROBLEM, name, "not given, and the verifier needs them", "Use --verifier graded or structured."
+        CheckState.PROBLEM, name, "not given, and the verifier needs them", "Use --set verifier=graded or structured."
     )
 
 

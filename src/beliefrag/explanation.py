@@ -132,7 +132,7 @@ def _explain_change(outcome: Outcome, uncovered: Sequence[str], *, name_options:
         return otherwise if outcome.citations else about or "a document that says it in plain words"
     parts = [about or "a document that says it in plain words"]
     if _BUDGET_ENDED in outcome.reason:
-        options = "or more searches (--rounds, --tokens)"
+        options = "or more searches (--set budget.rounds=N, --set budget.tokens=N)"
         parts.append(options if name_options else "or more searches than the budget allows")
     if name_options and isinstance(outcome, Abstained) and outcome.best_guess is not None:
         parts.append("or --best-guess, which gives the guess as the answer")

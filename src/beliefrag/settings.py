@@ -41,6 +41,7 @@ __all__ = [
     "LoadedSettings",
     "Prices",
     "Settings",
+    "describe_error",
     "load_settings",
     "user_config_path",
 ]
@@ -113,7 +114,7 @@ class Settings(BaseModel):
 
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="local:NAME or local:FILE.gguf runs here, scripted:FILE plays a script, else an endpoint's model",
+        description="the model: local:NAME or local:FILE.gguf runs on this machine, scripted:FILE plays a script, any other name is a model of base_url",
     )
     base_url: str | None = Field(
         default=None, description="address of an OpenAI-compatible server; OPENAI_BASE_URL by default"
@@ -258,7 +259,7 @@ def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None
     try:
         return LoadedSettings(Settings.model_validate(merged), sources)
     except ValidationError as error:
-        raise _describe_error(error, sources) from None
+        raise describe_error(error, sources) from None
 
 
 def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
@@ -304,9 +305,16 @@ def _set_value(values: dict[str, Any], name: str, value: Any) -> None:
     values[last] = value
 
 
-def _describe_error(error: ValidationError, sources: Mapping[str, str]) -> SettingsError:
+def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix: str = "") -> SettingsError:
+    """Return the first problem in one line.
+
+    Args:
+        error: What pydantic found.
+        sources: Dotted name to where its value came from.
+        prefix: What the dotted names begin with.
+    """
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
+    name = prefix + ".".join(str(part) for part in first["loc"])
     source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "given")
     if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return SettingsError(

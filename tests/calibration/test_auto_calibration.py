@@ -174,7 +174,18 @@ def test_a_cost_that_nobody_knows_is_told_as_unknown() -> None:
 
 
 def test_the_command_says_the_cost_and_where_the_calibration_is(docs: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ["calibrate", "auto", "--docs", str(docs), "--model", "townsman", "--verifier", "structured", "-n", "30"]
+    words = [
+        "calibrate",
+        "auto",
+        "--docs",
+        str(docs),
+        "--model",
+        "townsman",
+        "--set",
+        "verifier=structured",
+        "-n",
+        "30",
+    ]
     assert main([*words, "--dry-run", "--method", "beliefrag"]) == 0
     assert mentions(capfd.readouterr().err, "ahead", "30 questions")
     assert not Path("calibration.json").exists()

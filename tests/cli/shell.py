@@ -24,7 +24,7 @@ SURE = verdict(0.95, 0.05, 0.05)
 UNSURE = verdict(0.0, 1.0, 1.0)
 ANSWER = {"purpose": "answer", "reply": "Larvik"}
 QUESTION = "Where was the designer of the Fram born?"
-BORROWED = ("--borrow", "published", "--verifier", "structured")
+BORROWED = ("--set", "borrow=published", "--set", "verifier=structured")
 
 
 @dataclass(frozen=True)

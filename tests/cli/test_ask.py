@@ -85,13 +85,23 @@ def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Comm
     (home / "beliefrag.toml").write_text(
         "[thresholds]\nabstain_answerability = 0.55\nabstain_sufficiency = 0.5\ncorrect_unreliable = false\n"
     )
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--no-cache")
-    quiet = beliefrag(*given, "--rounds", "1", "--quiet")
+    given = (
+        "ask",
+        QUESTION,
+        "--docs",
+        docs,
+        "--model",
+        write_script(home, UNSURE, ANSWER),
+        *BORROWED,
+        "--set",
+        "cache=false",
+    )
+    quiet = beliefrag(*given, "--set", "budget.rounds=1", "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
     assert quiet.err.startswith("abstained: ") and "inadequate" in quiet.err
-    record = beliefrag(*given, "--rounds", "1", "--json")
+    record = beliefrag(*given, "--set", "budget.rounds=1", "--json")
     assert (record.code, record.record["outcome"], record.record["answer"]) == (3, "abstained", None)
-    stubborn = beliefrag(*given, "--rounds", "1", "--never-abstain", "--quiet")
+    stubborn = beliefrag(*given, "--set", "budget.rounds=1", "--best-guess", "--quiet")
     assert (stubborn.code, stubborn.out) == (0, "Larvik\n")
     assert stubborn.err.startswith("stopped: ")
 
@@ -100,7 +110,17 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
     beliefrag: Command, docs: Path, home: Path
 ) -> None:
     (home / "beliefrag.toml").write_text("[thresholds]\ndecline_below = 0.9\n")
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--no-cache")
+    given = (
+        "ask",
+        QUESTION,
+        "--docs",
+        docs,
+        "--model",
+        write_script(home, SURE, ANSWER),
+        *BORROWED,
+        "--set",
+        "cache=false",
+    )
     declined = beliefrag(*given, "--json")
     assert (declined.code, declined.record["outcome"], declined.record["answer"]) == (3, "abstained", None)
     assert declined.record["best_guess"] == "Larvik" and declined.record["answerability"] < 0.9
@@ -119,7 +139,17 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
 
 def test_stopping_is_an_answer_too(beliefrag: Command, docs: Path, home: Path) -> None:
     ran = beliefrag(
-        *("ask", QUESTION, "--docs", docs, "--model", write_script(home, UNSURE, ANSWER), *BORROWED, "--rounds", "1"),
+        *(
+            "ask",
+            QUESTION,
+            "--docs",
+            docs,
+            "--model",
+            write_script(home, UNSURE, ANSWER),
+            *BORROWED,
+            "--set",
+            "budget.rounds=1",
+        ),
         "--json",
     )
     assert (ran.code, ran.record["outcome"], ran.record["answer"]) == (0, "stopped", "Larvik")
@@ -138,10 +168,10 @@ def test_a_failed_call_is_told_on_standard_error_and_exits_with_1(beliefrag: Com
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (("--rounds", "0"), {"searches": 0, "calls": 0, "outcome": "abstained"}),
-        (("--top-k", "1"), {"sources": 1}),
-        (("--actions", "1"), {"searches": 0}),
-        (("--tokens", "1"), {"searches": 1, "outcome": "stopped"}),
+        (("--set", "budget.rounds=0"), {"searches": 0, "calls": 0, "outcome": "abstained"}),
+        (("--set", "budget.top_k=1"), {"sources": 1}),
+        (("--set", "budget.actions=1"), {"searches": 0}),
+        (("--set", "budget.tokens=1"), {"searches": 1, "outcome": "stopped"}),
     ],
 )
 def test_a_budget_flag_limits_the_episode(
@@ -172,7 +202,7 @@ def test_an_index_serves_in_place_of_documents(beliefrag: Command, docs: Path, h
 
 def test_replies_are_recorded_unless_told_otherwise(beliefrag: Command, docs: Path, home: Path) -> None:
     given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED)
-    assert beliefrag(*given, "--json", "--no-cache").record["usage"]["cached_calls"] == 0
+    assert beliefrag(*given, "--json", "--set", "cache=false").record["usage"]["cached_calls"] == 0
     assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 0
     assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 2
     assert mentions(beliefrag(*given).out, "2 calls, 2 of", "recorded earlier")
@@ -180,10 +210,19 @@ def test_replies_are_recorded_unless_told_otherwise(beliefrag: Command, docs: Pa
 
 def test_the_verifier_form_is_the_one_asked_for(beliefrag: Command, docs: Path, home: Path) -> None:
     graded = verdict(10, 0, 0)
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, graded, ANSWER), "--borrow", "published")
-    belief = beliefrag(*given, "--verifier", "graded", "--json").record["steps"][1]["diagnostics"]
+    given = (
+        "ask",
+        QUESTION,
+        "--docs",
+        docs,
+        "--model",
+        write_script(home, graded, ANSWER),
+        "--set",
+        "borrow=published",
+    )
+    belief = beliefrag(*given, "--set", "verifier=graded", "--json").record["steps"][1]["diagnostics"]
     assert (belief["support"], belief["gap"]) == (1.0, 0.0)
-    refused = beliefrag(*given, "--verifier", "tea-leaves")
+    refused = beliefrag(*given, "--set", "verifier=tea-leaves")
     assert refused.code == 2
     assert mentions(refused.err, "'tea-leaves'", "structured")
 
@@ -231,9 +270,9 @@ def test_prompts_of_ones_own_are_what_the_model_is_asked_with(beliefrag: Command
     (home / "words").mkdir()
     (home / "words" / "answer.txt").write_text("In the words of a pirate: {question} {evidence}", encoding="utf-8")
     model = write_script(home, SURE, {**ANSWER, "match": "In the words of a pirate", "reply": "Arr"}, ANSWER)
-    given = ("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--quiet", "--no-cache")
+    given = ("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--quiet", "--set", "cache=false")
     assert beliefrag(*given).out == "Larvik\n"
-    assert beliefrag(*given, "--prompts", home / "words").out == "Arr\n"
+    assert beliefrag(*given, "--set", f"prompts={home / 'words'}").out == "Arr\n"
 
 
 def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Command, docs: Path, home: Path) -> None:
@@ -241,7 +280,7 @@ def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Comma
     none = beliefrag(*given)
     assert (none.code, none.out) == (1, "")
     assert mentions(none.err, "calibration", "scripted:", "--borrow")
-    foreign = beliefrag(*given, "--calibration", "published")
+    foreign = beliefrag(*given, "--set", "calibration=published")
     assert foreign.code == 1
     assert mentions(foreign.err, "published", "fitted for openai:gpt-oss-120b", "--borrow published")
     assert beliefrag(*given, *BORROWED).code == 0
@@ -252,7 +291,7 @@ def test_a_settings_file_is_read_and_a_flag_wins_over_it(beliefrag: Command, doc
     (home / "mine.toml").write_text(f'model = "{script}"\nborrow = "published"\n[budget]\ntop_k = 1\n')
     given = ("ask", QUESTION, "--docs", docs, "--config", home / "mine.toml", "--json")
     assert len(beliefrag(*given).record["sources"]) == 1
-    assert len(beliefrag(*given, "--top-k", "2").record["sources"]) == 2
+    assert len(beliefrag(*given, "--set", "budget.top_k=2").record["sources"]) == 2
 
 
 def test_an_endpoint_is_asked_at_the_address_given(

@@ -85,8 +85,8 @@ def test_neither_or_both_sources_of_passages(beliefrag: Command, home: Path) -> 
         (("ask", "why", "not", "quoted"), ("'not'",)),
         (("ask", QUESTION, "--docs", ".", "--json", "--quiet"), ("--json", "--quiet")),
         (("ask", QUESTION, "--docs", ".", "--colour"), ("No such option: --colour",)),
-        (("ask", QUESTION, "--docs", ".", "--rounds", "many"), ("--rounds", "valid integer")),
-        (("ask", QUESTION, "--docs", ".", "--rounds", "-1"), ("--rounds", "0")),
+        (("ask", QUESTION, "--docs", ".", "--set", "budget.rounds=many"), ("budget.rounds", "valid integer")),
+        (("ask", QUESTION, "--docs", ".", "--set", "budget.rounds=-1"), ("rounds", "at least 0, not -1")),
         (("ask", QUESTION, "--docs", ".", "--config", "none.toml"), ("none.toml",)),
         (("ask", QUESTION, "--docs", ".", "--model", "scripted:none.jsonl"), ("none.jsonl",)),
         (("aks", QUESTION), ("No such command 'aks'", "ask")),
@@ -113,5 +113,5 @@ def test_a_fault_of_ours_is_one_line_too(beliefrag: Command, home: Path, monkeyp
         raise ZeroDivisionError("this should\nnot happen")
 
     monkeypatch.setattr(prompts.Prompts, "load", broken)
-    expect_one_line(beliefrag("prompt", "list"), 1, "ZeroDivisionError: this should not happen", "--debug")
-    assert "Traceback" in beliefrag("--debug", "prompt", "list").err
+    expect_one_line(beliefrag("prompt"), 1, "ZeroDivisionError: this should not happen", "--debug")
+    assert "Traceback" in beliefrag("--debug", "prompt").err

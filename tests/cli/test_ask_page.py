@@ -92,10 +92,10 @@ def test_what_was_said_on_the_page_is_what_calibrate_collects_with(
         give_feedback(running, "wrong", question="Who took Amundsen through the ice?")
     collected = beliefrag(
         *("calibrate", "collect", "--questions", home / "said.jsonl", "--docs", docs, "--out", home / "run"),
-        *("--model", write_script(home, *REPLIES), "--verifier", "structured", "--no-judge", "--yes"),
+        *("--model", write_script(home, *REPLIES), "--set", "verifier=structured", "--no-judge", "--yes"),
     )
     assert collected.code == 0, collected.err
-    assert mentions(collected.err, "1 question", "left out", "line 4")
+    assert mentions(collected.err, "1 of the questions", "left out", "line 4")
     _, trajectories = read_trajectories(home / "run")
     right = [any(state.correct("f1") for state in trajectory.states) for trajectory in trajectories]
     assert sorted(right) == [False, True]

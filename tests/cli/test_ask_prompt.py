@@ -182,8 +182,7 @@ def test_bytes_that_are_no_text_are_refused_and_the_prompt_asks_again(
     terminal = open_prompt("--quiet")
     terminal.wait_for("ask> ")
     terminal.type(b"Who \xff approves travel?\n")
-    refused = terminal.wait_for("type it again in UTF-8.")
-    assert "bytes that are no text" in refused and "Larvik" not in refused
+    assert "Larvik" not in terminal.wait_for("use UTF-8.")
     terminal.wait_for("ask> ")
     terminal.type("/why\n")
     terminal.wait_for("Nothing was asked yet.")

@@ -69,7 +69,7 @@ def test_a_run_without_judge_can_be_judged_later_without_playing_again(beliefrag
 def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Command, home: Path) -> None:
     judge = home / "judge.jsonl"
     judge.write_text('{"purpose": "judge", "reply": "perhaps", "repeat": true}\n')
-    line = line_of(home, "--methods", "static", "--judge-model", f"scripted:{judge}")
+    line = line_of(home, "--methods", "static", "--set", f"run.judge_model=scripted:{judge}")
     ran = beliefrag(*line)
     assert ran.code == 1
     assert mentions(ran.err, "8 episodes finished", "0 failed", "8 could not", "judged")
@@ -154,7 +154,7 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
     elif change == "prompts":
         (home / "words").mkdir()
         (home / "words" / "answer.txt").write_text("{question} {evidence}")
-        line += ["--prompts", "words"]
+        line += ["--set", "prompts=words"]
         words = r"prompt answer [0-9a-f]{16},.* [0-9a-f]{16}"
     elif change == "model":
         line[line.index("--model") + 1] = write_script(home, {"purpose": "x", "reply": "y"}, name="other.jsonl")
@@ -163,10 +163,10 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
         (home / "beliefrag.toml").write_text("[budget]\ntop_k = 4\n")
         words = r"budget top_k 5,.* 4"
     elif change == "seed":
-        line += ["--seed", "7"]
+        line += ["--set", "run.seed=7"]
         words = r"seed 0,.* 7"
     else:
-        line[line.index("--verifier") + 1] = "graded"
+        line += ["--set", "verifier=graded"]
         words = r"verifier structured,.* graded"
     ran = beliefrag(*line)
     assert ran.code == 1
@@ -181,7 +181,7 @@ def test_another_calibration_is_refused(beliefrag: Command, home: Path) -> None:
 
     other = load_artifact("published").model_copy(update={"note": "changed"})
     (home / "mine.json").write_text(other.model_dump_json())
-    line[line.index("--borrow") + 1] = "mine.json"
+    line += ["--set", "borrow=mine.json"]
     ran = beliefrag(*line)
     assert ran.code == 1
     assert re.search(r"calibration published \([0-9a-f]{12}\),.* published \(", ran.err)
@@ -259,7 +259,7 @@ def test_a_run_that_only_fails_is_given_up(beliefrag: Command, home: Path) -> No
     write_dataset(home, "north", 60)
     (home / "empty.jsonl").write_text("")
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", "scripted:empty.jsonl", "--out", "run"]
-    ran = beliefrag(*line, "--concurrency", "1")
+    ran = beliefrag(*line, "--set", "concurrency=1")
     assert ran.code == 1
     assert mentions(ran.err, "last 24 episodes", "same command")
     assert len(records(home / "run")) == 24
@@ -270,12 +270,12 @@ def test_a_run_whose_judge_only_fails_is_given_up_and_judged_later(beliefrag: Co
     good = write_script(home)
     (home / "broken.jsonl").write_text('{"purpose": "judge", "reply": "who knows", "repeat": true}\n')
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", good, "--out", "run"]
-    ran = beliefrag(*line, "--concurrency", "1", "--judge-model", "scripted:broken.jsonl")
+    ran = beliefrag(*line, "--set", "concurrency=1", "--set", "run.judge_model=scripted:broken.jsonl")
     assert ran.code == 1
     assert mentions(ran.err, "judge failed", 24, "--no-judge")
     assert len(records(home / "run")) == 24
     # What was played is kept.
-    ran = beliefrag(*line, "--concurrency", "1", "--no-judge")
+    ran = beliefrag(*line, "--set", "concurrency=1", "--no-judge")
     assert (ran.code, len(records(home / "run"))) == (0, 40), ran.err
 
 
@@ -284,7 +284,7 @@ def test_a_judge_that_fails_now_and_then_is_borne_with(beliefrag: Command, home:
     broken = [{"purpose": "judge", "match": f"north{k} born", "reply": "who knows"} for k in range(60) if k % 2]
     model = write_script(home, *({**each, "repeat": True} for each in broken))
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--model", model, "--out", "run"]
-    ran = beliefrag(*line, "--concurrency", "1")
+    ran = beliefrag(*line, "--set", "concurrency=1")
     assert mentions(ran.err, "30 could not", "judged"), ran.err
 
 
@@ -318,7 +318,7 @@ def test_a_dry_run_needs_no_weights(beliefrag: Command, home: Path, monkeypatch:
     ran = beliefrag(*line, "--out", "run", "--dry-run")
     assert ran.code == 0
     assert mentions(ran.err, "2 episodes", "2 questions", "1 datasets", "1 methods")
-    ran = beliefrag(*line, "--out", "run", "--dry-run", "--judge-model", "local:no-such-model")
+    ran = beliefrag(*line, "--out", "run", "--dry-run", "--set", "run.judge_model=local:no-such-model")
     assert ran.code != 0
     assert "no-such-model" in ran.err
 

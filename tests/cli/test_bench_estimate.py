@@ -65,7 +65,7 @@ def test_an_embedded_model_takes_its_time_for_tokens_and_a_script_none() -> None
 
 def test_a_listed_model_is_priced_and_the_judge_is_on_a_line_of_its_own(beliefrag: Command, north: Path) -> None:
     line = (*RUN, "--methods", "iterative", "--model", "gpt-4o-2024-08-06", "--dry-run")
-    said = ahead(beliefrag(*line, "--judge-model", "gpt-3.5-turbo-0125"))
+    said = ahead(beliefrag(*line, "--set", "run.judge_model=gpt-3.5-turbo-0125"))
     calls, tokens_in, tokens_out = amounts(said["ahead"])
     assert calls == 12
     dollars = f"${(tokens_in * 2.5 + tokens_out * 10) / 1e6:.2f}"
@@ -88,7 +88,7 @@ def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Pa
     dollars = f"${amounts(said['ahead'])[1] / 1000:.2f}"
     assert mentions(said["money"], "money:", dollars, "$1000.00 in", "$0.00 out")
     assert "$1000.00 in" in said["judge"], "the judge is the same model"
-    assert "$0.50 in" in ahead(beliefrag(*line, "--judge-model", "gpt-3.5-turbo-0125"))["judge"]
+    assert "$0.50 in" in ahead(beliefrag(*line, "--set", "run.judge_model=gpt-3.5-turbo-0125"))["judge"]
     (north / "beliefrag.toml").write_text("[prices]\njudge_tokens_in = 7\njudge_tokens_out = 8\n")
     said = ahead(beliefrag(*line))
     assert "$2.50 in" in said["money"]

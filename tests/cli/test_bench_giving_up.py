@@ -27,7 +27,7 @@ def without_probabilities(home: Path) -> str:
 def run_of(home: Path, methods: str, *more: str, questions: int = 40) -> list[str]:
     if not (home / "north").exists():
         write_dataset(home, "north", questions)
-    return ["bench", "run", "--data", "north", "--methods", methods, "--concurrency", "1", "--out", "run", *more]
+    return ["bench", "run", "--data", "north", "--methods", methods, "--set", "concurrency=1", "--out", "run", *more]
 
 
 def killed_after(home: Path, lines: int) -> None:
@@ -45,7 +45,16 @@ def tried(home: Path, since: int = 0) -> list[str]:
     return [record["question_id"] for record in records(home / "run")[since:]]
 
 
-@pytest.mark.parametrize("cache", [(), ("--no-cache",)])
+@pytest.mark.parametrize(
+    "cache",
+    [
+        (),
+        (
+            "--set",
+            "cache=false",
+        ),
+    ],
+)
 def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(
     beliefrag: Command, home: Path, cache: tuple[str, ...]
 ) -> None:
@@ -134,7 +143,16 @@ def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(
     chat_server.play(failure(401, "who are you"))
     model = write_script(home)
     beliefrag(*run_of(home, "no_rag", "--model", model, "--no-judge"))
-    judged = run_of(home, "no_rag,static", "--model", model, "--judge-model", "j", "--judge-base-url", chat_server.url)
+    judged = run_of(
+        home,
+        "no_rag,static",
+        "--model",
+        model,
+        "--set",
+        "run.judge_model=j",
+        "--set",
+        f"run.judge_base_url={chat_server.url}",
+    )
     for attempt in range(1, 4):
         ran = beliefrag(*judged)
         assert ran.code == 1

@@ -19,7 +19,17 @@ Command = Callable[..., Ran]
 def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Path) -> None:
     write_snippets(home)
     line = ["bench", "run", "--data", "rgb", "--split", "fact", "--methods", "static", "--no-judge", "--model"]
-    line += [write_script(home), "--noise", "0.4", "--counterfactual", "0.2", "--seed", "5", "--out", "run"]
+    line += [
+        write_script(home),
+        "--set",
+        "run.noise=0.4",
+        "--set",
+        "run.counterfactual=0.2",
+        "--set",
+        "run.seed=5",
+        "--out",
+        "run",
+    ]
     ran = beliefrag(*line)
     assert ran.code == 0, ran.err
     assert mentions(ran.err, "injected", "40 % irrelevant", "20 % counterfactual", "seed 5")
@@ -34,9 +44,9 @@ def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Pa
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        (("--noise", "1.5"), "noise 1.5"),
-        (("--counterfactual", "-0.1"), "counterfactual -0.1"),
-        (("--noise", "0.7", "--counterfactual", "0.7"), "add up to 1"),
+        (("--set", "run.noise=1.5"), "run.noise"),
+        (("--set", "run.counterfactual=-0.1"), "run.counterfactual"),
+        (("--set", "run.noise=0.7", "--set", "run.counterfactual=0.7"), "add up to 1"),
     ],
 )
 def test_what_is_no_share_is_refused_in_one_line(
@@ -72,7 +82,7 @@ def test_own_questions_on_own_documents_can_be_tried_with_noise_and_lies(beliefr
     ]
     line += ["--model", write_script(home), *BORROWED]
     assert beliefrag(*line, "--out", "plain").code == 0
-    ran = beliefrag(*line, "--noise", "0.34", "--counterfactual", "0.34", "--out", "run")
+    ran = beliefrag(*line, "--set", "run.noise=0.34", "--set", "run.counterfactual=0.34", "--out", "run")
     assert ran.code == 0, ran.err
     found = records(home / "run")
     assert len(found) == 6

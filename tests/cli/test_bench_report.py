@@ -478,7 +478,17 @@ def test_recorded_states_are_neither_reported_nor_compared_as_methods(beliefrag:
     run = played(beliefrag, home, methods="static")
     before = beliefrag("bench", "report", run).out
     model = write_script(home)
-    collect = ("calibrate", "collect", "--data", "north", "--model", model, "--verifier", "structured", "--no-judge")
+    collect = (
+        "calibrate",
+        "collect",
+        "--data",
+        "north",
+        "--model",
+        model,
+        "--set",
+        "verifier=structured",
+        "--no-judge",
+    )
     assert beliefrag(*collect, "--out", "states").code == 0
     ran = beliefrag("bench", "report", "states")
     assert ran.code == 1 and mentions(ran.err, "'beliefrag calibrate fit'", "'beliefrag tune'")

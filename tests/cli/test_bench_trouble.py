@@ -64,7 +64,7 @@ def test_what_another_process_added_to_a_run_meanwhile_stays_in_its_record(
 def test_a_run_that_another_process_began_otherwise_meanwhile_is_left_as_it_is(
     beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--seed", "7"))
+    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--set", "run.seed=7"))
     ran = beliefrag(*line_of(home, "--methods", "static"))
     assert ran.code == 1
     assert mentions(ran.err, "seed 7", 0, "--out")
@@ -140,7 +140,7 @@ def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Pat
 def start_slow_run(home: Path, server: ChatServer) -> subprocess.Popen[bytes]:
     write_dataset(home, "north", 6)
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(server), "--out", "run"]
-    return subprocess.Popen(command(*line, "--concurrency", "1"), stderr=subprocess.PIPE)
+    return subprocess.Popen(command(*line, "--set", "concurrency=1"), stderr=subprocess.PIPE)
 
 
 def read_notice(process: subprocess.Popen[bytes], words: bytes) -> bytes:
@@ -247,18 +247,29 @@ def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
     write_dataset(home, "north", 8 * concurrency)
     chat_server.play(completion("Oslo", delay=0.05))
     line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(chat_server)]
-    assert beliefrag(*line, "--out", "run", "--concurrency", str(concurrency)).code == 0
+    assert beliefrag(*line, "--out", "run", "--set", f"concurrency={concurrency}").code == 0
     assert chat_server.most_at_once == concurrency
 
 
 def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
     write_dataset(home, "north", 4)
-    line = ["bench", "run", "--data", "north", "--methods", "all", "--no-judge", *served(chat_server), "--no-cache"]
+    line = [
+        "bench",
+        "run",
+        "--data",
+        "north",
+        "--methods",
+        "all",
+        "--no-judge",
+        *served(chat_server),
+        "--set",
+        "cache=false",
+    ]
     chat_server.play(Troubled(0.0))
-    assert beliefrag(*line, "--out", "calm", "--concurrency", "8").code == 0
+    assert beliefrag(*line, "--out", "calm", "--set", "concurrency=8").code == 0
     trouble = Troubled(0.3)
     chat_server.play(trouble)
-    ran = beliefrag(*line, "--out", "rough", "--concurrency", "8")
+    ran = beliefrag(*line, "--out", "rough", "--set", "concurrency=8")
     assert trouble.failures > 20
     calm = {(r["method"], r["question_id"]): r for r in records(home / "calm")}
     rough = {(r["method"], r["question_id"]): r for r in records(home / "rough")}

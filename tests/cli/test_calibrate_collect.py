@@ -60,7 +60,7 @@ def test_a_second_time_nothing_is_played_again_and_a_replay_gives_the_same(belie
     first = (home / "run" / "episodes.jsonl").read_bytes()
     assert beliefrag(*command).code == 0
     assert (home / "run" / "episodes.jsonl").read_bytes() == first
-    again = [*command, "--replay"]
+    again = [*command, "--set", "run.replay=true"]
     again[again.index("run")] = "replayed"
     assert beliefrag(*again).code == 0
     assert len(comparable_lines(home / "run")) == 3
@@ -95,7 +95,7 @@ def test_the_questions_of_some_parts_can_be_visited_alone(beliefrag: Command, ho
         ((), "--questions and --docs"),
         (("--questions", "asked.csv"), "Name them with --docs."),
         (("--questions", "absent.csv", "--docs", "notes"), "absent.csv cannot be read"),
-        (("--data", "north", "--no-judge", "--judge-model", "m"), "--no-judge"),
+        (("--data", "north", "--no-judge", "--set", "run.judge_model=m"), "--no-judge"),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(

@@ -263,7 +263,7 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
         "--out",
         "run",
     )
-    ran = beliefrag(*line, "--methods", "static,beliefrag", "--borrow", "mine.json")
+    ran = beliefrag(*line, "--methods", "static,beliefrag", "--set", "borrow=mine.json")
     assert ran.code == 0, ran.err
     assert mentions(ran.err, "calibration made-up", "2 of these questions")
     # Going on without BeliefRAG forgets nothing.
@@ -311,7 +311,7 @@ def test_the_commands_of_the_page_work(
     ("where", "command"),
     [
         ("budget", ("calibrate", "fit", "RUN")),
-        ("thresholds", ("tune", "RUN", "--borrow", "published")),
+        ("thresholds", ("tune", "RUN", "--set", "borrow=published")),
         ("settings", ("cache", "audit", "RUN", "--data", "north")),
     ],
 )

@@ -18,7 +18,7 @@ from tests.support.messages import mentions
 from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
 
 Command = Callable[..., Ran]
-TARGET = ("--max-error", "0.5", "--confidence", "0.8")
+TARGET = ("--max-error", "0.5", "--set", "confidence=0.8")
 KNOWN, UNKNOWN = 0, 1
 
 
@@ -52,8 +52,17 @@ def asking(home: Path, k: int, *more: str) -> list[str | Path]:
     corpus = home / "north" / "corpus.jsonl"
     model = f"scripted:{home / 'bench.jsonl'}"
     words = f"Where was the builder of ship north{k} born?"
-    fixed = ("--docs", corpus, "--model", model, "--verifier", "structured", "--no-cache", "--calibration")
-    return ["ask", words, *fixed, home / "mine.json", *more]
+    fixed = (
+        "--docs",
+        corpus,
+        "--model",
+        model,
+        "--set",
+        "verifier=structured",
+        "--set",
+        "cache=false",
+    )
+    return ["ask", words, *fixed, "--set", f"calibration={home / 'mine.json'}", *more]
 
 
 def test_a_threshold_is_chosen_saved_and_drawn(beliefrag: Command, home: Path, made: Path) -> None:
@@ -114,35 +123,36 @@ def test_a_setting_asks_for_it_too_and_is_shown(
 def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_with_it(
     beliefrag: Command, home: Path, guaranteed: Path
 ) -> None:
-    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--verifier", "structured", "--calibration", guaranteed)
-    common = ("bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", "--no-cache", *model)
+    model = (
+        "--model",
+        f"scripted:{home / 'bench.jsonl'}",
+        "--set",
+        "verifier=structured",
+        "--set",
+        f"calibration={guaranteed}",
+    )
+    common = (
+        "bench",
+        "run",
+        "--data",
+        home / "north",
+        "--methods",
+        "beliefrag",
+        "--no-judge",
+        "--set",
+        "cache=false",
+        *model,
+    )
     assert beliefrag(*common, "--out", home / "plain").code == 0
-    refused = beliefrag(*common, "--out", home / "plain", *TARGET)
+    refused = beliefrag(*common, "--out", home / "plain", "--set", "max_error=0.5", *TARGET[2:])
     (threshold,) = [each.threshold for each in load_artifact(str(guaranteed)).guarantees if each.threshold is not None]
     assert refused.code == 1 and "decline_below" in refused.err and f"{threshold:g}" in refused.err
-    assert beliefrag(*common, "--out", home / "held", *TARGET).code == 0
+    assert beliefrag(*common, "--out", home / "held", "--set", "max_error=0.5", *TARGET[2:]).code == 0
     outcomes = {run: outcomes_of(home / run) for run in ("plain", "held")}
     assert "abstained" not in outcomes["plain"].values()
     for question, outcome in outcomes["plain"].items():
         expected = outcome if knows(int(question.removeprefix("north-q"))) else "abstained"
         assert outcomes["held"][question] == expected
-
-
-def test_a_run_that_keeps_to_it_grows_by_methods_and_can_be_audited(
-    beliefrag: Command, home: Path, guaranteed: Path
-) -> None:
-    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--verifier", "structured", "--calibration", guaranteed)
-    common = ("bench", "run", "--data", home / "north", "--no-judge", *model, *TARGET, "--out", home / "grown")
-    alone = beliefrag(*common, "--methods", "static")
-    assert alone.code == 0
-    assert mentions(alone.err, "warning", "0.5", "no effect", "BeliefRAG")
-    both = beliefrag(*common, "--methods", "static,beliefrag")
-    assert both.code == 0 and "has no effect" not in both.err, both.err
-    assert "abstained" in outcomes_of(home / "grown").values()
-    later = beliefrag(*common, "--methods", "static,no_rag")
-    assert later.code == 0, later.err
-    audited = beliefrag("cache", "audit", home / "grown", "--data", home / "north")
-    assert audited.code == 0 and audited.out.startswith("0 of "), audited.err
 
 
 def outcomes_of(run: Path) -> dict[str, str]:
@@ -159,10 +169,9 @@ def outcomes_of(run: Path) -> dict[str, str]:
             "no guarantee .*10 % .*90 %",
         ),
         (("--max-error", "0.1"), 1, "beliefrag calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"),
-        (("--max-error", "0.05", "--confidence", "0.8"), 1, "No threshold .*5 % .*80 %"),
-        ((*TARGET, "--rounds", "2"), 1, "budget.rounds 3, not 2"),
-        ((*TARGET, "--never-abstain"), 2, "abstaining"),
-        (("--confidence", "0.8"), 2, "--confidence needs --max-error"),
+        (("--max-error", "0.05", "--set", "confidence=0.8"), 1, "No threshold .*5 % .*80 %"),
+        ((*TARGET, "--set", "budget.rounds=2"), 1, "budget.rounds 3, not 2"),
+        ((*TARGET, "--best-guess"), 2, "abstaining"),
         (("--max-error", "1.5"), 2, "max_error"),
     ],
 )
@@ -189,7 +198,7 @@ def test_other_thresholds_or_a_decline_below_of_ones_own_are_refused(
 def test_a_borrowed_calibration_carries_no_guarantee(beliefrag: Command, home: Path, guaranteed: Path) -> None:
     another = load_artifact(str(guaranteed)).model_copy(update={"backbone": "openai:another"})
     guaranteed.write_text(another.model_dump_json())
-    borrowed = ["--borrow" if each == "--calibration" else each for each in asking(home, KNOWN, *TARGET)]
+    borrowed = [str(each).replace("calibration=", "borrow=") for each in asking(home, KNOWN, *TARGET)]
     ran = beliefrag(*borrowed)
     assert ran.code == 1 and "here: borrowed" in ran.err
 

@@ -13,7 +13,6 @@ import pytest
 from beliefrag.bench.datasets import DATASET_FORMATS, find_format, load_dataset
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, lines
 from tests.cli.shell import Ran
-from tests.support.bench_runs import write_dataset
 from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
@@ -97,40 +96,20 @@ def test_the_folder_of_the_environment_is_listed(
 
 def test_show_gives_the_card(beliefrag: Command, home: Path) -> None:
     beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "musique")
-    record = beliefrag("data", "show", home / "musique", "--json").record
+    record = beliefrag("data", "list", home / "musique", "--json").record
     assert record == json.loads((home / "musique" / "card.json").read_text())
-    assert "splits       dev 1\n" in beliefrag("data", "show", home / "musique").out
-
-
-def test_check_finds_what_is_wrong_and_goes_on(beliefrag: Command, home: Path) -> None:
-    beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "good")
-    beliefrag("data", "import", "musique", home / "dev.jsonl", "--out", home / "bad")
-    (home / "bad" / "corpus.jsonl.gz").write_bytes(b"")
-    ran = beliefrag("data", "check", home / "bad", home / "good")
-    assert ran.code == 1
-    wrong, good = [line.split("\t") for line in ran.out.splitlines()[1:]]
-    assert wrong[0] == "wrong" and "corpus lacks" in wrong[2]
-    assert good[0] == "ok" and mentions(good[2], "1 questions", "1 of them", "2 passages")
-    assert beliefrag("data", "check", home / "good").code == 0
-
-
-def test_check_warns_of_a_dataset_without_passages(beliefrag: Command, home: Path) -> None:
-    write_dataset(home, "bare", 2, supporting=[])
-    (home / "bare" / "corpus.jsonl").write_text("")
-    ran = beliefrag("data", "check", "bare")
-    assert ran.code == 0
-    assert mentions(ran.out, "warning\tbare\t2 questions", "no passages")
+    assert "splits       dev 1\n" in beliefrag("data", "list", home / "musique").out
 
 
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
     source = find_format("popqa").hub
     assert source
     hub[f"/datasets/akariasai/PopQA/resolve/{source.revision}/test.tsv"] = POPQA.encode()
-    ran = beliefrag("data", "get", "popqa", "--out", home / "popqa")
+    ran = beliefrag("data", "import", "popqa", "--out", home / "popqa")
     assert ran.code == 0 and "Getting test.tsv of akariasai/PopQA" in ran.err
     assert load_dataset(home / "popqa").questions[0].id == "4222362"
     hub.clear()
-    again = beliefrag("data", "get", "popqa", "--out", home / "again")
+    again = beliefrag("data", "import", "popqa", "--out", home / "again")
     assert (again.code, again.err) == (0, "")
 
 
@@ -143,7 +122,7 @@ def test_get_takes_the_files_of_a_listing_but_no_path_out_of_the_folder(
     hub["/api/datasets/megagonlabs/holobench/tree/main"] = listing
     hub[f"{base}/query/wine_1.csv"] = b"question,query,db_id\nWhich?,SELECT Name FROM wine,wine_1\n"
     hub[f"{base}/wine_1/wine.csv"] = b'verbalized_text,table_row\nA wine.,"{""Name"": ""Giana""}"\n'
-    ran = beliefrag("data", "get", "holobench", "--out", home / "holobench")
+    ran = beliefrag("data", "import", "holobench", "--out", home / "holobench")
     assert ran.code == 0, ran.err
     assert load_dataset(home / "holobench").questions[0].gold.answers == ("Giana",)
     assert "evil" not in ran.err and not list(home.parent.rglob("evil.csv"))
@@ -151,7 +130,7 @@ def test_get_takes_the_files_of_a_listing_but_no_path_out_of_the_folder(
 
 def test_get_without_a_network_says_what_to_do(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    ran = beliefrag("data", "get", "musique", "--out", home / "out")
+    ran = beliefrag("data", "import", "musique", "--out", home / "out")
     assert (ran.code, ran.out) == (1, "")
     assert "127.0.0.1 cannot be reached" in ran.err and "beliefrag data import" in ran.err
     assert not (home / "out").exists()
@@ -159,9 +138,9 @@ def test_get_without_a_network_says_what_to_do(beliefrag: Command, home: Path, m
 
 
 def test_get_of_what_the_hub_lacks_says_where_it_is(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
-    ran = beliefrag("data", "get", "hotpotqa", "--out", home / "out")
+    ran = beliefrag("data", "import", "hotpotqa", "--out", home / "out")
     assert ran.code == 1 and "hotpotqa.github.io" in ran.err
-    ran = beliefrag("data", "get", "musique", "--out", home / "out")
+    ran = beliefrag("data", "import", "musique", "--out", home / "out")
     assert ran.code == 1 and "HTTP 404" in ran.err
     assert not [path for path in home.parent.rglob("*") if path.is_file()]
 
@@ -171,5 +150,5 @@ def test_hostile_text_in_a_card_cannot_reach_the_terminal(beliefrag: Command, ho
         home / "questions.jsonl", {"id": "a", "question": "q", "answers": ["x"], "supporting": None, "split": "\x1b[2J"}
     )
     lines(home / "corpus.jsonl")
-    ran = beliefrag("data", "show", home)
+    ran = beliefrag("data", "list", home)
     assert ran.code == 0 and "\x1b" not in ran.out

@@ -110,5 +110,5 @@ def test_the_demo_is_recorded_like_any_question(beliefrag: Command, home: Path) 
     given = model(home, "Larvik")
     beliefrag("demo", *given)
     assert mentions(beliefrag("demo", *given).out, "2 calls, 2 of", "recorded earlier")
-    assert "recorded earlier" not in beliefrag("demo", *given, "--no-cache").out
+    assert "recorded earlier" not in beliefrag("demo", *given, "--set", "cache=false").out
     assert json.dumps("Larvik") in (home / "script.jsonl").read_text()

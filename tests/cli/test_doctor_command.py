@@ -102,10 +102,10 @@ def test_probabilities_are_missed_only_where_the_verifier_needs_them(
     chat_server.play(completion("yes"))
     given = ("doctor", "--model", "gpt-oss-120b", "--base-url", chat_server.url)
     assert findings(beliefrag(*given))["token probabilities"][0] == "ok"
-    needed = beliefrag(*given, "--verifier", "probability")
+    needed = beliefrag(*given, "--set", "verifier=probability")
     assert needed.code == 1
     assert findings(needed)["token probabilities"][0] == "problem"
-    assert "--verifier graded" in findings(needed)["token probabilities"][1]
+    assert "verifier=graded" in findings(needed)["token probabilities"][1]
 
 
 @pytest.mark.parametrize("place", ["option", "variable", "file"])
@@ -200,7 +200,7 @@ def test_every_broken_thing_has_its_row_and_none_hides_another(beliefrag: Comman
 
 def test_wrong_words_in_the_settings_of_the_model_are_rows_too(beliefrag: Command, home: Path) -> None:
     model = ("--model", write_script(home, ANSWER))
-    found = findings(beliefrag("doctor", *model, "--prompts", home / "none", "--verifier", "tea-leaves"))
+    found = findings(beliefrag("doctor", *model, "--set", f"prompts={home / 'none'}", "--set", "verifier=tea-leaves"))
     assert found["prompts"][0] == "problem"
     assert found["verifier"][0] == "problem"
     assert found["calibration"][0] == "problem"
@@ -248,8 +248,10 @@ def test_a_calibration_made_with_other_prompts_is_a_problem_and_borrowed_it_is_d
         "prompts": {"answer": "0" * 16},
     }
     (home / "mine.json").write_text(json.dumps(own))
-    for option, expected in (("--calibration", "problem"), ("--borrow", "warning")):
-        ran = beliefrag("doctor", "--model", model, option, home / "mine.json", "--verifier", "graded")
+    for option, expected in (("calibration", "problem"), ("borrow", "warning")):
+        ran = beliefrag(
+            "doctor", "--model", model, "--set", f"{option}={home / 'mine.json'}", "--set", "verifier=graded"
+        )
         state, detail = findings(ran)["calibration"]
         assert state == expected
         assert "other prompts (answer)" in detail
@@ -257,7 +259,7 @@ def test_a_calibration_made_with_other_prompts_is_a_problem_and_borrowed_it_is_d
 
 
 def test_a_retriever_that_is_not_known_is_a_problem_that_names_those_there_are(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag("doctor", "--model", write_script(home, SURE), *BORROWED, "--retriever", "bm52")
+    ran = beliefrag("doctor", "--model", write_script(home, SURE), *BORROWED, "--set", "retriever=bm52")
     state, detail = findings(ran)["retriever"]
     assert (ran.code, state) == (1, "problem")
     assert "'bm52'" in detail and "bm25" in detail

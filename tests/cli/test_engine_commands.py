@@ -30,7 +30,7 @@ def test_documents_are_put_into_a_table_and_asked_there(
     again = beliefrag("index", docs, "--to", engine)
     assert "0 read, 3 unchanged" in again.out
     model = write_script(home, SURE, ANSWER)
-    asked = beliefrag("ask", QUESTION, "--retriever", engine, "--model", model, *BORROWED, "--json")
+    asked = beliefrag("ask", QUESTION, "--set", f"retriever={engine}", "--model", model, *BORROWED, "--json")
     assert asked.code == 0, asked.err
     made_with = asked.record["made_with"]
     assert made_with["engine"].startswith("asked on PostgreSQL 17")
@@ -48,7 +48,7 @@ def test_passages_that_an_engine_does_not_hold_are_not_asked_there(
     assert beliefrag("index", docs, "--to", engine).code == 0
     (docs / "maud.md").write_text("# Maud\n\nMaud was another ship.\n", encoding="utf-8")
     model = write_script(home, SURE, ANSWER)
-    refused = beliefrag("ask", QUESTION, "--docs", docs, "--retriever", engine, "--model", model, *BORROWED)
+    refused = beliefrag("ask", QUESTION, "--docs", docs, "--set", f"retriever={engine}", "--model", model, *BORROWED)
     assert refused.code != 0
     assert "fill=true" in refused.err
     filled = beliefrag(
@@ -84,9 +84,9 @@ def outcomes(run: Path) -> dict[EpisodeKey, tuple[object, ...]]:
 @pytest.mark.parametrize(
     ("command", "run"),
     [
-        (("bench", "run", "--methods", "static,beliefrag", "--no-judge", "--yes", "--borrow", "published"), "."),
+        (("bench", "run", "--methods", "static,beliefrag", "--no-judge", "--yes", "--set", "borrow=published"), "."),
         (("calibrate", "collect", "--no-judge", "--yes"), "."),
-        (("study", "frontier:methods=static+beliefrag", "--yes", "--borrow", "published"), "runs/comparison"),
+        (("study", "frontier:methods=static+beliefrag", "--yes", "--set", "borrow=published"), "runs/comparison"),
     ],
     ids=["bench", "calibrate", "study"],
 )
@@ -95,10 +95,10 @@ def test_many_questions_are_asked_on_an_engine_with_the_results_of_the_embedded_
 ) -> None:
     engine = f"postgres:url={postgres.database_with('pg_search')},table=many_{command[0]},fill=true"
     data, model = bench_runs.write_dataset(home, "north"), bench_runs.write_script(home)
-    given = ("--data", data, "--model", model, "--verifier", "structured")
+    given = ("--data", data, "--model", model, "--set", "verifier=structured")
     before = count_connections(postgres)
     here = beliefrag(*command, *given, "--out", home / "here")
-    there = beliefrag(*command, *given, "--retriever", engine, "--out", home / "there")
+    there = beliefrag(*command, *given, "--set", f"retriever={engine}", "--out", home / "there")
     assert (here.code, there.code) == (0, 0), there.err
     # Scores agree to some digits only, because engines add up the same terms in different orders.
     assert outcomes(home / "there" / run) == outcomes(home / "here" / run)
@@ -111,7 +111,7 @@ def test_many_questions_are_asked_on_an_engine_with_the_results_of_the_embedded_
 def test_a_server_answers_from_an_engine(postgres: PostgresServer, beliefrag: Command, home: Path) -> None:
     engine = f"postgres:url={postgres.database_with('pg_search')},table=served"
     assert beliefrag("index", write_docs(home), "--to", engine).code == 0
-    server = Process("--retriever", engine, "--model", write_script(home, SURE, ANSWER), *BORROWED)
+    server = Process("--set", f"retriever={engine}", "--model", write_script(home, SURE, ANSWER), *BORROWED)
     try:
         server.wait_until_it_listens()
         answer = server.ask().json()

@@ -63,16 +63,16 @@ def test_a_method_of_another_package_answers_with_its_options(home: Path, tmp_pa
 
 
 def test_a_retriever_of_another_package_searches_with_its_options(home: Path, installed: Command) -> None:
-    ran = installed(*question(home, "--method", "static", "--retriever", "title_search:weight=3"))
+    ran = installed(*question(home, "--method", "static", "--set", "retriever=title_search:weight=3"))
     assert ran.code == 0, ran.err
     assert ran.record["made_with"]["retriever"] == "title search, weight 3"
-    wrong = installed("ask", QUESTION, "--docs", home / "docs", "--retriever", "title_search:wait=3")
+    wrong = installed("ask", QUESTION, "--docs", home / "docs", "--set", "retriever=title_search:wait=3")
     assert wrong.code == 2
     assert "'wait'" in wrong.err and "weight: float = 2.0" in wrong.err
 
 
 def test_a_verifier_form_of_another_package_is_asked(home: Path, installed: Command) -> None:
-    ran = installed(*question(home, "--borrow", "published", "--verifier", "trusting:support=0.9"))
+    ran = installed(*question(home, "--set", "borrow=published", "--set", "verifier=trusting:support=0.9"))
     assert ran.code == 0, ran.err
     assert ran.record["made_with"]["verifier"] == "trusting"
     assert ran.record["steps"][1]["diagnostics"]["support"] == 0.9
@@ -112,7 +112,7 @@ def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Pa
 
 
 def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: Command) -> None:
-    assert "echo\tEcho\t" in installed("model", "providers").out
+    assert "\techo\t" in installed("config", "extensions").out
     ran = installed(
         *("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Colin Archer", "--method", "static", "--json"),
     )
@@ -143,7 +143,7 @@ def test_a_study_of_another_package_is_made_with_its_options(home: Path, install
     assert record["runs"]["searches"]["methods"] == ["iterative"]
     assert (home / "studies" / "searches" / "searches.csv").read_text().startswith("method,searches,")
     assert "(searches/index.md)" in (home / "studies" / "index.md").read_text()
-    ran = installed("study", "searches", "--option", "colour=red", "--data", "north", "--out", "o")
+    ran = installed("study", "searches:colour=red", "--data", "north", "--out", "o")
     assert ran.code == 2
     assert "'colour'" in ran.err and "method: str" in ran.err
 

@@ -25,8 +25,8 @@ def test_nothing_is_written_but_the_cache_and_what_was_named(beliefrag: Callable
         ("demo", "--model", model, *BORROWED),
         ("doctor", "--docs", docs, "--model", model, *BORROWED),
         ("config", "show"),
-        ("prompt", "show"),
-        ("model", "list"),
+        ("prompt",),
+        ("model", "pull"),
     ):
         assert beliefrag(*arguments).code in (0, 1), arguments
     assert outside() == before
@@ -37,6 +37,6 @@ def test_nothing_is_written_but_the_cache_and_what_was_named(beliefrag: Callable
 
 
 def test_looking_around_does_not_even_make_the_cache_folder(beliefrag: Callable[..., Ran], home: Path) -> None:
-    for arguments in (("--help",), ("demo", "--list"), ("config", "show"), ("prompt", "list"), ("model", "list")):
+    for arguments in (("--help",), ("demo", "--list"), ("config", "show"), ("prompt",), ("model", "pull")):
         assert beliefrag(*arguments).code == 0
     assert not (home.parent / "cache").exists()

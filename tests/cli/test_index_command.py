@@ -84,7 +84,7 @@ def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
     embedding_weights: Path, beliefrag: Command, home: Path
 ) -> None:
     docs, weights = write_docs(home), embedding_weights
-    ran = beliefrag("index", docs, "--out", home / "ships", "--vectors", "--weights", weights)
+    ran = beliefrag("index", docs, "--out", home / "ships", "--vectors", "--set", f"retrievers.dense.weights={weights}")
     assert (ran.code, ran.err) == (0, "")
     assert re.fullmatch(r"all-minilm-l6-v2 [0-9a-f]{8}", rows(ran)["vectors"])
     assert len(list((home / "ships").glob("vectors/*/*/keys"))) == 1
@@ -99,11 +99,10 @@ def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--out", "ships", "--vectors", "--weights", "nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--out", "ships", "--weights", "nowhere.gguf"], "Give --vectors too"),
+        (["--out", "ships", "--vectors", "--set", "retrievers.dense.weights=nowhere.gguf"], "no weights nowhere.gguf"),
         (["--to", "milvus:url=ships.db", "--vectors"], "Give hybrid=true"),
         (["--to", "milvus:url=ships.db,hybrid=true,weights=nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--out", "ships", "--upgrade", "--vectors"], "makes no vectors"),
+        (["--out", "ships", "--upgrade", "--vectors"], "--upgrade only"),
     ],
 )
 def test_vectors_that_cannot_be_made_are_a_failure_and_leave_no_index(

@@ -80,7 +80,7 @@ def test_the_terminal_is_restored(home: Path, chat_server: ChatServer, number: i
 
 
 @pytest.mark.parametrize(
-    "arguments", [("ask",), ("ask", "--quiet"), ("prompt", "show"), ("config", "show"), ("--help",)]
+    "arguments", [("ask",), ("ask", "--quiet"), ("config", "extensions"), ("config", "show"), ("--help",)]
 )
 def test_a_closed_pipe_is_silent(home: Path, arguments: tuple[str, ...]) -> None:
     line = command(*arguments)

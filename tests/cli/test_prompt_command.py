@@ -12,14 +12,14 @@ Command = Callable[..., Ran]
 
 
 def test_the_list_has_every_prompt_with_its_hash(beliefrag: Command) -> None:
-    rows = [line.split("\t") for line in beliefrag("prompt", "list").out.splitlines()[1:]]
+    rows = [line.split("\t") for line in beliefrag("prompt").out.splitlines()[1:]]
     assert [row[0] for row in rows] == list(NAMES)
     assert {name: digest for name, digest, _ in rows} == Prompts.load().hashes()
     assert {row[2] for row in rows} == {"ours"}
 
 
 def test_one_prompt_can_be_saved_changed_and_used(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag("prompt", "show", "answer")
+    ran = beliefrag("prompt", "answer")
     shipped = Prompts.load()
     assert ran.out == shipped.templates["answer"] + "\n"
     assert ran.err == f"answer {shipped.hashes()['answer']}\n"
@@ -28,20 +28,13 @@ def test_one_prompt_can_be_saved_changed_and_used(beliefrag: Command, home: Path
     (folder / "answer.txt").write_text(ran.out)
     assert Prompts.load(folder).hashes() == shipped.hashes()
     (folder / "answer.txt").write_text(ran.out + "Be brief.\n")
-    rows = [line.split("\t") for line in beliefrag("prompt", "list", "--prompts", folder).out.splitlines()[1:]]
+    rows = [line.split("\t") for line in beliefrag("prompt", "--set", f"prompts={folder}").out.splitlines()[1:]]
     assert [name for name, _, whose in rows if whose == "replaced"] == ["answer"]
-    assert beliefrag("prompt", "show", "answer", "--prompts", folder).out.endswith("Be brief.\n")
-
-
-def test_all_prompts_come_with_their_names_and_hashes(beliefrag: Command) -> None:
-    out = beliefrag("prompt", "show").out
-    for name, digest in Prompts.load().hashes().items():
-        assert f"== {name} {digest}\n" in out
-    assert Prompts.load().templates["rewriter"] in out
+    assert beliefrag("prompt", "answer", "--set", f"prompts={folder}").out.endswith("Be brief.\n")
 
 
 def test_a_prompt_that_does_not_exist(beliefrag: Command) -> None:
-    ran = beliefrag("prompt", "show", "poem")
+    ran = beliefrag("prompt", "poem")
     assert (ran.code, ran.out) == (2, "")
     assert "no prompt 'poem'" in ran.err
     assert "rewriter" in ran.err
@@ -51,12 +44,12 @@ def test_a_prompt_folder_from_the_settings_counts_too(beliefrag: Command, home: 
     (home / "words").mkdir()
     (home / "words" / "rewriter.txt").write_text("Again, {question}")
     (home / "beliefrag.toml").write_text('prompts = "words"\n')
-    assert beliefrag("prompt", "show", "rewriter").out == "Again, {question}\n"
+    assert beliefrag("prompt", "rewriter").out == "Again, {question}\n"
 
 
 def test_a_terminal_does_not_obey_a_prompt(home: Path) -> None:
     (home / "words").mkdir()
     (home / "words" / "rewriter.txt").write_text("{question} \x1b]0;owned\x07")
-    code, screen = on_terminal("prompt", "show", "rewriter", "--prompts", home / "words")
+    code, screen = on_terminal("prompt", "rewriter", "--set", f"prompts={home / 'words'}")
     assert code == 0
     assert "\x1b" not in screen

@@ -59,7 +59,9 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
 @pytest.mark.usefixtures("without_pictures")
 def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier:methods=static+beliefrag"))
-    ran = beliefrag(*line_of(home, "frontier", "--methods", "static,beliefrag", "--replay", out="again"))
+    ran = beliefrag(
+        *line_of(home, "frontier", "--methods", "static,beliefrag", "--set", "run.replay=true", out="again")
+    )
     assert "0 keys are missing" in ran.err
     assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
 
@@ -82,12 +84,9 @@ def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> N
 
 
 def test_a_judge_is_asked_only_where_the_study_needs_one_or_it_is_wanted(beliefrag: Command, home: Path) -> None:
-    told = {
-        words: beliefrag(*line_of(home, "belief", "--dry-run", *words))
-        for words in ((), ("--label", "judge"), ("--judge",))
-    }
-    assert [ran.code for ran in told.values()] == [0, 0, 0]
-    assert ["judge" in ran.err for ran in told.values()] == [False, True, True]
+    told = {words: beliefrag(*line_of(home, "belief", "--dry-run", *words)) for words in ((), ("--label", "judge"))}
+    assert [ran.code for ran in told.values()] == [0, 0]
+    assert ["judge" in ran.err for ran in told.values()] == [False, True]
 
 
 @pytest.mark.usefixtures("without_pictures")
@@ -103,17 +102,11 @@ def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Com
 
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier", "--option", "of=static", "--option", "methods=static,no_rag"))
+    beliefrag(*line_of(home, "frontier:of=static", "--methods", "static,no_rag"))
     ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
     assert ran.code == 1
     assert mentions(ran.err, "studies/runs/comparison", "episodes of beliefrag", "--from")
     assert not (home / "from").exists()
-
-
-def test_options_for_making_runs_are_refused_where_none_is_made(beliefrag: Command) -> None:
-    ran = beliefrag("study", "thresholds", "--from", "somewhere", "--n", "3", "--replay", "--out", "from")
-    assert ran.code == 2
-    assert mentions(ran.err, "--n, --replay", "--data")
 
 
 def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -> None:
@@ -128,13 +121,10 @@ def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -
     [
         (("study", "nothing", "--data", "north", "--out", "o"), "study .*'nothing'.*Known: "),
         (("study", "belief", "--out", "o"), "A study needs episodes"),
-        (("study", "belief", "--data", "north", "--label", "judge", "--no-judge", "--out", "o"), "--no-judge"),
-        (("study", "belief", "--data", "north", "--judge-model", "m", "--no-judge", "--out", "o"), "--no-judge"),
-        (("study", "belief", "--data", "north", "--of", "crag", "--out", "o"), "--of .*belief "),
         (("study", "belief:colour=red", "--data", "north", "--out", "o"), "no option 'colour'"),
-        (("study", "belief", "--option", "colour", "--data", "north", "--out", "o"), "--option key=value"),
+        (("study", "belief", "--n", "3", "--from", "north", "--out", "o"), "--data"),
         (("study", "holobench", "--data", "north", "--methods", "all", "--out", "o"), "--methods .*holobench "),
-        (("study", "frontier", "--data", "north", "--of", "best", "--out", "o"), "method .*'best'.*Known: "),
+        (("study", "frontier:of=best", "--data", "north", "--out", "o"), "method .*'best'.*Known: "),
     ],
 )
 def test_what_cannot_be_studied_is_refused(beliefrag: Command, home: Path, line: tuple[str, ...], words: str) -> None:
@@ -170,11 +160,6 @@ def test_too_little_is_said_in_a_sentence(beliefrag: Command, home: Path) -> Non
     assert ran.code == 0
     assert mentions(ran.out, "at least 5 questions", "f1")
     assert "too_little" in numbers_of(home / "studies" / "belief")["numbers"]
-
-
-def test_the_help_names_every_study(beliefrag: Command) -> None:
-    said = beliefrag("study", "--help").out
-    assert all(name in said for name in STUDIES)
 
 
 def _as_planted(studies: Path) -> None:

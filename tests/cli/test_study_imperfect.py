@@ -45,7 +45,7 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
         assert ran.code == 0, ran.err
         made = {path.suffix for path in (home / "studies" / name).iterdir()}
         assert made == {".json", ".csv", ".md", ".html", ".png", ".pdf"}
-        replayed = beliefrag("study", name, *data, "--out", "again", "--replay")
+        replayed = beliefrag("study", name, *data, "--out", "again", "--set", "run.replay=true")
         assert replayed.code == 0, replayed.err
         assert numbers_of(home / "again" / name) == numbers_of(home / "studies" / name)
     robustness = numbers_of(home / "studies" / "robustness")["numbers"]

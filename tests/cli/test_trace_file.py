@@ -37,21 +37,6 @@ def test_the_trace_holds_every_event_from_start_to_finish(
     assert records[4]["reply"].startswith("{")
 
 
-def test_a_trace_that_is_there_is_kept_unless_forced(beliefrag: Command, ask: tuple[object, ...], home: Path) -> None:
-    trace = home / "trace.jsonl"
-    trace.write_text("precious\n")
-    refused = beliefrag(*ask, "--trace", trace)
-    assert (refused.code, refused.out) == (2, "")
-    assert "is there already" in refused.err
-    assert "--force" in refused.err
-    assert trace.read_text() == "precious\n"
-    never_began = beliefrag(*ask, "--trace", trace, "--force", "--verifier", "tea-leaves")
-    assert never_began.code == 2
-    assert trace.read_text() == "precious\n"
-    assert beliefrag(*ask, "--trace", trace, "--force").code == 0
-    assert json.loads(trace.read_text().splitlines()[0])["event"] == "started"
-
-
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_paid_for(
     beliefrag: Command, ask: tuple[object, ...], home: Path
 ) -> None:
@@ -66,16 +51,12 @@ def test_a_disk_without_room_is_told_before_anything_is_paid_for(ask: tuple[obje
     def small_disk() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
-    (home / "old.jsonl").write_text("precious\n")
-    for trace in ("trace.jsonl", "old.jsonl"):
-        line = command(*map(str, ask), "--trace", trace, "--force")
-        done = subprocess.run(line, check=False, capture_output=True, text=True, preexec_fn=small_disk)
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert mentions(done.stderr, "error", trace, "File too large", "another place")
-        assert done.stderr.count("\n") == 1
+    line = command(*map(str, ask), "--trace", "trace.jsonl")
+    done = subprocess.run(line, check=False, capture_output=True, text=True, preexec_fn=small_disk)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert mentions(done.stderr, "error", "trace.jsonl", "File too large", "another place")
+    assert done.stderr.count("\n") == 1
     assert not (home / "trace.jsonl").exists()
-    assert (home / "old.jsonl").read_text() == "precious\n"
     assert not (home.parent / "cache" / "replies.sqlite").exists()
 
 

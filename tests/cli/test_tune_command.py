@@ -43,7 +43,7 @@ def survey(home: Path, verdict: dict[str, Any] = WEAK, methods: tuple[str, ...] 
     model = script(home, verdict)
     settings = Settings(model=model, verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), methods, judge=False)
-    assert bench_run.run(settings, wanted, home / "run", at_once=1, dry_run=False, yes=True) == 0
+    assert bench_run.run(settings, wanted, home / "run", dry_run=False, yes=True) == 0
     return model
 
 
@@ -57,7 +57,7 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
     beliefrag: Command, home: Path
 ) -> None:
     model = survey(home)
-    ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "100000")
+    ran = beliefrag("tune", "run", "--set", "borrow=published", "--max-tokens", "100000")
     assert ran.code == 0, ran.err
     with (home / "run" / "tune.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -74,7 +74,7 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
 
 def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Path) -> None:
     survey(home)
-    line = ("tune", "run", "--borrow", "published", "--min-f1", "0.5")
+    line = ("tune", "run", "--set", "borrow=published", "--min-f1", "0.5")
     first, second = beliefrag(*line), beliefrag(*line, "--out", "again/tune.csv")
     assert (first.code, first.out) == (0, second.out)
     assert (home / "run" / "tune.csv").read_bytes() == (home / "again" / "tune.csv").read_bytes()
@@ -83,14 +83,14 @@ def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Pa
 
 def test_a_goal_out_of_reach_fails(beliefrag: Command, home: Path) -> None:
     survey(home)
-    ran = beliefrag("tune", "run", "--borrow", "published", "--max-tokens", "1", "--retrieval-value", "0.05")
+    ran = beliefrag("tune", "run", "--set", "borrow=published", "--max-tokens", "1", "--retrieval-value", "0.05")
     assert ran.code == 1
     assert (home / "run" / "tune.csv").exists()
 
 
 def test_a_run_that_cannot_be_tuned_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:
     survey(home, methods=("static",))
-    ran = beliefrag("tune", "run", "--borrow", "published")
+    ran = beliefrag("tune", "run", "--set", "borrow=published")
     assert (ran.code, ran.out) == (1, "")
     assert mentions(ran.err, "static", "'beliefrag calibrate collect'")
 

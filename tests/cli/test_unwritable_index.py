@@ -71,7 +71,7 @@ def test_a_read_only_cache_folder_leads_to_the_variable_that_moves_it(
     docs, model = write_docs(home), write_script(home, SURE, ANSWER)
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(cache))
     monkeypatch.setattr(Path, "mkdir", refuse)
-    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--no-cache")
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--set", "cache=false")
     expect_one_line(ran, 1, f"{cache}/indexes/", "Permission denied. Check its permissions, or set BELIEFRAG_CACHE_DIR")
     assert ran.err.endswith(".\n") and "space" not in ran.err
 

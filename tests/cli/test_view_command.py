@@ -83,7 +83,7 @@ def test_the_opened_browser_is_given_a_key_that_works_once(
 
 
 def test_ask_shows_its_episode_and_keeps_the_page_and_its_exit_code(asking: tuple[str | Path, ...]) -> None:
-    with serving(*asking, "--view", "--no-open", "--quiet") as (process, browser):
+    with serving(*asking, "--view", "--quiet") as (process, browser):
         wait_for(process, "until Ctrl-C")
         with browser.stream("GET", "/api/live") as stream:
             frames = stream.read().decode()
@@ -124,12 +124,6 @@ def test_what_cannot_be_viewed_is_told_in_one_line(
     assert ran.code in (1, 2)
     assert re.search(told, ran.err)
     assert ran.err.count("\n") == 1
-
-
-def test_no_open_goes_with_view(beliefrag: Command, asking: tuple[str | Path, ...]) -> None:
-    ran = beliefrag(*asking, "--no-open")
-    assert ran.code == 2
-    assert "--view" in ran.err
 
 
 def test_a_browser_is_opened_where_there_is_a_screen_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:

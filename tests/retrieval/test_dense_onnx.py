@@ -127,7 +127,10 @@ def test_an_index_is_not_begun_where_the_vectors_cannot_be_made(
     (tmp_path / "note.md").write_text("# Bread\n\nBread with butter.\n")
     path = write_onnx_model(tmp_path / "models")
     path.with_name("tiny.tokenizer.json").unlink()
-    assert main(["index", "note.md", "--out", "notes.index", "--vectors", "--weights", str(path)]) != 0
+    assert (
+        main(["index", "note.md", "--out", "notes.index", "--vectors", "--set", f"retrievers.dense.weights={path!s}"])
+        != 0
+    )
     assert "tokenizer.json" in capfd.readouterr().err
     assert not (tmp_path / "notes.index").exists()
 
@@ -157,7 +160,10 @@ def test_vectors_of_such_a_model_lie_beside_the_index_and_serve_a_question(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "note.md").write_text("# Bread\n\nBread with butter.\n")
     path = write_onnx_model(tmp_path / "models")
-    assert main(["index", "note.md", "--out", "notes.index", "--vectors", "--weights", str(path)]) == 0
+    assert (
+        main(["index", "note.md", "--out", "notes.index", "--vectors", "--set", f"retrievers.dense.weights={path!s}"])
+        == 0
+    )
     assert name_model(path) in capfd.readouterr().out
     chosen = RETRIEVERS.choose(f"dense:weights={path}", {})
     retriever = open_retriever(chosen, PassageSource(index=tmp_path / "notes.index"))

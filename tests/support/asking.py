@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx2
 
-from beliefrag.cli.page_access import PageAccess, make_page
+from beliefrag.cli.browser_page import PageAccess, make_page
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.web.auth import BearerToken, Credential, TokenOrBrowserKey
-from beliefrag.web.page import AskPage, FeedbackFile
+from beliefrag.web.page import AskPage
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
 from tests.support.serving import Served, Slow, served
@@ -110,7 +110,7 @@ def asking(
     def page(service: AnswerService, bound: socket.socket) -> tuple[AskPage, Credential]:
         access = PageAccess.for_server(bound, token, command="beliefrag app")
         addresses.append(access.address.replace("=TOKEN", f"={token}"))
-        made = make_page(service, FeedbackFile(feedback), [Path("handbook")], None, show_prompts=own_machine)
+        made = make_page(service, feedback, [Path("handbook")], None, show_prompts=own_machine)
         return made, access.key if own_machine else TokenOrBrowserKey(BearerToken(token), access.key)
 
     with served(assembly, chosen, make_page=page, token=token, **how) as running:

@@ -11,7 +11,7 @@ from tests.support.http_server import ChatServer
 
 PLACES = ("Larvik", "Bergen", "Molde", "Hamar", "Narvik", "Skien", "Vardo", "Tromso", "Halden", "Moss")
 VERDICT = {"unhelpful_doc_ids": [], "support": 0.95, "conflict": 0.0, "gap": 0.05, "uncertainty": 0.05}
-BORROWED = ("--borrow", "published", "--verifier", "structured")
+BORROWED = ("--set", "borrow=published", "--set", "verifier=structured")
 
 
 def write_dataset(folder: Path, name: str, questions: int = 4, **labels: Any) -> Path:

@@ -80,7 +80,18 @@ def command(folder: Path, *arguments: str, model: str | None = None) -> StdioSer
     options = ["--docs", str(folder / "docs"), "--model", model or f"scripted:{folder / 'script.jsonl'}"]
     return StdioServerParameters(
         command=sys.executable,
-        args=["-m", "beliefrag", "serve", "mcp", *options, "--borrow", "published", "--no-cache", *arguments],
+        args=[
+            "-m",
+            "beliefrag",
+            "serve",
+            "mcp",
+            *options,
+            "--set",
+            "borrow=published",
+            "--set",
+            "cache=false",
+            *arguments,
+        ],
         env={**os.environ, "BELIEFRAG_CACHE_DIR": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")},
         cwd=folder,
     )

@@ -41,7 +41,7 @@ def survey(folder: Path, *methods: str, settings: Settings | None = None) -> Pat
     settings = settings or Settings(model=write_model(folder), verifier="structured", cache=False)
     wanted = RunSpec((data,), methods or ("survey",), judge=False)
     out = folder / "-".join(("run", *methods))
-    assert bench_run.run(settings, wanted, out, at_once=8, dry_run=False, yes=True) == 0
+    assert bench_run.run(settings, wanted, out, dry_run=False, yes=True) == 0
     return out
 
 

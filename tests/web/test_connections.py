@@ -187,7 +187,14 @@ def test_a_server_that_may_open_few_files_still_answers_under_a_flood(tmp_path: 
     (tmp_path / "docs" / "travel.md").write_text("# Travel\n\nThe head of finance approves it.\n", encoding="utf-8")
     (tmp_path / "script.jsonl").write_text(json.dumps({"purpose": "answer", "reply": "x", "repeat": True}), "utf-8")
     command = [sys.executable, "-m", "beliefrag", "serve", "http", "--docs", str(tmp_path / "docs"), "--port", "0"]
-    command += ["--model", f"scripted:{tmp_path / 'script.jsonl'}", "--verifier", "structured", "--borrow", "published"]
+    command += [
+        "--model",
+        f"scripted:{tmp_path / 'script.jsonl'}",
+        "--set",
+        "verifier=structured",
+        "--set",
+        "borrow=published",
+    ]
     log = tmp_path / "log.jsonl"
     with log.open("wb") as stderr:
         process = subprocess.Popen(

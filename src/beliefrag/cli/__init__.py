@@ -1,5 +1,5 @@
-"""The command line. Importing it is quick: a command imports what it needs when it runs."""
+"""The command line. A command imports what it needs when it runs, so that the help is quick."""
 
-from beliefrag.cli.entry import main
+from beliefrag.cli.app import main
 
 __all__ = ["main"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from beliefrag.cli.ask import NO_TEXT, is_text
+from beliefrag.cli.ask import NOT_UTF8, is_text
 from beliefrag.cli.episode_display import print_answer, print_failure
 from beliefrag.cli.episode_run import Display, run_episode
 from beliefrag.cli.episode_words import describe_steps, explain_end, summary_rows
@@ -28,7 +28,7 @@ _PROMPT = "ask> "
 _HISTORY_LINES = 1_000
 _EVIDENCE = ("because", "nearest", "also read", "read")
 """The rows of a summary that say what an answer rests on."""
-_NO_TEXT = f"The line has {NO_TEXT}; type it again in UTF-8."
+_IGNORED = f"The line is ignored: {NOT_UTF8}."
 _HELP = """Type a question, or one of
   /sources   what the last answer rests on, and what else was read
   /why       what was done for the last answer, and why it ended so
@@ -79,9 +79,7 @@ class AskPrompt:
     def _ask(self, line: str, runner: asyncio.Runner) -> None:
         display = self._make_display()
         try:
-            self._last = runner.run(
-                run_episode(Question(line), self._assembly, display=display, trace=None, keep_open=True)
-            )
+            self._last = runner.run(run_episode(Question(line), self._assembly, display=display, keep_open=True))
         except KeyboardInterrupt:
             print_notice("stopped; /quit or Ctrl-D ends")
             return
@@ -120,10 +118,10 @@ def _read_line() -> str | None:
             line = input(_PROMPT).strip()
             if is_text(line):
                 return line
-            print_notice(_NO_TEXT)
+            print_notice(_IGNORED)
         except UnicodeDecodeError:
             # Where the terminal's encoding is strict, Python refuses the line itself.
-            print_notice(_NO_TEXT)
+            print_notice(_IGNORED)
         except EOFError:
             typer.echo()
             return None

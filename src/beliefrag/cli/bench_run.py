@@ -23,14 +23,23 @@ from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.runner import RunControl
 from beliefrag.bench.setup import RunSpec
-from beliefrag.cli.exit_codes import FAILED, INTERRUPTED, OK
-from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line, show_status
+from beliefrag.cli.output import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    can_confirm,
+    is_screen,
+    open_console,
+    print_notice,
+    safe_line,
+    show_status,
+)
 from beliefrag.methods import METHODS
 from beliefrag.ray_cluster import check_place
 from beliefrag.runs.episode import EpisodeSummary
 from beliefrag.settings import Settings
 
-__all__ = ["carry_out", "is_confirmed", "prepare", "print_preview", "run"]
+__all__ = ["carry_out", "is_confirmed", "run"]
 
 _MANY_CALLS = 1_000
 """From this many model calls on, a person is asked before they are made."""
@@ -42,16 +51,17 @@ def run(
     spec: RunSpec,
     out: Path,
     *,
-    at_once: int | None,
     dry_run: bool,
     yes: bool,
     on: str | None = None,
 ) -> int:
-    """Runs what is wanted, and gives the exit code."""
+    """Carry out a run after its preview; return the exit code."""
     if on is not None:
         check_place(on)
-    prepared = prepare(settings, spec, out, at_once=at_once)
-    print_preview(prepared)
+    with show_status("opening datasets and model"):
+        prepared = bench.prepare_run(spec, out=out, settings=settings)
+    for line in prepared.describe():
+        print_notice(line)
     if dry_run:
         return OK
     if not yes and not is_confirmed(prepared.plan.estimate.calls, replay=spec.replay):
@@ -60,27 +70,15 @@ def run(
     return carry_out(prepared, on=on)
 
 
-def prepare(settings: Settings, spec: RunSpec, out: Path, *, at_once: int | None) -> PreparedRun:
-    """Opens and plans a run. Nothing is written."""
-    with show_status("opening datasets and model"):
-        return bench.prepare_run(spec, out=out, settings=settings, concurrency=at_once)
-
-
-def print_preview(prepared: PreparedRun) -> None:
-    """Says what a run has and what is ahead, with its cost."""
-    for line in prepared.describe():
-        print_notice(line)
-
-
 def is_confirmed(calls: int, *, replay: bool) -> bool:
-    """Says whether this many calls may be made: a person at a terminal is asked before a large number."""
-    if replay or calls < _MANY_CALLS or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    """Return whether this many calls may be made. A person at a terminal is asked before a large number."""
+    if replay or calls < _MANY_CALLS or not can_confirm():
         return True
     return typer.confirm("Run it?", default=True, err=True)
 
 
 def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
-    """Plays what is left of a run, says how it went, and gives the exit code. The models are closed."""
+    """Run what is left, report the result, close the models, and return the exit code."""
     control = RunControl()
     with _interrupts(control), _ProgressDisplay() as display:
         found = bench.carry_out(prepared, on=on, progress=display.show, control=control)
@@ -89,7 +87,7 @@ def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
 
 @contextlib.contextmanager
 def _interrupts(control: RunControl) -> Iterator[None]:
-    """Lets the first Ctrl-C stop the run, and the second one drop what is under way."""
+    """Let the first Ctrl-C stop the run, and the second one cancel running episodes."""
 
     def interrupt(*_: object) -> None:
         if control.is_stopping:
@@ -99,7 +97,7 @@ def _interrupts(control: RunControl) -> Iterator[None]:
             print_notice("stopping: what is under way will be finished; Ctrl-C again drops it")
 
     before = None
-    # Not in the main thread: Ctrl-C then breaks off at once.
+    # Not in the main thread: Ctrl-C then ends the run at once.
     with contextlib.suppress(ValueError):
         before = signal.signal(signal.SIGINT, interrupt)
     try:

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beliefrag.cli import options
 from beliefrag.cli.calibrate_auto import calibrate_auto
 from beliefrag.cli.calibrate_collect import collect as collect_command
-from beliefrag.cli.command_group import CommandGroup
+from beliefrag.cli.options import GivenSettings, Json, Label, flag, with_settings
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import CheckResult
-    from beliefrag.report.table import Table
 
 __all__ = ["app"]
 
-# The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(
+app = typer.Typer(
     help="Fit and check calibrations: probabilities that mean what they say, for a model and documents.",
     no_args_is_help=True,
 )
@@ -31,7 +29,6 @@ app.command("auto")(calibrate_auto)
 app.command("collect")(collect_command)
 
 _Artifact = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A calibration.", show_default=False)]
-_Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.")]
 
 
 @app.command()
@@ -40,7 +37,7 @@ def fit(
         list[Path], typer.Argument(metavar="RUN...", help="Folders with recorded states.", show_default=False)
     ],
     *,
-    label: options.Label = None,
+    label: Label = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="The name of the calibration; by default that of the model.")
     ] = None,
@@ -50,11 +47,7 @@ def fit(
     ] = None,
     everything: Annotated[
         bool,
-        typer.Option(
-            "--everything",
-            metavar="",
-            help="Fit the chosen kind again on all questions, held-out ones included. It is then marked contaminated.",
-        ),
+        flag("--everything", "Fit the chosen kind on all questions, held-out ones too; it is marked contaminated."),
     ] = False,
     quality_on: Annotated[
         list[Path] | None,
@@ -65,24 +58,23 @@ def fit(
             "neither fitted nor chosen on; can be given again.",
         ),
     ] = None,
-    debug: options.Debug = False,
 ) -> None:
     """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice
+    from beliefrag.cli.output import print_notice, print_report
 
     path = out or runs[0] / "calibration.json"
     found = calibrate.fit(runs, label=label, name=name, everything=everything, quality_on=quality_on or (), out=path)
-    _print_tables(found.tables)
+    print_report(found.tables)
     if found.lost_guarantees:
         print_notice(
             f"warning: {path} had {found.lost_guarantees:,} guarantees of the earlier fit, and they are gone: make new "
             "ones with 'beliefrag calibrate risk'"
         )
-    print_notice(f"written: {path}; use it with --calibration {path}")
+    print_notice(f"written: {path}; use it with --set calibration={path}")
 
 
 @app.command()
@@ -99,7 +91,6 @@ def ranker(
         typer.Option("--docs", metavar="PATH", help="The files and folders with your documents.", show_default=False),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the ranker.")] = Path("ranker.npz"),
-    debug: options.Debug = False,
 ) -> None:
     """Fit the ranker of linked retrieval on your own questions and documents. No model is asked.
 
@@ -142,21 +133,21 @@ def show(
             metavar="NAME|FILE", help="A calibration; without it, those that come with the package.", show_default=False
         ),
     ] = None,
-    as_json: _Json = False,
-    debug: options.Debug = False,
+    as_json: Json = False,
 ) -> None:
     """Show what a calibration was fitted on, how good it is on held-out questions, and its coefficients.
 
     Example: beliefrag calibrate show qwen2.5-coder-1.5b
     """
     from beliefrag import calibrate
+    from beliefrag.cli.output import print_report
 
     found = calibrate.show(artifact)
     if as_json:
         texts = [each.model_dump_json(indent=2) for each in found.artifacts]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
     else:
-        _print_tables(found.tables)
+        print_report(found.tables)
 
 
 @app.command()
@@ -172,15 +163,14 @@ def compare(
             "can be given again.",
         ),
     ] = None,
-    label: options.Label = None,
-    debug: options.Debug = False,
+    label: Label = None,
 ) -> None:
     """Set two calibrations side by side; with --states also on the same states, with intervals of the difference.
 
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice
+    from beliefrag.cli.output import print_notice, print_report
 
     found = calibrate.compare(first, second, states=states or (), label=label)
     _print_warnings(found.warnings)
@@ -188,7 +178,7 @@ def compare(
         print_notice(
             f"{found.comparison.left_out:,} questions are left out: one of the two was fitted or chosen on them"
         )
-    _print_tables(found.tables, fold_first=True)
+    print_report(found.tables, fold_first=True)
 
 
 @app.command()
@@ -200,16 +190,15 @@ def check(
             "--states", metavar="RUN", help="A run with recorded states; can be given again.", show_default=False
         ),
     ],
-    label: options.Label = None,
-    as_json: _Json = False,
-    debug: options.Debug = False,
+    label: Label = None,
+    as_json: Json = False,
 ) -> None:
     """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice
+    from beliefrag.cli.output import print_notice, print_report
 
     found = calibrate.check(artifact, states, label=label)
     _print_warnings(found.warnings)
@@ -222,10 +211,11 @@ def check(
     source = "of the fitted questions" if own else "of these states: the calibration does not give one"
     typer.echo(f"base rate {found.check.base_rate:.3f}, {source}")
     typer.echo("")
-    _print_tables(found.tables)
+    print_report(found.tables)
 
 
 @app.command()
+@with_settings("confidence")
 def risk(
     calibration: Annotated[
         str, typer.Argument(metavar="CALIBRATION", help="The file of a calibration.", show_default=False)
@@ -241,17 +231,12 @@ def risk(
             show_default=False,
         ),
     ],
-    confidence: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="The probability with which the limit must hold; 0.9 by default."),
-    ] = None,
-    label: options.Label = None,
+    label: Label = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to save the calibration with it; by default in its own file."),
     ] = None,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    given: GivenSettings,
 ) -> None:
     """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
 
@@ -261,13 +246,13 @@ def risk(
     Example: beliefrag calibrate risk mine.json runs/states --max-error 0.1 --max-error 0.2
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice
+    from beliefrag.cli.output import print_notice, print_report
     from beliefrag.settings import load_settings
 
-    for share in (*max_error, *([] if confidence is None else [confidence])):
+    for share in max_error:
         if not 0 < share < 1:
-            raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}")
-    settings = load_settings({"confidence": confidence}, config=config).settings
+            raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}", param_hint="--max-error")
+    settings = load_settings(given.values, config=given.config).settings
     found = calibrate.risk(
         calibration,
         run,
@@ -277,7 +262,7 @@ def risk(
         thresholds=settings.policy_thresholds,
         out=out or _own_file(calibration),
     )
-    _print_tables(found.tables)
+    print_report(found.tables)
     for warning in found.warnings:
         print_notice(warning)
     if curve := found.curve:
@@ -317,14 +302,3 @@ def _print_warnings(warnings: Iterable[str]) -> None:
 
     for warning in warnings:
         print_notice(f"warning: {warning}")
-
-
-def _print_tables(tables: Iterable[Table], *, fold_first: bool = False) -> None:
-    from beliefrag.cli.output import print_table
-
-    for place, table in enumerate(tables):
-        if place:
-            typer.echo("")
-        if table.title:
-            typer.echo(table.title)
-        print_table(table.headings, table.texts, fold=fold_first and not place)

@@ -7,37 +7,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options, run_options
+from beliefrag.cli.options import FurtherPaths, GivenSettings, OwnDocs, Yes, flag, join_paths, with_settings
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
 
 __all__ = ["calibrate_auto"]
 
-# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
 
-@options.with_option_groups
+@with_settings("model", "base_url", "method")
 def calibrate_auto(
-    further: options.FurtherPaths = None,
+    further: FurtherPaths = None,
     *,
-    docs: options.Docs = None,
+    docs: OwnDocs = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the calibration.")] = Path(
         "calibration.json"
     ),
     n: Annotated[int, typer.Option("--n", "-n", metavar="N", min=10, help="How many questions to make.")] = 120,
-    method: options.Method = None,
-    reads_only: run_options.ReadsOnly = False,
+    reads_only: Annotated[bool, flag("--reads-only", "With lean: read once, and fit no value of searches.")] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed asks about other passages.")] = 0,
-    concurrency: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most calls at a time.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask before the model is asked.")] = False,
-    search: options.SearchOptions,
-    model: options.ModelOptions,
-    prompts: options.PromptOptions,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Print the estimate, and end.")] = False,
+    yes: Yes = False,
+    given: GivenSettings,
 ) -> None:
     """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
 
@@ -50,10 +44,10 @@ def calibrate_auto(
     from beliefrag.cli.output import print_notice, print_table
     from beliefrag.errors import SettingsError
 
-    paths = options.join_docs(docs, further)
+    paths = join_paths(docs, further)
     if not paths:
         raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
-    settings = options.read_settings(search, model, prompts, config=config, method=method, concurrency=concurrency)
+    settings = given.load()
 
     def confirm(plan: AutoPlan) -> bool:
         print_notice(f"ahead, an estimate: {plan}")
@@ -67,7 +61,6 @@ def calibrate_auto(
             searches=not reads_only,
             seed=seed,
             settings=settings,
-            concurrency=concurrency,
             confirm=confirm,
             progress=lambda done, wanted: lines.tell(done, wanted, "questions made"),
             run_progress=lambda run: lines.tell(run.done, run.plan.left, "questions asked"),
@@ -85,13 +78,13 @@ def calibrate_auto(
         typer.echo("")
     for warning in found.warnings:
         print_notice(f"warning: {warning}")
-    print_notice(f"written: {found.path}; use it with --calibration {found.path}")
+    print_notice(f"written: {found.path}; use it with --set calibration={found.path}")
 
 
 def _is_confirmed(yes: bool) -> bool:
-    import sys
+    from beliefrag.cli.output import can_confirm
 
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or not can_confirm():
         return True
     return typer.confirm("Ask the model?", default=True, err=True)
 
@@ -100,19 +93,19 @@ class _ProgressLines:
     """Prints how many there are, every tenth of the way, and something at least every few seconds."""
 
     def __init__(self) -> None:
-        from beliefrag.cli.silence import SilenceBreaker
+        from beliefrag.cli.output import Heartbeat
 
         self._what = ""
         self._done = self._told = 0
         self._wanted = 0
-        self._silence = SilenceBreaker(lambda _: self._print())
+        self._heartbeat = Heartbeat(lambda _: self._print())
 
     def __enter__(self) -> _ProgressLines:
-        self._silence.__enter__()
+        self._heartbeat.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._silence.__exit__()
+        self._heartbeat.__exit__()
 
     def tell(self, done: int, wanted: int, what: str) -> None:
         if what != self._what:
@@ -120,7 +113,7 @@ class _ProgressLines:
         self._what, self._done, self._wanted = what, done, wanted
         if done >= self._told + max(1, wanted // 10):
             self._print()
-            self._silence.reset()
+            self._heartbeat.reset()
 
     def _print(self) -> None:
         from beliefrag.cli.output import print_notice

@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options, run_options
-from beliefrag.cli.labelled_questions import QuestionOptions
+from beliefrag.cli.options import FurtherPaths, GivenSettings, flag, with_settings
+from beliefrag.cli.run_options import LabelledQuestions, NoJudge, Out, RunOptions
 
 if TYPE_CHECKING:
     from beliefrag.runs.partitions import Partition
 
 __all__ = ["collect"]
 
-# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
 
-@options.with_option_groups
+@with_settings("model", "base_url")
 def collect(
-    further: options.FurtherPaths = None,
+    further: FurtherPaths = None,
     *,
-    out: run_options.Out,
-    asked: QuestionOptions,
-    sample: run_options.SampleOptions,
+    out: Out,
+    asked: LabelledQuestions,
     part: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,7 +32,6 @@ def collect(
             help="Questions of this part only: xfit (to fit on), xsel (to choose on) or xhold (held out, to measure "
             "on), as a hash of the id divides them; can be given again. Without xhold a small budget goes to the fit, "
             "and its quality must be measured on other states.",
-            rich_help_panel=run_options.WHAT,
         ),
     ] = None,
     method: Annotated[
@@ -41,27 +39,18 @@ def collect(
         typer.Option(
             metavar="NAME",
             help="The method whose states are recorded: beliefrag or lean.",
-            rich_help_panel=run_options.WHAT,
         ),
     ] = "beliefrag",
     uncorrected: Annotated[
         bool,
-        typer.Option(
-            "--uncorrected",
-            metavar="",
-            help="Ask each question a second time without corrections, so that 'beliefrag tune' can switch them off.",
-            rich_help_panel=run_options.WHAT,
-        ),
+        flag("--uncorrected", "Ask each question again without corrections, so that 'beliefrag tune' can try that."),
     ] = False,
-    reads_only: run_options.ReadsOnly = False,
-    how: run_options.RunOptions,
-    no_judge: run_options.NoJudge = False,
-    judge: run_options.JudgeOptions,
-    search: options.SearchOptions,
-    model: options.ModelOptions,
-    prompts: options.PromptOptions,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    reads_only: Annotated[
+        bool, typer.Option("--reads-only", help="With lean: read once, and fit no value of searches.", hidden=True)
+    ] = False,
+    how: RunOptions,
+    no_judge: NoJudge = False,
+    given: GivenSettings,
 ) -> None:
     """Record the states of a method on labelled questions, and the answer at each. Give the command again to go on.
 
@@ -72,18 +61,16 @@ def collect(
     from beliefrag.calibrate import collection_spec
     from beliefrag.cli.bench_run import run
 
-    settings = options.read_settings(search, model, prompts, config=config, concurrency=how.concurrency)
-    run_options.check_judge_options(no_judge, judge)
+    settings = given.load()
     folders, own = asked.read(further)
     spec = replace(
-        run_options.make_run_spec(sample, how, judge, judged=not no_judge),
+        how.make_spec(settings, judge=not no_judge),
         data=folders,
         datasets=own,
         parts=tuple(_parse_part(name) for name in part or ()),
     )
-    run_options.ensure_run_weights(settings, how, judge)
     states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=not reads_only)
-    code = run(settings, states, out, at_once=how.concurrency, dry_run=how.dry_run, yes=how.yes)
+    code = run(settings, states, out, dry_run=how.dry_run, yes=how.yes)
     if not how.dry_run:
         _print_counts(out)
     raise typer.Exit(code)

@@ -1,34 +1,39 @@
-"""`beliefrag config`: which settings are in force, where each came from, and what can be chosen by name."""
+"""`beliefrag config`: show the settings in force with their sources, and what can be chosen by name."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
-from beliefrag.cli import options
-from beliefrag.cli.command_group import CommandGroup
+from beliefrag.cli.options import Json
 
 __all__ = ["app", "hide_secrets"]
 
-# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Show the settings in force, and list what can be chosen by name.", no_args_is_help=True)
+app = typer.Typer(help="Show the settings in force, and list what can be chosen by name.", no_args_is_help=True)
 
 
 @app.command()
 def show(
-    config: options.Config = None,
-    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.")] = False,
-    debug: options.Debug = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Settings in TOML in place of beliefrag.toml; works with every command."
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Show every setting with its value and its source.
 
-    A setting comes from what is typed, from a BELIEFRAG_ variable (BELIEFRAG_BUDGET__ROUNDS=2 sets budget.rounds), from
-    beliefrag.toml in this folder or the file given with --config, from the user's own file, or is the default.
+    A setting comes, in this order, from the command line (--set budget.rounds=2), from a variable
+    (BELIEFRAG_BUDGET__ROUNDS=2), from beliefrag.toml in this folder or the file of --config, from the user's own file,
+    or it is the default.
 
     Example: beliefrag config show
     """
@@ -49,7 +54,7 @@ def show(
 
 
 @app.command()
-def extensions(debug: options.Debug = False) -> None:
+def extensions() -> None:
     """List the methods, retrievers, verifier forms, dataset formats, studies and model providers to choose from.
 
     Those of installed packages are among them. One that cannot be used is named on standard error, with the reason.
@@ -78,7 +83,7 @@ def extensions(debug: options.Debug = False) -> None:
 
 
 def hide_secrets(url: str | None) -> str | None:
-    """Gives an address without user, password and query: any of them may be a key."""
+    """Return an address without user, password and query: any of them may be a key."""
     if url is None:
         return None
     try:

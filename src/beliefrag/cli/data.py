@@ -1,4 +1,4 @@
-"""`beliefrag data`: benchmark files in, one common form out, and a look at what is there."""
+"""`beliefrag data`: import benchmark files into one common form, and show what is there."""
 
 from __future__ import annotations
 
@@ -7,52 +7,46 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
-from beliefrag.cli.command_group import CommandGroup
+from beliefrag.cli.options import flag
 
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Card, CardFile
 
 __all__ = ["app"]
 
-# Each command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Import, list, show, check and download benchmark data.", no_args_is_help=True)
-
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="A format from 'beliefrag data list'.", show_default=False)]
-_Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.", show_default=False)]
-_Corpus = Annotated[
-    Path | None,
-    typer.Option(
-        "--corpus",
-        metavar="FILE|DIR",
-        help="Further passages to search (JSON Lines with title and text), for benchmarks that bring none.",
-    ),
-]
-_SkipBroken = Annotated[
-    bool,
-    typer.Option("--skip-broken", metavar="", help="Leave out records that cannot be read, and list them in the card."),
-]
-_Json = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object.")]
+app = typer.Typer(help="Import published benchmarks, and show datasets.", no_args_is_help=True)
 
 
 @app.command("import")
 def import_(
-    name: _Name,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="The published files.", show_default=False)],
-    out: _Out,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A format of 'beliefrag data list'.", show_default=False)],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="The published files; without any, they are downloaded."),
+    ] = None,
     *,
-    corpus: _Corpus = None,
-    skip_broken: _SkipBroken = False,
-    debug: options.Debug = False,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.", show_default=False)],
+    corpus: Annotated[
+        Path | None,
+        typer.Option("--corpus", metavar="FILE|DIR", help="Further passages (JSON Lines with title and text)."),
+    ] = None,
+    skip_broken: Annotated[
+        bool, flag("--skip-broken", "Leave out invalid records, and list them in the card.")
+    ] = False,
 ) -> None:
-    """Turn published files into the common form, with a card that has counts, licence, source and hashes.
+    """Convert published files to the common form, with a card of counts, licence, source and hashes.
 
     Example: beliefrag data import hotpotqa hotpot_dev_distractor_v1.json --out data/hotpotqa
     """
-    from beliefrag.bench.datasets import import_dataset
+    from beliefrag.bench.datasets import fetch_published_files, import_dataset
+    from beliefrag.cli.output import print_notice
+    from beliefrag.paths import cache_dir
 
+    if not files:
+        files = list(fetch_published_files(name, cache_dir() / "data" / name, on_file=print_notice))
     _print(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
 
 
@@ -61,14 +55,21 @@ def list_(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DIR", help="A folder of datasets; without it, the formats are listed.", envvar="BELIEFRAG_DATA"
+            metavar="DIR",
+            help="A dataset, or a folder of datasets; without it, the formats are listed.",
+            envvar="BELIEFRAG_DATA",
         ),
     ] = None,
-    debug: options.Debug = False,
+    as_json: Annotated[bool, flag("--json", "Print the card of a dataset as one JSON object.")] = False,
 ) -> None:
-    """List the datasets in a folder, or the published formats that can be imported."""
+    """Check and list the datasets in a folder, show the card of one, or list the formats that can be imported.
+
+    Exits with 1 if a dataset is invalid.
+
+    Example: beliefrag data list data
+    """
     from beliefrag.bench.datasets import all_formats, is_dataset, load_dataset
-    from beliefrag.cli.output import print_table
+    from beliefrag.cli.output import FAILED, print_table
     from beliefrag.runs.run_errors import DataError
 
     if folder is None:
@@ -76,80 +77,31 @@ def list_(
             (known.name, known.licence, "yes" if known.hub else "no", known.source, known.expects)
             for known in all_formats()
         ]
-        print_table(("name", "licence", "get", "source", "files"), rows)
+        print_table(("name", "licence", "download", "source", "files"), rows)
         return
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
-    found = [load_dataset(path).card for path in sorted(folder.iterdir()) if is_dataset(path)]
-    print_table(
-        ("name", "questions", "passages", "splits", "licence"),
-        [(card.name, f"{card.questions}", f"{card.passages}", _splits(card), card.licence or "-") for card in found],
-    )
-
-
-@app.command()
-def show(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a dataset.", show_default=False)],
-    as_json: _Json = False,
-    debug: options.Debug = False,
-) -> None:
-    """Show the card of a dataset: what is in it, whose it is, and the hashes of its files."""
-    from beliefrag.bench.datasets import load_dataset
-
-    card = load_dataset(folder).card
-    if as_json:
-        typer.echo(card.model_dump_json(indent=2))
-    else:
-        _print(card, folder)
-
-
-@app.command()
-def check(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="The folders of datasets.", show_default=False)],
-    debug: options.Debug = False,
-) -> None:
-    """Read datasets whole: every line, ids, supporting passages and hashes. Exits with 1 if one is not in order."""
-    from beliefrag.bench.datasets import load_dataset
-    from beliefrag.cli.exit_codes import FAILED
-    from beliefrag.cli.output import print_table
-    from beliefrag.runs.run_errors import DataError
-
-    rows = []
-    for folder in folders:
-        try:
-            card = load_dataset(folder).card
-        except DataError as error:
-            rows.append(("wrong", str(folder), str(error)))
+    if is_dataset(folder):
+        card = load_dataset(folder).card
+        if as_json:
+            typer.echo(card.model_dump_json(indent=2))
         else:
-            found = f"{card.questions} questions, {card.with_supporting} of them with known support"
-            if card.passages:
-                rows.append(("ok", str(folder), f"{found}, {card.passages} passages"))
-            else:
-                rows.append(("warning", str(folder), f"{found}, no passages: there is nothing to search"))
-    styles = {"ok": "green", "warning": "yellow"}
-    print_table(("state", "dataset", "finding"), rows, style=lambda state: styles.get(state, "red"))
-    if any(state == "wrong" for state, _, _ in rows):
+            _print(card, folder)
+        return
+    rows, invalid = [], False
+    for path in sorted(folder.iterdir()):
+        if not is_dataset(path):
+            continue
+        try:
+            card = load_dataset(path).card
+            passages = f"{card.passages}" if card.passages else "0: nothing to search"
+            rows.append((card.name, f"{card.questions}", passages, _splits(card), card.licence or "-"))
+        except DataError as error:
+            invalid = True
+            rows.append((path.name, "invalid", "-", "-", str(error)))
+    print_table(("name", "questions", "passages", "splits", "licence"), rows)
+    if invalid:
         raise typer.Exit(FAILED)
-
-
-@app.command()
-def get(
-    name: _Name,
-    out: _Out,
-    corpus: _Corpus = None,
-    skip_broken: _SkipBroken = False,
-    debug: options.Debug = False,
-) -> None:
-    """Download published files from the Hugging Face hub into the cache folder, and import them.
-
-    Example: beliefrag data get musique --out data/musique
-    """
-    from beliefrag.bench.datasets import fetch_published_files, import_dataset
-    from beliefrag.cli.output import print_notice
-    from beliefrag.paths import cache_dir
-
-    files = fetch_published_files(name, cache_dir() / "data" / name, on_file=print_notice)
-    _print(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
 
 
 def _print(card: Card, folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, Yes, flag, with_settings
 
 if TYPE_CHECKING:
     from beliefrag.demo import DemoQuestion
@@ -14,31 +14,24 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
 
-@options.with_option_groups
+@with_settings("model", "base_url", "method")
 def demo(
     *,
     question: Annotated[
         int, typer.Option("--question", metavar="N", min=1, help="Which question; --list shows them.")
     ] = 1,
-    list_: Annotated[bool, typer.Option("--list", metavar="", help="List the questions and end.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", metavar="", help="Download the model's weights without asking.")
-    ] = False,
-    method: options.Method = None,
-    model: options.ModelOptions,
-    calibration: options.CalibrationOptions,
-    prompts: options.PromptOptions,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    list_: Annotated[bool, flag("--list", "List the questions and end.")] = False,
+    yes: Yes = False,
+    given: GivenSettings,
 ) -> None:
     """Answer a question about a small bundled corpus, with a model on this machine.
 
-    The default model is downloaded once, after asking. The expected answer is shown beside the given one at the end;
-    whatever answers the question never sees it.
+    Downloads the default model once, after asking. At the end it prints the expected answer, which the method never
+    sees.
 
     Example: beliefrag demo --question 5
     """
@@ -46,8 +39,7 @@ def demo(
 
     from beliefrag.cli.episode_display import choose_display, print_failure
     from beliefrag.cli.episode_run import run_episode
-    from beliefrag.cli.exit_codes import exit_code
-    from beliefrag.cli.output import show_status
+    from beliefrag.cli.output import exit_code, show_status
     from beliefrag.cli.weights import ensure_weights
     from beliefrag.demo import load_passages, load_questions
     from beliefrag.engine.assembly import assemble
@@ -58,13 +50,13 @@ def demo(
         return
     if question > len(questions):
         raise typer.BadParameter(f"there are {len(questions)} questions", param_hint="--question")
-    settings = options.read_settings(model, calibration, prompts, config=config, method=method)
+    settings = given.load()
     ensure_weights(settings.model, agreed=yes)
     chosen = questions[question - 1]
     with show_status("opening corpus and model"):
         assembly = assemble(settings, passages=load_passages())
     display = choose_display(assembly, settings)
-    result = asyncio.run(run_episode(chosen.to_question(), assembly, display=display, trace=None))
+    result = asyncio.run(run_episode(chosen.to_question(), assembly, display=display))
     _print_comparison(chosen, result)
     print_failure(result)
     raise typer.Exit(exit_code(result.outcome))

@@ -16,8 +16,7 @@ from beliefrag.cli.episode_words import (
     join_rows,
     summary_rows,
 )
-from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
-from beliefrag.cli.silence import SilenceBreaker
+from beliefrag.cli.output import Heartbeat, is_screen, open_console, print_notice, safe_line
 from beliefrag.cli.trace_file import json_line
 from beliefrag.engine.assembly import Assembly
 from beliefrag.explanation import ACTION_WORDS, describe_belief, describe_reason
@@ -92,14 +91,14 @@ class LineDisplay:
         self._seen: list[events.Event] = []
         self._waiting_for = "working"
         self._lock = threading.Lock()
-        self._silence = SilenceBreaker(lambda seconds: self._write(f"{self._waiting_for}, {seconds:.0f} s"))
+        self._heartbeat = Heartbeat(lambda seconds: self._write(f"{self._waiting_for}, {seconds:.0f} s"))
 
     def __enter__(self) -> LineDisplay:
-        self._silence.__enter__()
+        self._heartbeat.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._silence.__exit__()
+        self._heartbeat.__exit__()
 
     def show(self, event: events.Event) -> None:
         """Writes the event, if it matters to a reader."""
@@ -111,10 +110,10 @@ class LineDisplay:
                 self._write_line("calibration", self._calibration)
             case events.CallStarted():
                 self._waiting_for = describe_wait(event.purpose)
-                self._silence.note()
+                self._heartbeat.note()
             case events.CallFinished():
                 self._waiting_for = "working"
-                self._silence.note()
+                self._heartbeat.note()
             case events.Decided():
                 self._write_decision(event)
             case events.Finished():
@@ -133,7 +132,7 @@ class LineDisplay:
         self._write_line(f"step {event.step + 1}", f"{ACTION_WORDS[event.decision.action]}: {'; '.join(parts)}")
 
     def _write_line(self, heading: str, value: str) -> None:
-        self._silence.reset()
+        self._heartbeat.reset()
         self._write(f"{heading}: {safe_line(value)}")
 
     def _write(self, line: str) -> None:

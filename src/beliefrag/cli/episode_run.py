@@ -1,23 +1,38 @@
-"""Runs one question for a command: shows it, traces it, and closes the model at the end, also after an error."""
+"""Open what a question needs, and run it: show it, trace it, and close the model at the end, even after an error."""
 
 from __future__ import annotations
 
 import contextlib
-import time
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from beliefrag.cli.index import show_index_progress
+from beliefrag.cli.output import print_notice, show_status
 from beliefrag.cli.trace_file import Trace
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import Assembly
-from beliefrag.events import Event, Finished
+from beliefrag.engine.assembly import Assembly, assemble
+from beliefrag.events import Event
 from beliefrag.result import Result
+from beliefrag.settings import Settings
 from beliefrag.types import Question
 
-if TYPE_CHECKING:
-    from beliefrag.integrations.otel import EpisodeSpans
+__all__ = ["Display", "open_assembly", "run_episode"]
 
-__all__ = ["Display", "run_episode"]
+
+def open_assembly(settings: Settings, *, docs: Sequence[Path] | None, index: Path | None) -> Assembly:
+    """Open the model, the documents or the index, and warn about documents that could not be read."""
+    if docs is None or index is not None:
+        with show_status("opening index and model"):
+            return assemble(settings, docs=docs, index=index)
+    with show_index_progress() as progress:
+        assembly = assemble(settings, docs=docs, progress=progress)
+    if assembly.report is not None and (skipped := assembly.report.skipped):
+        number = f"{len(skipped):,} files were" if len(skipped) > 1 else "1 file was"
+        more = " 'beliefrag index' lists all of them." if len(skipped) > 1 else ""
+        print_notice(f"warning: {number} left out: {skipped[0].path} {skipped[0].reason}.{more}")
+    return assembly
 
 
 class Display(Protocol):
@@ -30,7 +45,7 @@ class Display(Protocol):
     ) -> None: ...
 
     def show(self, event: Event) -> None:
-        """Takes in one event."""
+        """Show one event."""
         ...
 
 
@@ -39,40 +54,31 @@ async def run_episode(
     assembly: Assembly,
     *,
     display: Display | None,
-    trace: Trace | None,
-    spans: EpisodeSpans | None = None,
+    trace: Trace | None = None,
     keep_open: bool = False,
 ) -> Result:
-    """Answers a question. Cancelling it, or an error in the display, cancels the model call that is under way.
+    """Answer a question. Cancelling it, or an error in the display, cancels the running model call.
 
     Args:
         question: What to answer.
         assembly: The opened model, documents and method.
         display: What shows the events.
         trace: Where they are written.
-        spans: What makes OpenTelemetry spans of them.
         keep_open: Leave the model open for the next question.
     """
     seen: list[Event] = []
-    began = time.perf_counter()
     stream = loop.run(question, assembly.method, assembly.harness)
     try:
-        # The display is left first: the terminal is usable again while the model is still winding down.
+        # The display is left first: the terminal is usable again while the model still ends.
         async with contextlib.aclosing(stream):
             with display or contextlib.nullcontext():
                 async for event in stream:
                     seen.append(event)
-                    if spans is not None:
-                        spans.on_event(event)
                     if trace is not None:
                         trace.write(event)
                     if display is not None:
                         display.show(event)
     finally:
-        if spans is not None:
-            last = seen[-1] if seen else None
-            how = last.outcome.name if isinstance(last, Finished) else "cancelled"
-            spans.on_end(how, time.perf_counter() - began)
         if not keep_open:
             await assembly.aclose()
     return Result.from_events(seen)

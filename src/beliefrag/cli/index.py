@@ -1,4 +1,4 @@
-"""`beliefrag index`: makes an index of documents, or brings one up to date."""
+"""`beliefrag index`: build or update an index of documents."""
 
 from __future__ import annotations
 
@@ -13,143 +13,81 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, Json, flag, with_settings
 from beliefrag.cli.output import is_screen, open_console, print_notice, safe_line
 
 if TYPE_CHECKING:
     from beliefrag.retrieval import IndexProgress, IndexReport, OnProgress
-    from beliefrag.retrieval.dense import DenseOptions
 
 __all__ = ["index", "show_index_progress"]
 
-# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+@with_settings()
 def index(
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="PATH", help="Files and folders with documents.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Files and folders with documents.", show_default=False),
     ] = None,
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="The folder of the index. It is made, or brought up to date."),
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.")] = None,
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to",
-            metavar="ENGINE",
-            help="An index on an engine elsewhere, in place of a folder: NAME:key=value,... as for --retriever.",
-        ),
+        typer.Option("--to", metavar="ENGINE", help="A search engine instead of a folder: NAME:key=value,..."),
     ] = None,
     names: Annotated[
-        bool,
-        typer.Option(
-            "--names/--no-names",
-            help="Also make the graph of names, which --retriever linked needs. It takes about as long as the rest.",
-        ),
+        bool, typer.Option("--names/--no-names", help="Build the graph of names for --retriever linked.")
     ] = True,
     vectors: Annotated[
-        bool,
-        typer.Option(
-            "--vectors",
-            metavar="",
-            help="Also make the vectors, which --retriever dense and hybrid need. It takes about 0.1 s a passage. "
-            "An engine elsewhere gets them by its option hybrid=true.",
-        ),
+        bool, flag("--vectors", "Build vectors for --retriever dense and hybrid; about 0.1 s a passage.")
     ] = False,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights",
-            metavar="NAME|FILE",
-            help="The embedding model of --vectors in place of all-minilm-l6-v2: gte-small (with the extra "
-            "beliefrag[dense]), or a file in GGUF or ONNX format.",
-            show_default=False,
-        ),
-    ] = None,
     on: Annotated[
-        str | None,
-        typer.Option(
-            "--on",
-            metavar="PLACE",
-            help="ray or ray:ADDRESS: read, cut, name and embed on the workers of a Ray cluster, which 'ray' starts "
-            "here.",
-            show_default=False,
-        ),
+        str | None, typer.Option("--on", metavar="PLACE", help="'ray' or 'ray:ADDRESS': read on a Ray cluster.")
     ] = None,
-    upgrade: Annotated[
-        bool,
-        typer.Option("--upgrade", help="Bring an index of an older version up to date, without its documents."),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the report as one JSON object.")] = False,
-    debug: options.Debug = False,
+    upgrade: Annotated[bool, flag("--upgrade", "Convert an index of an older version, without its documents.")] = False,
+    as_json: Json = False,
+    given: GivenSettings,
 ) -> None:
-    """Make an index of documents, so that many questions can use it. Run it again to take in what has changed.
+    """Build an index of documents, so that many questions can use it. Run it again to update the index.
 
-    Reads text, Markdown, HTML, PDF, DOCX, JSON Lines and CSV, and says which files it could not read.
+    Reads text, Markdown, HTML, PDF, DOCX, JSON Lines and CSV, and lists the files that it could not read.
 
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
     from beliefrag import index as make_index
     from beliefrag.errors import SettingsError
-    from beliefrag.retrieval import upgrade_index
+    from beliefrag.retrieval import RETRIEVERS, upgrade_index
     from beliefrag.retrieval.indexing import index_paths_to
     from beliefrag.settings import load_settings
 
     if (out is None) == (to is None):
         raise SettingsError("An index needs one place.", remedy="Give either --out DIR or --to ENGINE:key=value,...")
-    if weights and not vectors:
-        raise SettingsError("--weights makes no vectors by itself.", remedy="Give --vectors too.")
-    if to is not None:
-        if vectors:
-            raise SettingsError(
-                "--vectors is for an index in a folder.",
-                remedy="Give hybrid=true with --to milvus:..., in place of it.",
-            )
-        if upgrade or not paths:
-            raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
-        engines = load_settings({}).settings.retrievers
-        with show_index_progress() as progress:
-            report = index_paths_to(paths, to, progress=progress, options=engines, on=on)
-        _print_report(report, to, as_json=as_json)
-        return
-    assert out is not None
-    if upgrade:
-        if paths or on or vectors:
-            raise SettingsError(
-                "--upgrade reads no documents, and makes no vectors.",
-                remedy="Leave the paths, --on and --vectors out, or leave --upgrade out.",
-            )
-        changed = upgrade_index(out)
-        if as_json:
-            typer.echo(json.dumps({"index": str(out), "upgraded": changed}))
-        else:
-            typer.echo(f"{safe_line(str(out))}: {'upgraded' if changed else 'is up to date already'}")
-        return
-    if not paths:
+    if upgrade and (paths or on or vectors or to):
+        raise SettingsError("--upgrade only needs --out.", remedy="Leave the other options and the paths out.")
+    if not (paths or upgrade):
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
+    if upgrade:
+        assert out is not None
+        changed = upgrade_index(out)
+        words = f"{safe_line(str(out))}: {'upgraded' if changed else 'is up to date already'}"
+        typer.echo(json.dumps({"index": str(out), "upgraded": changed}) if as_json else words)
+        return
+    assert paths is not None
+    options = load_settings(given.values, config=given.config).settings.retrievers
     with show_index_progress() as progress:
-        report = make_index(
-            paths, out, progress=progress, names=names, vectors=_dense_options(weights) if vectors else None, on=on
-        )
-    _print_report(report, str(out), as_json=as_json)
-
-
-def _dense_options(weights: str | None) -> DenseOptions:
-    """Gives the embedding model that `--retriever dense` would use, or the one that is named."""
-    from beliefrag.retrieval import RETRIEVERS
-    from beliefrag.retrieval.dense import DenseOptions
-    from beliefrag.settings import load_settings
-
-    if weights is not None:
-        return DenseOptions(weights)
-    chosen = RETRIEVERS.choose("dense", load_settings({}).settings.retrievers).options
-    assert isinstance(chosen, DenseOptions)
-    return chosen
+        if to is not None:
+            if vectors:
+                raise SettingsError("--vectors is for an index in a folder.", remedy="Give hybrid=true with --to.")
+            report = index_paths_to(paths, to, progress=progress, options=options, on=on)
+        else:
+            assert out is not None
+            dense = RETRIEVERS.choose("dense", options).options if vectors else None
+            report = make_index(paths, out, progress=progress, names=names, vectors=dense, on=on)
+    _print_report(report, str(out or to), as_json=as_json)
 
 
 def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
@@ -170,7 +108,7 @@ def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
 
 @contextmanager
 def show_index_progress() -> Iterator[OnProgress]:
-    """Gives the function to call with each step: a bar on a terminal, elsewhere a line every ten seconds.
+    """Return the function to call with each step: a bar on a terminal, elsewhere a line every ten seconds.
 
     All of it goes to standard error; standard output is left to the report.
     """

@@ -1,4 +1,4 @@
-"""Everything that a command prints: safe text, tables on standard output, notices on standard error.
+"""What a command prints: safe text, tables on standard output, notices on standard error; and its exit code.
 
 Passages, titles, file names and model replies may hold escape sequences that recolour the screen, set its title, hide a
 link behind other words or turn the reading direction around. `safe_line` and `safe_lines` make every such character
@@ -12,17 +12,32 @@ import logging
 import os
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from beliefrag.outcome import Outcome
+    from beliefrag.report.table import Table
+
 __all__ = [
+    "ABSTAINED",
+    "FAILED",
+    "INTERRUPTED",
+    "OK",
+    "TERMINATED",
+    "USAGE",
+    "Heartbeat",
+    "can_confirm",
     "enable_debug",
+    "exit_code",
     "is_screen",
     "open_console",
     "print_notice",
+    "print_report",
     "print_table",
     "safe_line",
     "safe_lines",
@@ -30,8 +45,20 @@ __all__ = [
     "show_warnings",
 ]
 
-# rich is imported by the functions that need it, so that `beliefrag --help` and errors do not wait for it.
+# Functions import what they need, so that the help and errors do not wait for it.
 # ruff: noqa: PLC0415
+
+OK = 0
+"""An answer was given, or the command did what it was asked to."""
+FAILED = 1
+USAGE = 2
+"""An option, a setting or a settings file cannot be used."""
+ABSTAINED = 3
+INTERRUPTED = 130
+TERMINATED = 143
+
+_SECONDS_OF_SILENCE = 12.0
+"""A line is due every 15 s; a busy machine may be late."""
 
 _log = logging.getLogger("beliefrag")
 
@@ -42,12 +69,12 @@ _NOT_ASCII_TEXT = re.compile(r"[^ -~]")
 
 
 def safe_line(text: str) -> str:
-    """Gives the text on one line, with nothing in it that a terminal would obey."""
+    """Return the text on one line, without anything that a terminal would obey."""
     return " ".join(_mark_controls(text).split())
 
 
 def safe_lines(text: str) -> str:
-    """Gives the text with nothing in it that a terminal would obey, keeping its lines and their indentation."""
+    """Return the text without anything that a terminal would obey, with its lines and their indentation."""
     return "\n".join(_mark_controls(line.expandtabs(4)).rstrip() for line in text.splitlines())
 
 
@@ -62,12 +89,12 @@ def _safe_character(character: str) -> str:
 
 
 def is_screen(stream: TextIO) -> bool:
-    """Says whether a person watches this stream on a terminal that can redraw; forced colours do not count."""
+    """Return whether this stream is a terminal that can redraw; forced colours do not count."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
 def open_console(stream: TextIO | None = None) -> Console:
-    """Gives a console that takes text as text: no markup, no emoji codes, no guessing what to colour."""
+    """Return a console that takes text as text: no markup, no emoji codes, no highlighting."""
     from rich.console import Console
 
     stream = stream or sys.stdout
@@ -81,12 +108,12 @@ def print_table(
     style: Callable[[str], str] | None = None,
     fold: bool = False,
 ) -> None:
-    """Prints rows: a table on a terminal, otherwise tab-separated lines that other programs can read.
+    """Print rows: a table on a terminal, otherwise tab-separated lines that other programs can read.
 
     Args:
         headings: One for each column.
-        rows: The cells. They may hold any text; it is made safe here.
-        style: Gives the style of a cell in the first column.
+        rows: The cells. They may contain any text; it is made safe here.
+        style: Returns the style of a cell in the first column.
         fold: Breaks long cells in all columns but the first; otherwise only in the last one.
     """
     from rich.table import Table
@@ -107,13 +134,21 @@ def print_table(
     console.print(table)
 
 
+def print_report(tables: Sequence[Table], *, fold_first: bool = False) -> None:
+    """Print tables under their titles, with an empty line between them."""
+    for place, table in enumerate(tables):
+        if place:
+            sys.stdout.write("\n")
+        if table.title:
+            sys.stdout.write(f"{table.title}\n")
+        print_table(table.headings, table.texts, fold=fold_first and not place)
+
+
 @contextlib.contextmanager
 def show_status(what: str) -> Iterator[None]:
-    """Shows what is going on while the program works: at once on a terminal, elsewhere when it takes long."""
+    """Show what the program does: at once on a terminal, elsewhere when it takes long."""
     if not is_screen(sys.stderr):
-        from beliefrag.cli.silence import SilenceBreaker
-
-        with SilenceBreaker(lambda seconds: print_notice(f"{what}, {seconds:.0f} s")):
+        with Heartbeat(lambda seconds: print_notice(f"{what}, {seconds:.0f} s")):
             yield
         return
     with open_console(sys.stderr).status(what):
@@ -121,22 +156,25 @@ def show_status(what: str) -> Iterator[None]:
 
 
 def print_notice(line: str) -> None:
-    """Writes one line to standard error, which is looked up each time: a live display shows such lines above itself."""
+    """Write one line to standard error, looked up each time: a live display shows such lines above itself."""
     _write(safe_line(line))
 
 
 def show_warnings() -> None:
-    """Shows the warnings that the package logs. Calling it twice is harmless."""
+    """Show the warnings that the package logs. Calling it twice is harmless."""
     if not any(isinstance(handler, _NoticeHandler) for handler in _log.handlers):
         _log.addHandler(_NoticeHandler())
     _log.setLevel(logging.WARNING)
 
 
-def enable_debug(wanted: bool) -> bool:
-    """Shows everything that the package logs, with tracebacks: the callback of --debug."""
-    if wanted:
-        _log.setLevel(logging.DEBUG)
-    return wanted
+def enable_debug() -> None:
+    """Show everything that the package logs, with tracebacks."""
+    _log.setLevel(logging.DEBUG)
+
+
+def can_confirm() -> bool:
+    """Return whether a person at a terminal can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class _NoticeHandler(logging.Handler):
@@ -151,3 +189,52 @@ def _write(text: str) -> None:
     with contextlib.suppress(OSError):
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
+
+
+class Heartbeat:
+    """Calls a function whenever some time has passed without a line: a program at work must not look like a hung one.
+
+    Args:
+        write: Writes a line; gets the seconds since something last happened.
+    """
+
+    def __init__(self, write: Callable[[float], None]) -> None:
+        self._write = write
+        self._seconds = _SECONDS_OF_SILENCE
+        self._happened_at = self._written_at = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Heartbeat:
+        self.reset()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def reset(self) -> None:
+        """Record that something happened and a line was written."""
+        self._happened_at = self._written_at = time.monotonic()
+
+    def note(self) -> None:
+        """Record that something happened without a line."""
+        self._happened_at = time.monotonic()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(max(0.0, self._written_at + self._seconds - time.monotonic())):
+            now = time.monotonic()
+            if now - self._written_at >= self._seconds:
+                self._written_at = now
+                self._write(now - self._happened_at)
+
+
+def exit_code(outcome: Outcome) -> int:
+    """Return the exit code for how a question ended."""
+    from beliefrag.errors import SettingsError
+    from beliefrag.outcome import Abstained, Failed
+
+    if isinstance(outcome, Failed):
+        return USAGE if outcome.cause == SettingsError.__name__ else FAILED
+    return ABSTAINED if isinstance(outcome, Abstained) else OK

@@ -7,59 +7,40 @@ from typing import Annotated
 
 import typer
 
-from beliefrag.cli import options
-from beliefrag.cli.command_group import CommandGroup
+from beliefrag.cli.options import GivenSettings, with_settings
 
-__all__ = ["app"]
+__all__ = ["prompt"]
 
-# The commands import what they need themselves, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="List and show the prompts: the words that models are asked with.", no_args_is_help=True)
 
-
-@app.command("list")
-def list_(prompts: options.Prompts = None, config: options.Config = None, debug: options.Debug = False) -> None:
-    """List the prompts with the hashes that runs and calibrations record.
-
-    Example: beliefrag prompt list
-    """
-    from beliefrag.cli.output import print_table
-    from beliefrag.prompts import Prompts
-    from beliefrag.settings import load_settings
-
-    settings = load_settings({"prompts": prompts}, config=config).settings
-    shipped, used = Prompts.load().hashes(), Prompts.load(settings.prompts).hashes()
-    rows = [(name, digest, "ours" if shipped[name] == digest else "replaced") for name, digest in used.items()]
-    print_table(("prompt", "hash", "whose"), rows)
-
-
-@app.command()
-def show(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One prompt; all by default.", show_default=False)
-    ] = None,
-    prompts: options.Prompts = None,
-    config: options.Config = None,
-    debug: options.Debug = False,
+@with_settings("prompts")
+def prompt(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The prompt to print.", show_default=False)] = None,
+    *,
+    given: GivenSettings,
 ) -> None:
-    """Print a prompt. Saved to a file of the same name, it can be changed and used with --prompts.
+    """List the prompts with the hashes that runs record, or print one.
 
-    Example: beliefrag prompt show answer > my-prompts/answer.txt
+    Save a prompt to a file of the same name, edit it, and use it with --set prompts=DIR.
+
+    Example: beliefrag prompt answer > my-prompts/answer.txt
     """
-    from beliefrag.cli.output import print_notice, safe_lines
+    from beliefrag.cli.output import print_notice, print_table, safe_lines
     from beliefrag.prompts import NAMES, Prompts
     from beliefrag.settings import load_settings
 
-    library = Prompts.load(load_settings({"prompts": prompts}, config=config).settings.prompts)
+    library = Prompts.load(load_settings(given.values, config=given.config).settings.prompts)
     hashes = library.hashes()
-    if name is not None and name not in NAMES:
-        raise typer.BadParameter(f"there is no prompt {name!r}; known are {', '.join(NAMES)}", param_hint="NAME")
-    if name is not None:
-        # The hash goes to standard error, so that the prompt alone can be saved.
-        print_notice(f"{name} {hashes[name]}")
-        text = library.templates[name]
-        typer.echo(safe_lines(text) if sys.stdout.isatty() else text)
+    if name is None:
+        shipped = Prompts.load().hashes()
+        rows = [(each, digest, "ours" if shipped[each] == digest else "replaced") for each, digest in hashes.items()]
+        print_table(("prompt", "hash", "whose"), rows)
         return
-    for number, (each, text) in enumerate(library.templates.items()):
-        typer.echo(f"{'' if number == 0 else chr(10)}== {each} {hashes[each]}\n{safe_lines(text)}")
+    if name not in NAMES:
+        raise typer.BadParameter(f"there is no prompt {name!r}; known: {', '.join(NAMES)}", param_hint="NAME")
+    # The hash goes to standard error, so that the prompt alone can be saved.
+    print_notice(f"{name} {hashes[name]}")
+    text = library.templates[name]
+    typer.echo(safe_lines(text) if sys.stdout.isatty() else text)

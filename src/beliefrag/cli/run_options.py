@@ -1,199 +1,132 @@
-"""Options of the commands that ask many questions: which questions, how to run them, and who judges the answers."""
+"""Options of the commands that ask many labelled questions: which questions, and how to run them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
+from pydantic import Field
 
+from beliefrag.cli.options import OwnDocs, Yes, flag, join_paths
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
+    from beliefrag.bench.questions import Dataset
     from beliefrag.bench.setup import RunSpec
     from beliefrag.settings import Settings
 
-__all__ = [
-    "JUDGE",
-    "WHAT",
-    "Data",
-    "JudgeOptions",
-    "NoJudge",
-    "On",
-    "Out",
-    "ReadsOnly",
-    "RunOptions",
-    "SampleOptions",
-    "check_judge_options",
-    "ensure_run_weights",
-    "make_run_spec",
-]
+__all__ = ["Data", "LabelledQuestions", "NoJudge", "Out", "RunOptions"]
 
-# What the functions need is imported when they are called, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
-
-WHAT = "What to run"
-_HOW = "How to run it"
-JUDGE = "Judge"
 
 Data = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data",
-        metavar="DIR...",
-        help="Datasets in the common form; see 'beliefrag data import'.",
-        rich_help_panel=WHAT,
-        show_default=False,
+        "--data", metavar="DIR...", help="Datasets in the common form; see 'beliefrag data'.", show_default=False
     ),
 ]
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out",
-        metavar="RUN",
-        help="The run's folder: a new one is made, and a run in it goes on.",
-        rich_help_panel=WHAT,
-        show_default=False,
-    ),
+    typer.Option("--out", metavar="RUN", help="The folder of the run. An existing run is resumed.", show_default=False),
 ]
-On = Annotated[
-    str | None,
-    typer.Option(
-        "--on",
-        metavar="PLACE",
-        help="ray or ray:ADDRESS: use the workers of a Ray cluster, which 'ray' alone starts on this machine.",
-        rich_help_panel=_HOW,
-        show_default=False,
-    ),
-]
-N = Annotated[
-    int | None,
-    typer.Option(
-        "--n",
-        metavar="N",
-        min=1,
-        help="How many questions of each dataset are asked; all by default.",
-        rich_help_panel=WHAT,
-    ),
-]
-ReadsOnly = Annotated[
-    bool,
-    typer.Option(
-        "--no-searches",
-        metavar="",
-        help="With lean: read once and make no move, in less than half of the time. What searches are worth is then "
-        "not fitted.",
-        rich_help_panel=WHAT,
-    ),
-]
-NoJudge = Annotated[
-    bool,
-    typer.Option(
-        "--no-judge",
-        metavar="",
-        help="Leave the judge out. The same command without --no-judge judges later.",
-        rich_help_panel=JUDGE,
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleOptions:
-    """Which questions of the datasets are asked."""
-
-    n: N = None
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="S",
-            help="The seed by which questions are drawn. The same seed draws the same questions everywhere.",
-            rich_help_panel=WHAT,
-        ),
-    ] = 0
-    split: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Questions of this split only; can be given again.", rich_help_panel=WHAT),
-    ] = None
+NoJudge = Annotated[bool, flag("--no-judge", "Leave the judge out. The same command without it judges later.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How a run is carried out."""
+    """Which questions are asked, and how."""
 
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="The most calls at a time. By default 1 for an embedded model and 16 for a server, whose own rate is "
-            "found below that.",
-            rich_help_panel=_HOW,
-        ),
+    section: ClassVar[str] = "run"
+
+    n: Annotated[int | None, typer.Option("--n", metavar="N", min=1, help="Questions of each dataset.")] = None
+    split: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only questions of this split. Repeatable.")
     ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Say what is ahead, and end.", rich_help_panel=_HOW)
-    ] = False
-    yes: Annotated[
-        bool, typer.Option("--yes", metavar="", help="Do not ask before a large run.", rich_help_panel=_HOW)
-    ] = False
-    replay: Annotated[
-        bool,
-        typer.Option(
-            "--replay", metavar="", help="Take every reply from the cache, and ask no model.", rich_help_panel=_HOW
-        ),
-    ] = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeOptions:
-    """Which model judges the answers."""
-
-    judge_model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The model that judges; by default the run's model.", rich_help_panel=JUDGE),
-    ] = None
-    judge_base_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="The server of the judge; by default the run's server.", rich_help_panel=JUDGE
-        ),
-    ] = None
+    dry_run: Annotated[bool, flag("--dry-run", "Print the estimate, and end.")] = False
+    yes: Yes = False
+    replay: bool = False
+    seed: int = 0
+    judge_model: str | None = None
+    judge_base_url: str | None = None
+    noise: Annotated[float, Field(ge=0, le=1)] = 0.0
+    counterfactual: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @property
-    def is_named(self) -> bool:
+    def names_judge(self) -> bool:
         """Whether a judge was named, other than the run's model."""
         return bool(self.judge_model or self.judge_base_url)
 
+    def make_spec(self, settings: Settings, *, judge: bool, download: bool = True) -> RunSpec:
+        """Return the specification of a run, without datasets and methods; by default download missing weights.
 
-def make_run_spec(sample: SampleOptions, run: RunOptions, judge: JudgeOptions, *, judged: bool) -> RunSpec:
-    """Gives the specification of a run as the options say, without datasets and methods."""
-    from beliefrag.bench.setup import RunSpec
+        Raises:
+            SettingsError: A judge is named and left out.
+            ModelError: Weights are missing, and the person declined the download.
+        """
+        from beliefrag.bench.perturbation import Injection
+        from beliefrag.bench.setup import RunSpec
+        from beliefrag.cli.weights import ensure_weights
 
-    return RunSpec(
-        n=sample.n,
-        seed=sample.seed,
-        splits=tuple(sample.split or ()),
-        judge=judged,
-        judge_model=judge.judge_model,
-        judge_base_url=judge.judge_base_url,
-        replay=run.replay,
-        preview=run.dry_run,
-    )
+        if self.names_judge and not judge:
+            raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")
+        injection = Injection(self.noise, self.counterfactual, self.seed)
+        if download and not (self.replay or self.dry_run):
+            for model in filter(None, (settings.model, self.judge_model)):
+                ensure_weights(model, agreed=self.yes)
+        return RunSpec(
+            n=self.n,
+            seed=self.seed,
+            splits=tuple(self.split or ()),
+            judge=judge,
+            judge_model=self.judge_model,
+            judge_base_url=self.judge_base_url,
+            injection=injection,
+            replay=self.replay,
+            preview=self.dry_run,
+        )
 
 
-def ensure_run_weights(settings: Settings, run: RunOptions, judge: JudgeOptions) -> None:
-    """Downloads the weights that a run lacks, after asking. A preview and a replay need none."""
-    from beliefrag.cli.weights import ensure_weights
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledQuestions:
+    """Questions with known answers: of benchmarks, or somebody's own."""
 
-    if run.replay or run.dry_run:
-        return
-    ensure_weights(settings.model, agreed=run.yes)
-    if judge.judge_model:
-        ensure_weights(judge.judge_model, agreed=run.yes)
+    data: Data = None
+    questions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Your own questions with answers (CSV, TSV, JSON Lines); needs --docs."),
+    ] = None
+    docs: OwnDocs = None
+
+    def read(self, further: list[Path] | None) -> tuple[tuple[Path, ...], tuple[Dataset, ...]]:
+        """Return the folders of benchmarks, or the dataset of own questions.
+
+        Raises:
+            SettingsError: Neither was given, or both, or questions without documents.
+            DataError: The questions cannot be used.
+            CorpusError: The documents cannot be used.
+        """
+        if (self.questions is None) == (not self.data):
+            raise SettingsError(
+                "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
+            )
+        if self.questions is None:
+            if self.docs:
+                raise SettingsError("--docs needs --questions; --data has its own passages.", remedy="Leave one out.")
+            return tuple(join_paths(self.data, further) or ()), ()
+        if not self.docs:
+            raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
+        return (), (_own_dataset(self.questions, join_paths(self.docs, further) or []),)
 
 
-def check_judge_options(no_judge: bool, judge: JudgeOptions) -> None:
-    """Refuses a judge that is named and left out at once."""
-    if no_judge and judge.is_named:
-        raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")
+def _own_dataset(questions: Path, docs: list[Path]) -> Dataset:
+    from beliefrag import bench
+    from beliefrag.cli.output import print_notice, show_status
+
+    with show_status("reading documents"):
+        dataset = bench.user_dataset(questions, docs)
+    if skipped := dataset.card.skipped:
+        print_notice(f"note: {len(skipped)} of the questions left out: {skipped[0]}.")
+    return dataset

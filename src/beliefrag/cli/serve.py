@@ -1,238 +1,153 @@
-"""`beliefrag serve`: answers other programs, over HTTP (`http`) or as tools for agents (`mcp`)."""
+"""`beliefrag serve`: answer other programs, over HTTP (`http`) or as tools for agents (`mcp`)."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
+from pydantic import Field
 
-from beliefrag.cli import options
-from beliefrag.cli.command_group import CommandGroup
+from beliefrag.cli.options import Documents, FurtherPaths, GivenSettings, flag, join_paths, with_settings
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
     from beliefrag.web.limits import ServerLimits
 
-__all__ = ["app"]
+__all__ = ["Feedback", "Limits", "app"]
 
-# The commands import what they need themselves, so that `beliefrag --help` does not wait for it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
-app = CommandGroup(help="Answer other programs over the network.", no_args_is_help=True)
+app = typer.Typer(help="Answer other programs over the network.", no_args_is_help=True)
 
 _LOOPBACK = "127.0.0.1"
-_MCP_PORT = 8081
-_MCP_GRACE = 30.0
-_NETWORK = "Network"
-_LIMITS = "Limits"
-_WATCHING = "Watching"
-
 _EMBEDDED_TIMEOUT = 900.0
-"""Seconds for a question where the model runs on this machine's processor, which takes minutes for a hard one."""
+"""Seconds for a question if the model runs on this machine's processor, which takes minutes for a hard one."""
 
-
-def _timeout_option(seconds: float) -> Any:
-    return typer.Option(
-        metavar="SECONDS",
-        min=0.1,
-        help="How long a question may take from its turn on; the wait before it does not count. By default "
-        f"{_EMBEDDED_TIMEOUT:g} where the model runs on this machine, {seconds:g} otherwise.",
-        rich_help_panel=_LIMITS,
-    )
+_Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help=f"Where to listen; {_LOOPBACK} by default.")]
+_Port = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, max=65535, help="The port; by default 8080, for mcp 8081. 0 takes a free one."),
+]
+Feedback = Annotated[
+    Path | None, typer.Option("--feedback", metavar="FILE", help="Where feedback is kept; by default feedback.jsonl.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessOptions:
+class Access:
     """Who may call the server."""
 
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File with the bearer token that clients must send; BELIEFRAG_TOKEN in the environment works too. "
-            "Needed unless --host is loopback.",
-            rich_help_panel=_NETWORK,
+            help="File with the bearer token that clients send (or set BELIEFRAG_TOKEN). Needed beyond loopback.",
         ),
     ] = None
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A further name by which clients may call the server, besides localhost on loopback.",
-            rich_help_panel=_NETWORK,
-        ),
+        typer.Option(metavar="NAME", help="Another name by which clients may call the server. Repeatable."),
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitOptions:
+class Limits:
     """How much the server does at a time, and for one question."""
 
+    section: ClassVar[str] = "limits"
     usual_timeout: ClassVar[float] = 120.0
-    """Seconds for a question where the model has a server of its own."""
+    """Seconds for a question if the model has a server of its own."""
 
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="How many questions are answered at a time. By default 1 where the model runs on this machine, "
-            "because it answers one call at a time; 4 otherwise.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None
-    queue: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="How many questions may wait; more are refused.", rich_help_panel=_LIMITS
-        ),
-    ] = 16
-    timeout: Annotated[float | None, _timeout_option(usual_timeout)] = None
-    max_question_chars: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The most characters of a question.", rich_help_panel=_LIMITS)
-    ] = 4_000
-    max_connections: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="The most open connections; never more than half of the files that the process may open.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = 1_000
-    max_connections_per_client: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The most connections of one address.", rich_help_panel=_LIMITS)
-    ] = 256
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="The most tokens before the final answer, whatever a request asks for; by default the setting.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None
-    max_rounds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="The most searches, whatever a request asks for; by default the setting.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None
+    concurrency: Annotated[int | None, Field(ge=1)] = None
+    """Questions at a time; by default 1 for a model on this machine, which answers one call at a time, else 4."""
+    queue: Annotated[int, Field(ge=0)] = 16
+    """How many questions may wait; more are refused."""
+    timeout: Annotated[float | None, Field(ge=0.1)] = None
+    """Seconds for a question; the wait before it does not count."""
+    grace: Annotated[float, Field(ge=0)] = 30.0
+    """Seconds that running questions have after SIGTERM."""
+    question_chars: Annotated[int, Field(ge=1)] = 4_000
+    request_bytes: Annotated[int, Field(ge=1)] = 65_536
+    connections: Annotated[int, Field(ge=1)] = 1_000
+    connections_per_client: Annotated[int, Field(ge=1)] = 256
+    tokens: Annotated[int | None, Field(ge=1)] = None
+    """The most tokens before the final answer, whatever a request asks for; by default the setting."""
+    rounds: Annotated[int | None, Field(ge=0)] = None
+    """The most searches, whatever a request asks for; by default the setting."""
 
-    def make_limits(self, settings: Settings, *, grace: float, request_bytes: int) -> ServerLimits:
-        """Gives the limits of a server, of which those on a question are at most those of the settings."""
+    def for_server(self, settings: Settings) -> ServerLimits:
+        """Return the limits of a server with these settings."""
         from beliefrag.web.limits import ServerLimits
 
-        asked = {"tokens": self.max_tokens, "rounds": self.max_rounds}
+        asked = {"tokens": self.tokens, "rounds": self.rounds}
         budget = {name: value for name, value in asked.items() if value is not None}
         embedded = settings.model.startswith("local:")
         return ServerLimits(
-            request_bytes=request_bytes,
-            question_chars=self.max_question_chars,
-            connections=self.max_connections,
-            connections_per_client=self.max_connections_per_client,
+            request_bytes=self.request_bytes,
+            question_chars=self.question_chars,
+            connections=self.connections,
+            connections_per_client=self.connections_per_client,
             concurrency=self.concurrency or (1 if embedded else 4),
             queue=self.queue,
             timeout=self.timeout or (_EMBEDDED_TIMEOUT if embedded else self.usual_timeout),
-            grace=grace,
+            grace=self.grace,
             budget=replace(settings.budget, **budget),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class McpLimitOptions(LimitOptions):
+class McpLimits(Limits):
     """The limits for tools of agents, which may wait longer."""
 
     usual_timeout: ClassVar[float] = 300.0
-    timeout: Annotated[float | None, _timeout_option(usual_timeout)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpOptions:
+    """How the HTTP server presents itself."""
+
+    section: ClassVar[str] = "serve"
+
+    page: Annotated[bool, flag("--page", "Serve the page of 'beliefrag app' too; its address is printed.")] = False
+    feedback: Feedback = None
+    metrics: Annotated[bool, flag("--metrics", "Serve /metrics for Prometheus.")] = False
+    otel: Annotated[bool, flag("--otel", "Send OpenTelemetry traces, as the OTEL_* variables say.")] = False
+    otel_text: Annotated[bool, flag("--otel-text", "Let traces hold questions, passages, prompts and replies.")] = False
+    model_name: str = "beliefrag"
+    """The model name at the OpenAI-compatible addresses."""
+    earlier_turns: Literal["refuse", "ignore"] = "refuse"
+    """What to do with the earlier turns of a chat: each question is answered alone."""
+    show_prompts: bool = False
+    """Whether streamed events include prompts and replies."""
 
 
 @app.command()
-@options.with_option_groups
+@with_settings("model", "base_url", "method")
 def http(
-    further: options.FurtherPaths = None,
+    further: FurtherPaths = None,
     *,
-    documents: options.DocumentOptions,
-    search: options.SearchOptions,
-    method: options.Method = None,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen.", rich_help_panel=_NETWORK)
-    ] = _LOOPBACK,
-    port: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.", rich_help_panel=_NETWORK),
-    ] = 8080,
-    access: AccessOptions,
-    served_model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The model name at the OpenAI-compatible addresses, for clients that need one.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = "beliefrag",
-    earlier_turns: Annotated[
-        Literal["refuse", "ignore"],
-        typer.Option(
-            help="What to do with the earlier turns of a chat: each question is answered alone.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = "refuse",
-    limits: LimitOptions,
-    grace: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", min=0.0, help="How long questions may go on after SIGTERM.", rich_help_panel=_LIMITS
-        ),
-    ] = 30.0,
-    max_request_bytes: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The most bytes of a request's body.", rich_help_panel=_LIMITS)
-    ] = 65_536,
-    page: Annotated[
-        bool,
-        typer.Option(
-            "--page",
-            metavar="",
-            help="Serve a page to ask in as well, at an address with a key that is printed; see 'beliefrag app'.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = False,
-    feedback: options.Feedback = None,
-    metrics: Annotated[
-        bool, typer.Option("--metrics", metavar="", help="Serve /metrics for Prometheus.", rich_help_panel=_WATCHING)
-    ] = False,
-    show_prompts: Annotated[
-        bool,
-        typer.Option(
-            "--show-prompts",
-            metavar="",
-            help="Include prompts and the model's replies in streamed events.",
-            rich_help_panel=_WATCHING,
-        ),
-    ] = False,
-    tracing: options.TracingOptions,
-    model: options.ModelOptions,
-    calibration: options.CalibrationOptions,
-    risk: options.RiskOptions,
-    prompts: options.PromptOptions,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    documents: Documents,
+    given: GivenSettings,
+    host: _Host = None,
+    port: _Port = None,
+    access: Access,
+    how: HttpOptions,
+    limits: Limits,
 ) -> None:
-    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions and /v1/responses for clients of OpenAI's API.
+    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions and /v1/responses for OpenAI clients.
 
-    Writes one JSON line per request to standard error, without questions, passages or keys. After SIGTERM or Ctrl-C
-    running questions may finish.
+    Logs one JSON line per request, without questions, passages or keys. After SIGTERM or Ctrl-C running questions may
+    finish.
 
     Example: beliefrag serve http --docs handbook/
     """
-    import sys
-
-    from beliefrag.cli.opening import open_assembly
+    from beliefrag.cli.browser_page import PageAccess, make_page
+    from beliefrag.cli.episode_run import open_assembly
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
     from beliefrag.web.reload import IndexReloader
@@ -241,100 +156,72 @@ def http(
     from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
-    if page:
-        from beliefrag.cli.page_access import PageAccess, make_page, open_feedback
-    elif feedback is not None:
-        raise typer.BadParameter("--feedback needs --page, on which it is given", param_hint="--feedback")
-    paths = options.join_docs(documents.docs, further)
-    settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
-    server_limits = limits.make_limits(settings, grace=grace, request_bytes=max_request_bytes)
-    token = read_token(access.token_file, host)
-    kept = open_feedback(feedback) if page else None
-    # The address comes first: if it is taken, no document was read in vain.
-    with listen(host, port) as bound, options.tracing(tracing) as traces:
+    if how.feedback is not None and not how.page:
+        raise typer.BadParameter("it needs --page", param_hint="--feedback")
+    if how.otel_text and not how.otel:
+        raise typer.BadParameter("it needs --otel", param_hint="--otel-text")
+    paths = join_paths(documents.docs, further)
+    settings = given.load()
+    server_limits = limits.for_server(settings)
+    address = host or _LOOPBACK
+    token = read_token(access.token_file, address)
+    with contextlib.ExitStack() as stack:
+        # The address comes first: if it is taken, no document was read in vain.
+        bound = stack.enter_context(listen(address, 8080 if port is None else port))
+        traces = None
+        if how.otel:
+            from beliefrag.integrations.otel import open_tracing
+
+            traces = open_tracing(text=how.otel_text)
+            stack.callback(traces.close)
         service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
-        browser = PageAccess.for_server(bound, token, command="beliefrag serve http --page") if page else None
+        page = browser = None
+        if how.page:
+            browser = PageAccess.for_server(bound, token, command="beliefrag serve http --page")
+            page = make_page(service, how.feedback, paths, documents.index, show_prompts=how.show_prompts)
         context = HttpContext(
             service,
             ServerMetrics(service.admission),
-            page=make_page(service, kept, paths, documents.index, show_prompts=show_prompts) if kept else None,
-            model_name=served_model,
-            earlier_turns=earlier_turns,
-            show_prompts=show_prompts,
+            page=page,
+            model_name=how.model_name,
+            earlier_turns=how.earlier_turns,
+            show_prompts=how.show_prompts,
             make_observer=traces.episode if traces is not None else None,
             reloader=IndexReloader(service, docs=paths, index=documents.index),
         )
         server = create_app(
             context,
             token=token,
-            host=host,
+            host=address,
             allowed_hosts=access.allowed_host or (),
-            serve_metrics=metrics,
+            serve_metrics=how.metrics,
             credential=TokenOrBrowserKey(BearerToken(token), browser.key) if browser else None,
         )
-        with json_log(sys.stderr):
-            serve(server, service, bound, on_listening=browser.log_address if browser else None)
+        stack.enter_context(json_log(sys.stderr))
+        serve(server, service, bound, on_listening=browser.log_address if browser else None)
 
 
 @app.command()
-@options.with_option_groups
+@with_settings("model", "base_url", "method")
 def mcp(
-    further: options.FurtherPaths = None,
+    further: FurtherPaths = None,
     *,
-    documents: options.DocumentOptions,
-    search: options.SearchOptions,
-    method: options.Method = None,
-    over_http: Annotated[
-        bool,
-        typer.Option(
-            "--http",
-            metavar="",
-            help="Serve over HTTP, at /mcp; by default one client over standard input and output.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = False,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help=f"Where to listen; {_LOOPBACK} by default.", rich_help_panel=_NETWORK),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=65535,
-            help=f"The port; {_MCP_PORT} by default, and 0 takes a free one.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    access: AccessOptions,
-    grace: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.0,
-            help=f"How long calls may go on after SIGTERM; {_MCP_GRACE:g} by default.",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = None,
-    limits: McpLimitOptions,
-    model: options.ModelOptions,
-    calibration: options.CalibrationOptions,
-    risk: options.RiskOptions,
-    prompts: options.PromptOptions,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    documents: Documents,
+    given: GivenSettings,
+    over_http: Annotated[bool, flag("--http", "Serve over HTTP, at /mcp; by default over standard input.")] = False,
+    host: _Host = None,
+    port: _Port = None,
+    access: Access,
+    limits: McpLimits,
 ) -> None:
     """Give agents two tools over the Model Context Protocol: ask, and search.
 
-    By default over standard input and output, which is how agents start their own server; with --http for several
-    clients. Writes one JSON line per call to standard error, without questions, passages or keys.
+    By default over standard input and output, which is how agents start a server; with --http for several clients.
+    Logs one JSON line per call, without questions, passages or keys.
 
     Example: beliefrag serve mcp --docs handbook/
     """
-    import sys
-
-    from beliefrag.cli.opening import open_assembly
+    from beliefrag.cli.episode_run import open_assembly
     from beliefrag.web.auth import read_token
     from beliefrag.web.mcp.mcp_stdio import serve_mcp_stdio
     from beliefrag.web.reload import IndexReloader
@@ -342,26 +229,23 @@ def mcp(
     from beliefrag.web.service import AnswerService
 
     network: dict[str, object] = {"--host": host, "--port": port, "--token-file": access.token_file}
-    network |= {"--allowed-host": access.allowed_host, "--grace": grace}
-    unused = [name for name, value in network.items() if value is not None]
+    unused = [name for name, value in (network | {"--allowed-host": access.allowed_host}).items() if value is not None]
     if unused and not over_http:
-        raise typer.BadParameter("it is only for --http: give --http too", param_hint=unused[0])
-    paths = options.join_docs(documents.docs, further)
-    settings = options.read_settings(search, model, calibration, risk, prompts, config=config, method=method)
-    server_limits = limits.make_limits(
-        settings,
-        # A character takes at most twelve bytes of JSON; the rest is for what the protocol puts around it.
-        request_bytes=12 * limits.max_question_chars + 16_384,
-        grace=_MCP_GRACE if over_http and grace is None else grace or 0.0,
-    )
+        raise typer.BadParameter("it needs --http", param_hint=unused[0])
+    paths = join_paths(documents.docs, further)
+    settings = given.load()
+    # A character takes at most twelve bytes of JSON; the rest is for what the protocol puts around it.
+    fitting = replace(limits, request_bytes=12 * limits.question_chars + 16_384)
+    server_limits = (fitting if over_http else replace(fitting, grace=0.0)).for_server(settings)
 
-    def open_service() -> AnswerService:
-        return AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
+    def open_service() -> tuple[AnswerService, IndexReloader]:
+        service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
+        return service, IndexReloader(service, docs=paths, index=documents.index)
 
     if not over_http:
-        service = open_service()
+        service, reloader = open_service()
         with json_log(sys.stderr):
-            serve_mcp_stdio(service, IndexReloader(service, docs=paths, index=documents.index))
+            serve_mcp_stdio(service, reloader)
         return
 
     from beliefrag.web.mcp.mcp_app import serve_mcp_http
@@ -370,8 +254,8 @@ def mcp(
     address = host or _LOOPBACK
     token = read_token(access.token_file, address)
     # The address comes first: if it is taken, no document was read in vain.
-    with listen(address, _MCP_PORT if port is None else port) as bound:
-        service = open_service()
+    with listen(address, 8081 if port is None else port) as bound:
+        service, reloader = open_service()
         with json_log(sys.stderr):
             serve_mcp_http(
                 service,
@@ -379,5 +263,5 @@ def mcp(
                 token=token,
                 host=address,
                 allowed_hosts=access.allowed_host or (),
-                reloader=IndexReloader(service, docs=paths, index=documents.index),
+                reloader=reloader,
             )

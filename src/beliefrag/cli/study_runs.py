@@ -1,4 +1,4 @@
-"""Carries out `beliefrag study`: prints what is ahead, asks before many calls, and says what each study found."""
+"""Carry out `beliefrag study`: print the estimate, ask before many calls, and print what each study found."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import typer
 from beliefrag.bench.benchmark import PreparedRun, format_duration, format_usage
 from beliefrag.bench.plan import Plan
 from beliefrag.cli.bench_run import carry_out, is_confirmed
-from beliefrag.cli.exit_codes import INTERRUPTED, OK
-from beliefrag.cli.output import print_notice, safe_line, show_status
+from beliefrag.cli.output import INTERRUPTED, OK, print_notice, safe_line, show_status
 from beliefrag.studies.make import PreparedStudies
 from beliefrag.types import Usage
 
@@ -18,7 +17,7 @@ __all__ = ["make_studies"]
 
 
 def make_studies(prepared: PreparedStudies, *, dry_run: bool, yes: bool) -> int:
-    """Makes the runs that studies need, then each study from the records, then the index.
+    """Make the runs that studies need, then each study from the records, then the index.
 
     Returns:
         The exit code.

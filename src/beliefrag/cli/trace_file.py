@@ -32,18 +32,17 @@ class Trace:
 
     Args:
         path: The file. A pipe or a device is written to as it is.
-        replace: Whether to overwrite a file that is there.
 
     Raises:
         SettingsError: The file is there already, or cannot be written.
     """
 
-    def __init__(self, path: Path, *, replace: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._lines = 0
         self._problem: OSError | None = None
         self._is_new = not path.exists()
-        only_new = not replace and (self._is_new or path.is_file())
+        only_new = self._is_new or path.is_file()
         try:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | (os.O_EXCL if only_new else 0)
             self._file = os.fdopen(os.open(path, flags, 0o666), "ab")
@@ -52,7 +51,7 @@ class Trace:
                 self._try_room()
         except FileExistsError:
             raise SettingsError(
-                f"The trace {path} is there already.", remedy="Name another file, or use --force to overwrite it."
+                f"The trace {path} is there already.", remedy="Name another file, or remove it."
             ) from None
         except OSError as error:
             raise SettingsError(

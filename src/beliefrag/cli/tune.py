@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, with_settings
 
 __all__ = ["tune"]
 
@@ -15,7 +15,7 @@ __all__ = ["tune"]
 # ruff: noqa: PLC0415
 
 
-@options.with_option_groups
+@with_settings("calibration", "borrow")
 def tune(
     run: Annotated[
         Path,
@@ -52,9 +52,7 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The CSV file to write; by default tune.csv in the run.")
     ] = None,
-    fitted: options.CalibrationOptions,
-    config: options.Config = None,
-    debug: options.Debug = False,
+    given: GivenSettings,
 ) -> None:
     """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
 
@@ -63,16 +61,16 @@ def tune(
     Example: beliefrag tune runs/states --max-tokens 4000
     """
     from beliefrag import calibrate
-    from beliefrag.cli.exit_codes import FAILED
-    from beliefrag.cli.output import print_notice, print_table, show_status
+    from beliefrag.cli.output import FAILED, print_notice, print_table, show_status
     from beliefrag.report.table import format_number
+    from beliefrag.settings import load_settings
 
     grid = calibrate.Grid(
         answer=tuple(answer) if answer else None,
         retrieval_value=tuple(retrieval_value) if retrieval_value else None,
         corrections=None if corrections is None else (corrections,),
     )
-    settings = options.read_settings(fitted, config=config)
+    settings = load_settings(given.values, config=given.config).settings
     with show_status("trying thresholds"):
         found = calibrate.tune(
             run,

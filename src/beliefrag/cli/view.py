@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli import options
+from beliefrag.cli.options import FurtherPaths, NoOpen, Port
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["view"]
 
-# The command imports what it needs itself, so that `beliefrag --help` does not wait for any of it.
+# Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
 
 
@@ -24,7 +24,7 @@ def view(
         Path,
         typer.Argument(metavar="RUN|TRACE", help="The folder of a run, or a trace file.", show_default=False),
     ],
-    further: options.FurtherFolders = None,
+    further: FurtherPaths = None,
     *,
     data: Annotated[
         list[Path] | None,
@@ -50,8 +50,8 @@ def view(
             metavar="PATH...", help="The documents that the run answered from; needs --questions.", show_default=False
         ),
     ] = None,
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one.")] = 0,
-    no_open: options.NoOpen = False,
+    port: Port = 0,
+    no_open: NoOpen = False,
     export: Annotated[
         Path | None,
         typer.Option(
@@ -62,7 +62,6 @@ def view(
         int | None,
         typer.Option(metavar="N", min=0, help="Which episode of a run to export: the number in its page's address."),
     ] = None,
-    debug: options.Debug = False,
 ) -> None:
     """Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.
 
@@ -71,14 +70,14 @@ def view(
     Example: beliefrag view runs/first --data data
     """
     from beliefrag.bench.own_documents import OwnDocuments
-    from beliefrag.cli.browser_page import show_page, wait_for_interrupt
+    from beliefrag.cli.browser_page import open_address, wait_for_interrupt
     from beliefrag.cli.output import show_status
     from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:
         raise typer.BadParameter("it is only for --export: give --export too", param_hint="--episode")
     if further and not (data or docs):
-        raise typer.BadParameter(f"{str(further[0])!r} is one argument too many", param_hint="RUN|TRACE")
+        raise typer.BadParameter(f"{str(further[0])!r} is unexpected", param_hint="RUN|TRACE")
     if (questions is None) != (not docs):
         raise SettingsError("--questions and --docs go together, and one is missing.", remedy="Give both or neither.")
     more = further or []
@@ -95,7 +94,7 @@ def view(
             source.close()
         return
     with ViewServer(source, port) as server:
-        show_page(server, no_open=no_open)
+        open_address("view", server.address, server.address_once, no_open=no_open)
         wait_for_interrupt()
 
 

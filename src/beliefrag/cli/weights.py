@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from beliefrag.cli.output import open_console
+from beliefrag.cli.output import can_confirm, open_console
 from beliefrag.errors import ModelError
 from beliefrag.models.weights import CATALOGUE, DEFAULT, Weights, is_present
 from beliefrag.models.weights.download import DownloadProgress, pull
@@ -121,7 +121,7 @@ def _ask_permission(weights: Weights) -> None:
     ]
     lines += [f"  {'source ' if source is sources[0] else 'or else'}  {source.describe(weights)}" for source in sources]
     typer.echo("\n".join(lines), err=True)
-    if sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Download them now?", default=True, err=True):
+    if can_confirm() and typer.confirm("Download them now?", default=True, err=True):
         return
     raise ModelError(
         f"The weights of {weights.name} are needed and are not on this machine.",

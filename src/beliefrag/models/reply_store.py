@@ -48,7 +48,7 @@ _BUSY_SECONDS = 10.0
 _KEY = re.compile(r"[0-9a-f]{64}")
 _NOT_WRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _USE_OTHER_FILE = "Name another cache file, or move that one away."
-_ELSEWHERE = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to, or use --no-cache."
+_ELSEWHERE = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to, or use --set cache=false."
 _REPAIR = "Run `beliefrag cache repair`: it keeps what is whole."
 
 

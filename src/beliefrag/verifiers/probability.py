@@ -125,6 +125,6 @@ def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenPr
     if not reply.tokens:
         raise ModelError(
             f"This model reports no token probabilities, which the verifier form {form!r} needs.",
-            remedy="Use --verifier graded or --verifier structured.",
+            remedy="Use --set verifier=graded or --set verifier=structured.",
         )
     return reply.tokens

@@ -70,7 +70,17 @@ def test_a_run_with_false_passages_is_shown_with_them_and_its_prompts_are_made_a
     cache: Path, tmp_path: Path
 ) -> None:
     data, run = write_snippets(tmp_path), tmp_path / "run"
-    told = ("--counterfactual", "0.4", "--split", "fact", "--methods", "static", "--no-judge", "--yes", *BORROWED)
+    told = (
+        "--set",
+        "run.counterfactual=0.4",
+        "--split",
+        "fact",
+        "--methods",
+        "static",
+        "--no-judge",
+        "--yes",
+        *BORROWED,
+    )
     main(["bench", "run", "--data", str(data), "--model", write_script(tmp_path), "--out", str(run), *told])
     source = RunSource(run, [data])
     episode, prompts = source.episode(1), source.prompts(1)

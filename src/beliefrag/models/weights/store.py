@@ -116,7 +116,7 @@ def remove(name: str) -> int:
     weights = find(name)
     freed = sum(_remove_file(path_of(each)) for each in (weights, weights.tokenizer) if each)
     if not freed:
-        raise ModelError(f"The weights of {name} are not on this machine.", remedy="See `beliefrag model list`.")
+        raise ModelError(f"The weights of {name} are not on this machine.", remedy="See `beliefrag model pull`.")
     return freed
 
 
