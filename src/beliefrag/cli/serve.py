@@ -235,7 +235,6 @@ def http(
     from beliefrag.cli.opening import open_assembly
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
     from beliefrag.web.server import listen, serve
     from beliefrag.web.server_metrics import ServerMetrics
@@ -262,7 +261,8 @@ def http(
             earlier_turns=earlier_turns,
             show_prompts=show_prompts,
             make_observer=traces.episode if traces is not None else None,
-            reloader=IndexReloader(service, docs=paths, index=documents.index),
+            docs=paths,
+            index=documents.index,
         )
         server = create_app(
             context,
@@ -337,7 +337,6 @@ def mcp(
     from beliefrag.cli.opening import open_assembly
     from beliefrag.web.auth import read_token
     from beliefrag.web.mcp.mcp_stdio import serve_mcp_stdio
-    from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
     from beliefrag.web.service import AnswerService
 
@@ -361,7 +360,7 @@ def mcp(
     if not over_http:
         service = open_service()
         with json_log(sys.stderr):
-            serve_mcp_stdio(service, IndexReloader(service, docs=paths, index=documents.index))
+            serve_mcp_stdio(service)
         return
 
     from beliefrag.web.mcp.mcp_app import serve_mcp_http
@@ -379,5 +378,4 @@ def mcp(
                 token=token,
                 host=address,
                 allowed_hosts=access.allowed_host or (),
-                reloader=IndexReloader(service, docs=paths, index=documents.index),
             )

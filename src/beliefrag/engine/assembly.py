@@ -364,16 +364,16 @@ def reopen_passages(
         SettingsError: The retriever has not the passages that it needs.
         CorpusError: The documents or the index cannot be used.
     """
-    engine = assembly.engine
+    # The settings of a server name no retriever: the method brings its own retriever and packing, as at the start.
+    settings = choose_search(assembly.engine.settings, [assembly.engine.settings.method])
+    engine = replace(assembly.engine, settings=settings)
     source = PassageSource(docs=docs, index=index)
-    found = open_retriever(
-        RETRIEVERS.choose(engine.settings.retriever or PLAIN_RETRIEVER, engine.settings.retrievers), source
-    )
+    found = open_retriever(RETRIEVERS.choose(settings.retriever or PLAIN_RETRIEVER, settings.retrievers), source)
     corpus = getattr(found, "fingerprint", None) or source.fingerprint
     made_with = _collect_made_with(engine, found, corpus)
     scale = _choose_scale(engine, found, corpus)
     reopened = replace(assembly, harness=engine.build_harness(found, made_with), scale=scale, report=source.report)
-    return change_policy(reopened, engine.settings)
+    return change_policy(reopened, settings)
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:

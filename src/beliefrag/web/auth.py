@@ -45,8 +45,6 @@ __all__ = [
 
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _SHORTEST_TOKEN = 16
-WRITE_HEADER = "x-beliefrag-write"
-"""The header that holds the second key of a change. A page of another site cannot send it without being asked for."""
 _LONGEST_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
@@ -199,8 +197,7 @@ class BearerToken:
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
-    Pages can be read, and nothing can be changed but at the paths that are named. A change needs more than the cookie:
-    it must come from a page of this very server, and show a second key, which only a page that may read can get.
+    Pages can be read. Where a page may send something, it must be a page of this very server.
 
     Args:
         token: What the browser must know.
@@ -208,7 +205,6 @@ class BrowserKey:
         port: Where the server listens. Cookies are shared between ports, so the cookie's name holds it.
         command: The command that printed the address, for a person who opened another one.
         may_send: Whether a page may send something, or can only be read.
-        writable: The paths at which something can be put; None: nowhere.
     """
 
     content_policy = PAGE_POLICY
@@ -221,23 +217,19 @@ class BrowserKey:
         *,
         command: str = "beliefrag view",
         may_send: bool = False,
-        writable: re.Pattern[str] | None = None,
     ) -> None:
         self._token = token
         self._once = once
         self._cookie = f"beliefrag_view_{port}"
         self._command = command
         self._may_send = may_send
-        self._writable = writable
-        self.write_key = hmac.new(token.encode(), b"write", hashlib.sha256).hexdigest()
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
         """Moves the key from the address into a cookie, and afterwards reads it from there."""
         if len(scope["path"]) > _LONGEST_PAGE_PATH:
             return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
         sends = scope["method"] not in ("GET", "HEAD")
-        changes = self._is_change(scope)
-        if sends and not changes and not (self._may_send and scope["method"] == "POST"):
+        if sends and not (self._may_send and scope["method"] == "POST"):
             return self.refuse(scope, HttpProblem(405, "wrong_method", "These pages can only be read."))
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
@@ -246,8 +238,7 @@ class BrowserKey:
         if not self.has_cookie(headers):
             words = f"Open the whole address that '{self._command}' printed: it holds a key."
             return self.refuse(scope, HttpProblem(403, "no_key", words))
-        known = not changes or hmac.compare_digest(headers.get(WRITE_HEADER, "").encode(), self.write_key.encode())
-        if sends and not (known and _is_same_origin(headers)):
+        if sends and not _is_same_origin(headers):
             return self.refuse(scope, HttpProblem(403, "other_origin", "Only a page of this server may send this."))
         scope[_FROM_PAGE] = True
         return None
@@ -266,9 +257,6 @@ class BrowserKey:
         answer = Response(status_code=303, headers={"Location": target})
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         return answer
-
-    def _is_change(self, scope: Scope) -> bool:
-        return scope["method"] == "PUT" and self._writable is not None and bool(self._writable.fullmatch(scope["path"]))
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())

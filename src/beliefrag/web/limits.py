@@ -47,8 +47,6 @@ class ServerLimits:
     """Seconds after which a client that does not read its response is disconnected."""
     sessions: int = 256
     """How many MCP sessions of earlier protocols may be open."""
-    sessions_per_client: int = 32
-    """How many of them may be from one address."""
     session_idle_seconds: float = 300.0
     """Seconds after which an MCP session without a request ends."""
     budget: Budget = Budget()

@@ -41,6 +41,7 @@ _TITLES = {
     405: "This address takes other methods",
     408: "The request did not arrive in time",
     413: "The request is too large",
+    415: "The body has another type",
     421: "This server has another name",
     422: "The request cannot be met",
     429: "Too many questions at once",

@@ -56,7 +56,7 @@ def chat_routes(context: HttpContext) -> APIRouter:
                 "description": "The answer as a chat completion; with `stream`, in chunks.",
                 "content": document_stream(_STREAM_EXAMPLE),
             },
-            **document_openai_errors(400, 401, 404, 408, 413, 421, 429, 500, 502, 503, 504),
+            **document_openai_errors(400, 401, 404, 408, 413, 415, 421, 429, 500, 502, 503, 504),
         },
     )
     async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:

@@ -253,7 +253,7 @@ def responses_routes(context: HttpContext) -> APIRouter:
                 "description": "The answer as a response; with `stream`, as events.",
                 "content": document_stream(_STREAM_EXAMPLE),
             },
-            **document_openai_errors(400, 401, 404, 408, 413, 421, 429, 500, 502, 503, 504),
+            **document_openai_errors(400, 401, 404, 408, 413, 415, 421, 429, 500, 502, 503, 504),
         },
     )
     async def respond(request: Request, body: Annotated[ResponsesBody, Body()]) -> Response:

@@ -3,14 +3,11 @@
 # ruff: noqa: S608 - only constants of this file become part of a query; values are bound
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.episode import EpisodeKey
 from beliefrag.web.view.index import RunIndex
 
 __all__ = [
@@ -72,8 +69,6 @@ class EpisodeFilter:
     descending: bool = False
     grouped: bool = False
     """Whether the episodes of one question stay together, in the place of the first of them."""
-    noted: frozenset[EpisodeKey] | None = None
-    """Only these episodes: those that somebody made a note on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +95,6 @@ class EpisodeRow:
     gold: str | None
     """All gold answers, with | between them; None where the dataset is not here."""
     method_title: str
-
-    @property
-    def key(self) -> EpisodeKey:
-        """Which episode it is."""
-        return EpisodeKey(self.dataset, self.method, self.question_id, self.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +191,7 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
         if bound is not None:
             clauses.append(f"e.tokens {relation} ?")
             values.append(bound)
-    if wanted.noted is not None:
-        clauses.append("json_array(e.dataset, e.method, e.question_id, e.seed) IN (SELECT value FROM json_each(?))")
-        values.append(_as_json(wanted.noted))
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
-
-
-def _as_json(keys: Iterable[EpisodeKey]) -> str:
-    return json.dumps([list(key) for key in keys], ensure_ascii=False, separators=(",", ":"))
 
 
 def _places(wanted: EpisodeFilter, where: str) -> str:

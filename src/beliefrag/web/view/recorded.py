@@ -56,9 +56,7 @@ def active_thresholds(thresholds: Mapping[str, float | bool | None]) -> dict[str
     }
 
 
-def view_episode(
-    episode: Episode, number: int, run: RunRecord, datasets: RunDatasets, *, note: str = ""
-) -> EpisodeView:
+def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDatasets) -> EpisodeView:
     """Gives an episode of a run as the pages show it.
 
     Args:
@@ -66,7 +64,6 @@ def view_episode(
         number: Its number in the index.
         run: The run's record.
         datasets: The run's datasets, as far as they are on this machine.
-        note: What somebody noted about it.
 
     Raises:
         ViewError: The episode contradicts itself.
@@ -111,7 +108,6 @@ def view_episode(
         gold=GoldView(answers=tuple(gold.answers), supporting=tuple(supporting) if supporting is not None else None)
         if gold
         else None,
-        note=note,
         notes=tuple(notes),
         licence=run.datasets[key.dataset].licence if key.dataset in run.datasets else "",
     )

@@ -18,7 +18,6 @@ from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
 from beliefrag.web.view.analysis import RunAnalysis, analyse_run
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.notes import RunNotes
 from beliefrag.web.view.overview import RunOverview, view_run
 from beliefrag.web.view.recorded import view_episode
 from beliefrag.web.view.replay import PromptReplayer
@@ -94,7 +93,6 @@ class RunSource:
         run = RunRecord.read(folder)
         self.name = folder.resolve().name
         self.index = RunIndex(folder)
-        self.notes = RunNotes(folder)
         self._folder = folder
         self._datasets = RunDatasets(data, run.datasets, own)
         self._replayer = PromptReplayer(run)
@@ -132,24 +130,8 @@ class RunSource:
         return self._load_or_compute("analysis", RunAnalysis, compute)
 
     def episode(self, number: int) -> EpisodeView:
-        """Gives one episode, with what its dataset adds and what somebody noted."""
-        episode = self._episode(number)
-        note = self.notes.read().get(episode.key, "")
-        return view_episode(episode, number, self.record, self._datasets, note=note)
-
-    def write_note(self, number: int, text: str, before: str) -> None:
-        """Notes something about an episode; an empty text removes the note.
-
-        Args:
-            number: The episode's number.
-            text: The note.
-            before: The note that its writer saw.
-
-        Raises:
-            NoteChanged: The note is another one by now.
-            ViewError: It cannot be written.
-        """
-        self.notes.write(self._episode(number).key, text, before)
+        """Return one episode, with what its dataset adds."""
+        return view_episode(self._episode(number), number, self.record, self._datasets)
 
     def prompts(self, number: int) -> PromptsView:
         """Gives the prompts, rebuilt from the reply cache where that is possible."""
