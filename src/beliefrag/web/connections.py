@@ -12,7 +12,7 @@ import errno
 import logging
 import time
 from collections import Counter
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -24,8 +24,6 @@ __all__ = ["ConnectionRegistry", "limited_protocol", "log_exhausted_files"]
 _log = logging.getLogger(__name__)
 _REPORT_SECONDS = 60.0
 """An attack makes thousands of events; the log gets one line a minute with their numbers."""
-_MOST_PENDING = 65_536
-"""Bytes that are sent without waiting for the end of the turn."""
 _MOST_HEAD_BYTES = 65_536
 """Bytes that a request's first line and headers may have; the parser itself has no limit."""
 _MOST_FRAMING_BYTES = 1_048_576
@@ -95,55 +93,6 @@ class ConnectionRegistry:
         return False
 
 
-class JoinedWrites:
-    """A transport that sends what is written in one turn of the event loop together.
-
-    The protocol writes the head and the body of a response one after the other. Each would be a system call of its own,
-    which costs more than the rest of sending a short response.
-
-    Args:
-        transport: The connection.
-        loop: The event loop that it belongs to.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._pending: list[bytes] = []
-        self._size = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Sends the data at the end of this turn, or at once if there is much of it: a slow reader is noticed then."""
-        if not data:
-            return
-        if not self._pending:
-            self._loop.call_soon(self._flush)
-        self._pending.append(data)
-        self._size += len(data)
-        if self._size >= _MOST_PENDING:
-            self._flush()
-
-    def close(self) -> None:
-        """Sends what is left and closes the connection."""
-        self._flush()
-        self._transport.close()
-
-    def abort(self) -> None:
-        """Closes the connection without sending what is left."""
-        self._pending.clear()
-        self._transport.abort()
-
-    def _flush(self) -> None:
-        data = b"".join(self._pending)
-        self._pending.clear()
-        self._size = 0
-        if data and not self._transport.is_closing():
-            self._transport.write(data)
-
-
 class LimitedProtocol(HttpToolsProtocol):
     """A connection that is closed if its next request does not arrive in time, or if its client stops reading."""
 
@@ -173,7 +122,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Registers the connection, or closes it if there are too many."""
-        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
+        super().connection_made(transport)
         if self.registry.admit(self):
             self._update_request_timer()
         else:

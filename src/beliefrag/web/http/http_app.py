@@ -121,7 +121,7 @@ async def _on_invalid_body(request: Request, error: Exception) -> Response:
     if first["type"] == "json_invalid":
         return _respond(request, HttpProblem(400, "no_json", "The body is not JSON."))
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if first["loc"][0] == "body" and kind != "application/json":
         # FastAPI reads JSON only under its own content type.
         words = f"The header Content-Type is {'missing' if not kind else 'not application/json'}."
         return _respond(request, HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json."))
