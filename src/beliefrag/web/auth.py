@@ -71,7 +71,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Says whether an address can be reached from this machine alone."""
+    """Return whether an address can be reached from this machine alone."""
     if host.lower() == "localhost":
         return True
     try:
@@ -81,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(file: Path | None, host: str) -> str | None:
-    """Reads the token from a file, or else from BELIEFRAG_TOKEN.
+    """Read the token from a file, or else from BELIEFRAG_TOKEN.
 
     Args:
         file: The file that holds it, if one was named.
@@ -130,14 +130,14 @@ class AllowedHosts:
 
     @classmethod
     def for_address(cls, host: str, more_names: Iterable[str] = ()) -> AllowedHosts:
-        """Gives the names for a listening address: on loopback this machine's, elsewhere all unless some are given."""
+        """Return the names for a listening address: on loopback this machine's, elsewhere all unless some are given."""
         names = list(more_names)
         known = ["localhost", "127.0.0.1", "::1", host, *names]
         remedy = "Use localhost, or start the server with --allowed-host NAME."
         return cls(known if names or is_loopback(host) else None, remedy=remedy)
 
     def accept(self, headers: Headers) -> bool:
-        """Says whether a request has exactly one Host header, and it names this server."""
+        """Return whether a request has exactly one Host header, and it names this server."""
         given = headers.getlist("host")
         found = _HOST.fullmatch(given[0].strip().lower()) if len(given) == 1 else None
         if found is None or (self._port is not None and found["port"] != str(self._port)):
@@ -152,11 +152,11 @@ class Credential(Protocol):
     """The Content-Security-Policy of the server's responses."""
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Gives None for a request that may pass, otherwise the response to it."""
+        """Return None for a request that may pass, otherwise the response to it."""
         ...
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a refusal in the form that its clients read."""
+        """Return a refusal in the form that its clients read."""
         ...
 
 
@@ -173,7 +173,7 @@ class BearerToken:
         self._digest = None if token is None else _digest(token)
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Compares the token; health checks need none."""
+        """Compare the token; health checks need none."""
         if self._digest is None or scope["path"] in _OPEN_PATHS:
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -190,7 +190,7 @@ class BearerToken:
         return refuse(scope, problem)
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a problem document."""
+        """Return a problem document."""
         return refuse(scope, problem)
 
 
@@ -225,7 +225,7 @@ class BrowserKey:
         self._may_send = may_send
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Moves the key from the address into a cookie, and afterwards reads it from there."""
+        """Move the key from the address into a cookie, and afterwards read it from there."""
         if len(scope["path"]) > _LONGEST_PAGE_PATH:
             return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
         sends = scope["method"] not in ("GET", "HEAD")
@@ -248,7 +248,7 @@ class BrowserKey:
         return self._is_token(_read_cookies(headers.get("cookie", "")).get(self._cookie, ""))
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a line of text, for a person reads it."""
+        """Return a line of text, for a person to read."""
         return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
 
     def _give_cookie(self, path: str, query: list[tuple[str, str]]) -> Response:
@@ -289,7 +289,7 @@ class TokenOrBrowserKey:
         return self._browser.check(scope, headers)
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a refusal in the form that the clients of the path read."""
+        """Return a refusal in the form that the clients of the path read."""
         return (self._token if _is_for_programs(scope["path"]) else self._browser).refuse(scope, problem)
 
 
@@ -327,7 +327,7 @@ class ServerAuth:
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or refuses it."""
+        """Pass a request on or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -74,7 +74,7 @@ class BodyLimit:
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on with its body, or refuses it."""
+        """Pass a request on with its body or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -94,7 +94,7 @@ class BodyLimit:
         await self._app(scope, receive_again, send)
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes | None:
-        """Gives the body; None if the client left before it had arrived."""
+        """Return the body; None if the client left before it had arrived."""
         announced = headers.get("content-length", "")
         if announced.isdecimal() and int(announced[:20]) > self._limits.request_bytes:
             raise self._too_large()

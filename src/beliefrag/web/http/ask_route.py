@@ -62,7 +62,7 @@ class AskBody(BaseModel):
 
 
 def ask_routes(context: HttpContext) -> APIRouter:
-    """Gives the route for one server."""
+    """Return the route for one server."""
     router = APIRouter()
 
     @router.post(

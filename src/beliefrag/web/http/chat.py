@@ -42,7 +42,7 @@ _STREAM_EXAMPLE = (
 
 
 def chat_routes(context: HttpContext) -> APIRouter:
-    """Gives the routes for one server."""
+    """Return the routes for one server."""
     router = APIRouter()
     service = context.service
 
@@ -107,7 +107,7 @@ def chat_routes(context: HttpContext) -> APIRouter:
 
 
 def check_model_name(context: HttpContext, name: str) -> None:
-    """Checks that a client asks for the model of this server.
+    """Check that a client asks for the model of this server.
 
     Raises:
         HttpProblem: It asks for another one.

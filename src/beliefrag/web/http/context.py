@@ -45,7 +45,7 @@ class HttpContext:
     """The page to ask in; None where there is none."""
 
     def start_episode(self, request: Request, question: str, assembly: Assembly) -> EpisodeTask:
-        """Starts an episode for a request whose body was read."""
+        """Start an episode for a request whose body was read."""
         record = request_record(request.scope)
         observers: list[EpisodeObserver] = [record, self.metrics]
         if self.make_observer is not None:

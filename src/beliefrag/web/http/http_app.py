@@ -41,7 +41,7 @@ def create_app(
     serve_metrics: bool = False,
     credential: Credential | None = None,
 ) -> FastAPI:
-    """Creates the server as an ASGI application.
+    """Create the server as an ASGI application.
 
     From the outside in: the log, so that refused requests are logged too; the authentication, so that a body is read
     only for clients with the token; the body limit, so that no handler gets a body that is too long; the routes.
@@ -135,7 +135,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _complete_openapi(make: Callable[[], dict[str, Any]], *, needs_token: bool) -> dict[str, Any]:
-    """Adds our error bodies and the token to FastAPI's OpenAPI document, and removes FastAPI's own error body."""
+    """Add our error bodies and the token to FastAPI's OpenAPI document and remove FastAPI's own error body."""
     document = make()
     schemas: dict[str, Any] = document["components"]["schemas"]
     for body in (ProblemBody, OpenAIErrorBody):

@@ -35,7 +35,7 @@ def create_mcp_app(
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
 ) -> tuple[FastAPI, DisconnectMonitor]:
-    """Creates the server as an ASGI application, and what ends its idle streams at shutdown.
+    """Create the server as an ASGI application, and what ends its idle streams at shutdown.
 
     The middleware is that of `beliefrag serve http`, in the same order.
 
@@ -79,7 +79,7 @@ def serve_mcp_http(
     host: str,
     allowed_hosts: Sequence[str] = (),
 ) -> None:
-    """Serves until SIGINT or SIGTERM, then lets running calls finish within the grace."""
+    """Serve until SIGINT or SIGTERM, then let running calls finish within the grace."""
     app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
     # A client that only listens could delay the end for as long as it likes.
     server = AnswerServer(app, service, before_shutdown=monitor.close_idle_streams)
@@ -88,7 +88,7 @@ def serve_mcp_http(
 
 
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
-    """Gives the Host and Origin headers that the library accepts, against DNS rebinding.
+    """Return the Host and Origin headers that the library accepts, against DNS rebinding.
 
     At an address that other machines reach, the server's names are not known unless they are given. There the token,
     which no web page has, keeps such pages out.

@@ -18,7 +18,7 @@ __all__ = ["library_log", "serve_mcp_stdio"]
 
 
 def serve_mcp_stdio(service: AnswerService) -> None:
-    """Serves one client until it closes the pipe. Standard output carries the protocol and nothing else.
+    """Serve one client until it closes the pipe. Standard output carries the protocol and nothing else.
 
     After SIGINT or SIGTERM the process ends at once, with 130 or 143.
     """
@@ -66,7 +66,7 @@ async def _wait_for_signal() -> int:
 
 @contextlib.contextmanager
 def library_log() -> Iterator[None]:
-    """Sends the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
+    """Send the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
     library, ours = logging.getLogger("mcp"), logging.getLogger("beliefrag")
     before = library.handlers, library.propagate, library.level
     debugging = ours.getEffectiveLevel() <= logging.DEBUG

@@ -127,7 +127,7 @@ class ActionPattern:
 
 
 def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 100) -> EpisodePage:
-    """Gives one page of episodes and how many there are in all; where they are grouped, a page of questions."""
+    """Return one page of episodes and how many there are in all; where they are grouped, a page of questions."""
     where, values = _where(wanted)
     unit = "DISTINCT e.dataset, e.question_id" if wanted.grouped else "e.id"
     total = index.rows(f"SELECT count(*) AS n FROM (SELECT {unit} {_FROM} {where})", values)[0]["n"]
@@ -141,7 +141,7 @@ def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, li
 
 
 def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neighbours:
-    """Finds the episodes before and after one in a list."""
+    """Find the episodes before and after one in a list."""
     where, values = _where(wanted)
     query = f"SELECT id FROM ({_places(wanted, where)}) ORDER BY {_order(wanted)}, id"
     ids = [row["id"] for row in index.rows(query, values)]
@@ -153,7 +153,7 @@ def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neig
 
 
 def list_same_question(index: RunIndex, number: int) -> list[EpisodeRow]:
-    """Gives the episodes of all methods on the question of one episode, including that one."""
+    """Return the episodes of all methods on the question of one episode, including that one."""
     rows = index.rows(
         f"SELECT {_COLUMNS} {_FROM} JOIN episodes AS own ON own.dataset = e.dataset "
         "AND own.question_id = e.question_id WHERE own.id = ? ORDER BY e.id",
@@ -163,7 +163,7 @@ def list_same_question(index: RunIndex, number: int) -> list[EpisodeRow]:
 
 
 def action_patterns(index: RunIndex, most: int = 40) -> list[ActionPattern]:
-    """Gives the sequences of actions that occur, the most frequent first."""
+    """Return the sequences of actions that occur, the most frequent first."""
     query = "SELECT actions, count(*) AS episodes FROM episodes GROUP BY actions ORDER BY 2 DESC, 1 LIMIT ?"
     return [ActionPattern(row["actions"], row["episodes"]) for row in index.rows(query, (most,))]
 

@@ -50,7 +50,7 @@ _LARGEST = 2**63 - 1
 
 
 def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lambda: False) -> FastAPI:
-    """Creates the application for one source.
+    """Create the application for one source.
 
     Args:
         source: What to show.
