@@ -114,7 +114,8 @@ class Settings(BaseModel):
 
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="the model: local:NAME or local:FILE.gguf runs on this machine, scripted:FILE plays a script, any other name is a model of base_url",
+        description="the model: local:NAME or local:FILE.gguf runs on this machine, scripted:FILE plays a script, any "
+        "other name is a model of base_url",
     )
     base_url: str | None = Field(
         default=None, description="address of an OpenAI-compatible server; OPENAI_BASE_URL by default"

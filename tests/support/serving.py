@@ -125,14 +125,11 @@ def served(
     metrics: bool = True,
     host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
-    make_reloader: Callable[[AnswerService], Any] | None = None,
     make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, Credential]] | None = None,
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
     service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
-    if make_reloader is not None:
-        site["reloader"] = make_reloader(service)
     bound = listen("127.0.0.1", 0)
     credential = None
     if make_page is not None:

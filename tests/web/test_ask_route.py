@@ -266,8 +266,8 @@ def test_a_question_of_any_characters_is_answered(plain: Served) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("/v1/ask", {"question": QUESTION}, 422),
-        ("/v1/chat/completions", {"model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}, 400),
+        ("/v1/ask", {"question": QUESTION}, 415),
+        ("/v1/chat/completions", {"model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}, 415),
     ],
 )
 def test_a_page_elsewhere_cannot_make_a_browser_ask(
@@ -279,5 +279,6 @@ def test_a_page_elsewhere_cannot_make_a_browser_ask(
         headers = {"Content-Type": kind} if kind else {}
         response = client.post(path, content=json.dumps(body).encode(), headers=headers)
     assert response.status_code == status
+    assert "Content-Type: application/json" in response.text
     assert "access-control-allow-origin" not in response.headers
     assert plain.model.asked == before

@@ -140,10 +140,9 @@ async def test_who_stops_waiting_leaves_the_queue() -> None:
         assert gate.in_flight == 1
 
 
-def test_by_default_no_client_alone_can_take_all_connections_or_sessions_or_keep_them_for_long() -> None:
+def test_by_default_no_client_alone_can_take_all_connections_or_keep_them_for_long() -> None:
     limits = ServerLimits()
     assert limits.connections_per_client <= limits.connections / 2
-    assert limits.sessions_per_client <= limits.sessions / 2
     assert limits.header_seconds <= 60 and limits.stall_seconds <= 60
     assert limits.session_idle_seconds <= 600, "minutes, and not half an hour"
 

@@ -327,25 +327,6 @@ async def open_session(address: str, source: str) -> httpx2.Response:
         return await http.post(f"{address}/mcp", json=opening(), headers=JSON_AND_SSE)
 
 
-async def test_sessions_that_nobody_ends_lock_only_their_own_client_out(tmp_path: Path) -> None:
-    limits = ServerLimits(sessions=6, sessions_per_client=4)
-    async with live(service(settings(tmp_path), limits=limits)) as (address, _), httpx2.AsyncClient() as http:
-        mine = [await open_session(address, "127.0.0.1") for _ in range(8)]
-        assert [reply.status_code for reply in mine] == [200] * 4 + [429] * 4
-        assert "4 open sessions" in mine[-1].json()["detail"] and "DELETE" in mine[-1].json()["remedy"]
-        assert (await http.get(f"{address}/readyz")).json()["sessions"] is True
-        theirs = [await open_session(address, "127.0.0.2") for _ in range(3)]
-        assert [reply.status_code for reply in theirs] == [200, 200, 503]
-        full = await http.get(f"{address}/readyz")
-        assert (full.status_code, full.json()["sessions"]) == (503, False), "readiness tells the truth"
-        async with connected(address) as modern:
-            assert not (await modern.call_tool("search", {"query": "Fram"})).is_error, "no session is needed"
-        ending = {**JSON_AND_SSE, "Mcp-Session-Id": mine[0].headers["mcp-session-id"]}
-        assert (await http.delete(f"{address}/mcp", headers=ending)).status_code == 200
-        assert (await http.get(f"{address}/readyz")).status_code == 200
-        assert (await open_session(address, "127.0.0.1")).status_code == 200
-
-
 async def test_an_idle_session_ends_and_makes_room(tmp_path: Path) -> None:
     # Long enough that a busy machine sends the second request before the first session ends.
     limits = ServerLimits(sessions=1, session_idle_seconds=3.0)
@@ -353,9 +334,8 @@ async def test_an_idle_session_ends_and_makes_room(tmp_path: Path) -> None:
         headers = await opened(http, address)
         assert (await open_session(address, "127.0.0.2")).status_code == 503
         async with asyncio.timeout(60):
-            while (await http.get(f"{address}/readyz")).status_code != 200:  # noqa: ASYNC110 - no event tells it
+            while (await open_session(address, "127.0.0.2")).status_code != 200:  # noqa: ASYNC110 - no event tells it
                 await asyncio.sleep(0.1)
-        assert (await open_session(address, "127.0.0.2")).status_code == 200
         gone = await http.post(f"{address}/mcp", json=legacy("tools/list", 2), headers=headers)
         assert gone.status_code == 404
 

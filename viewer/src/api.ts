@@ -3,20 +3,10 @@
 /** What went wrong, in the server's words. */
 export class Refused extends Error {}
 
-export function get<T>(path: string): Promise<T> {
-  return ask<T>(path, {});
-}
-
-/** Changes something: the key shows that a page of this viewer asks for it. */
-export function put<T>(path: string, key: string, value: unknown): Promise<T> {
-  const headers = { "content-type": "application/json", "x-beliefrag-write": key };
-  return ask<T>(path, { method: "PUT", headers, body: JSON.stringify(value) });
-}
-
-async function ask<T>(path: string, options: RequestInit): Promise<T> {
+export async function get<T>(path: string): Promise<T> {
   let answer: Response;
   try {
-    answer = await fetch(path, { credentials: "same-origin", ...options });
+    answer = await fetch(path, { credentials: "same-origin" });
   } catch {
     throw new Refused("The viewer has ended: start 'beliefrag view' again.");
   }

@@ -64,8 +64,7 @@ function endings(pair: Pair, others: readonly Row[]): Child {
         number("tokens", (episode) => episode.usage.tokens),
         number("calls", (episode) => episode.usage.calls),
         number("searches", (episode) => episode.usage.searches),
-        entry("time", (episode) => seconds(episode.seconds), (episode) => episode.seconds),
-        entry("note", (episode) => words(episode.note, 400), (episode) => episode.note)))),
+        entry("time", (episode) => seconds(episode.seconds), (episode) => episode.seconds)))),
     others.length > 0 && pair.map((episode, side) => rivalLinks(side ? "On the right" : "On the left", others, episode.id, (id) => (side ? `/compare/${left.id}/${id}` : `/compare/${id}/${right.id}`))),
     pair[0].notes.map((note) => h("p", { class: "note" }, line(note, 600))),
   ];

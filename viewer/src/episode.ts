@@ -11,10 +11,9 @@ import { steps } from "./steps.ts";
 import { line, words } from "./text.ts";
 
 /** The sections of an episode. */
-export function episodeView(episode: Episode, load: LoadPrompts, note: Child = null): Child[] {
+export function episodeView(episode: Episode, load: LoadPrompts): Child[] {
   return [
     ending(episode),
-    note,
     section("Belief", charts([episode]) ?? h("p", { class: "muted" }, `${episode.method_title} holds no belief: there is nothing to draw.`)),
     section("Steps", steps(episode)),
     section("Evidence", evidence([episode])),

@@ -7,7 +7,6 @@ import { h, replace, type Child } from "./dom.ts";
 import { episodeView, question } from "./episode.ts";
 import { listed } from "./episodes_page.ts";
 import { share, whole } from "./format.ts";
-import { noteSection } from "./note.ts";
 import { keeping, refresh } from "./refresh.ts";
 import type { About, Episode, Neighbours, Prompts, Row } from "./schema.ts";
 import { correctness } from "./signs.ts";
@@ -32,7 +31,7 @@ export async function episodePage(main: HTMLElement, about: About, id: number): 
     replace(
       main,
       h("div", { class: "top" }, question(episode), tools(episode, beside, others)),
-      episodeView(episode, promptsOf(id), noteSection(episode, about.write_key ?? "")),
+      episodeView(episode, promptsOf(id)),
     );
     restore();
   };

@@ -11,7 +11,7 @@ import { line } from "./text.ts";
 
 const PAGES = { question: 30, episode: 100 };
 const PAUSE = 150;
-export const FILTERS = ["by", "text", "dataset", "method", "outcome", "correctness", "actions", "least_tokens", "most_tokens", "noted", "order", "direction"] as const;
+export const FILTERS = ["by", "text", "dataset", "method", "outcome", "correctness", "actions", "least_tokens", "most_tokens", "order", "direction"] as const;
 
 interface Column { readonly name: string; readonly order: string; readonly title: string; readonly about?: string; readonly number?: boolean; readonly show: (row: Row) => Child }
 
@@ -64,7 +64,7 @@ export async function episodesPage(main: HTMLElement): Promise<void> {
   const form = filters(choices, () => { load(0); });
   let turn = 0;
   let waiting: ReturnType<typeof setTimeout> | undefined;
-  let shown: Listing = { total: 0, offset: 0, episodes: [], notes: {} };
+  let shown: Listing = { total: 0, offset: 0, episodes: [] };
   const size = (): number => PAGES[byQuestion() ? "question" : "episode"];
 
   function address(): URLSearchParams {
@@ -149,7 +149,6 @@ function filters(choices: Choices, changed: () => void): HTMLFormElement {
     h("datalist", { id: "patterns" }, choices.patterns.map(({ actions: value, episodes }) => h("option", { value }, `${whole(episodes)} episodes`))),
     field("least_tokens", "tokens from", { type: "number", min: 0, class: "short" }),
     field("most_tokens", "to", { type: "number", min: 0, class: "short" }),
-    h("label", { class: "check" }, h("input", { type: "checkbox", name: "noted", value: "true", checked: asked.has("noted") }), h("span", {}, "with a note")),
   );
   return form;
 }
@@ -164,8 +163,8 @@ function rows(found: Listing): HTMLElement {
     h("caption", { class: "aside" }, grouped ? "Episodes by question" : "Episodes"),
     h("thead", {}, h("tr", {}, columns.map(heading))),
     grouped
-      ? groups(found.episodes).map((group) => h("tbody", {}, groupHead(group, columns.length), group.map((row) => entry(row, columns, found.notes))))
-      : h("tbody", {}, found.episodes.map((row) => entry(row, columns, found.notes))),
+      ? groups(found.episodes).map((group) => h("tbody", {}, groupHead(group, columns.length), group.map((row) => entry(row, columns))))
+      : h("tbody", {}, found.episodes.map((row) => entry(row, columns))),
   );
 }
 
@@ -177,10 +176,9 @@ function heading({ order, title, about, number }: Column): HTMLElement {
     order ? h("button", { type: "button", class: "sort", "data-order": order, title: about }, title, h("span", { "aria-hidden": "true" }, active ? (down ? " \u2193" : " \u2191") : "")) : title);
 }
 
-function entry(row: Row, columns: readonly Column[], notes: Listing["notes"]): HTMLElement {
-  const note = notes[row.id];
+function entry(row: Row, columns: readonly Column[]): HTMLElement {
   return h("tr", { class: "episode" }, columns.map(({ name, title, number, show }) =>
-    h("td", { class: number ? `${name} number` : name, "data-title": title }, show(row), name === "answer" && note !== undefined && h("small", { class: "noted" }, "\u270e ", line(note, 80)))));
+    h("td", { class: number ? `${name} number` : name, "data-title": title }, show(row))));
 }
 
 /** The episodes of one question: what is asked and what is right stand once, above them. */

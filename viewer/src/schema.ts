@@ -89,7 +89,6 @@ export interface Episode {
   passages: Record<string, Passage>;
   citations: Citation[];
   gold: { answers: string[]; supporting: string[] | null } | null;
-  note: string;
   waiting: string;
   notes: string[];
   licence: string;
@@ -115,7 +114,7 @@ export interface Row {
   actions: string;
   cause: string;
 }
-export interface Listing { total: number; offset: number; episodes: Row[]; notes: Record<string, string> }
+export interface Listing { total: number; offset: number; episodes: Row[] }
 export interface Choices { datasets: string[]; methods: string[]; patterns: { actions: string; episodes: number }[] }
 export interface Neighbours { place: number; total: number; previous: number | null; next: number | null }
 
@@ -160,4 +159,4 @@ export interface Analysis {
   right_by: string;
   confidences: Confidence[];
 }
-export interface About { kind: "run" | "trace" | "live" | "page"; name: string; write_key?: string }
+export interface About { kind: "run" | "trace" | "live" | "page"; name: string }

@@ -37,7 +37,6 @@ def ask_page(
     from beliefrag.cli.episode_run import open_assembly
     from beliefrag.cli.output import print_notice
     from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.reload import IndexReloader
     from beliefrag.web.server import listen, serve
     from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
@@ -54,7 +53,8 @@ def ask_page(
             service,
             ServerMetrics(service.admission),
             page=make_page(service, feedback, paths, documents.index, show_prompts=True),
-            reloader=IndexReloader(service, docs=paths, index=documents.index),
+            docs=paths,
+            index=documents.index,
         )
         server = create_app(context, host=host, credential=access.key)
 

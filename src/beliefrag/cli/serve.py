@@ -150,7 +150,6 @@ def http(
     from beliefrag.cli.episode_run import open_assembly
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
     from beliefrag.web.server import listen, serve
     from beliefrag.web.server_metrics import ServerMetrics
@@ -187,7 +186,8 @@ def http(
             earlier_turns=how.earlier_turns,
             show_prompts=how.show_prompts,
             make_observer=traces.episode if traces is not None else None,
-            reloader=IndexReloader(service, docs=paths, index=documents.index),
+            docs=paths,
+            index=documents.index,
         )
         server = create_app(
             context,
@@ -224,7 +224,6 @@ def mcp(
     from beliefrag.cli.episode_run import open_assembly
     from beliefrag.web.auth import read_token
     from beliefrag.web.mcp.mcp_stdio import serve_mcp_stdio
-    from beliefrag.web.reload import IndexReloader
     from beliefrag.web.request_log import json_log
     from beliefrag.web.service import AnswerService
 
@@ -238,14 +237,13 @@ def mcp(
     fitting = replace(limits, request_bytes=12 * limits.question_chars + 16_384)
     server_limits = (fitting if over_http else replace(fitting, grace=0.0)).for_server(settings)
 
-    def open_service() -> tuple[AnswerService, IndexReloader]:
-        service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
-        return service, IndexReloader(service, docs=paths, index=documents.index)
+    def open_service() -> AnswerService:
+        return AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, server_limits)
 
     if not over_http:
-        service, reloader = open_service()
+        service = open_service()
         with json_log(sys.stderr):
-            serve_mcp_stdio(service, reloader)
+            serve_mcp_stdio(service)
         return
 
     from beliefrag.web.mcp.mcp_app import serve_mcp_http
@@ -255,7 +253,7 @@ def mcp(
     token = read_token(access.token_file, address)
     # The address comes first: if it is taken, no document was read in vain.
     with listen(address, 8081 if port is None else port) as bound:
-        service, reloader = open_service()
+        service = open_service()
         with json_log(sys.stderr):
             serve_mcp_http(
                 service,
@@ -263,5 +261,4 @@ def mcp(
                 token=token,
                 host=address,
                 allowed_hosts=access.allowed_host or (),
-                reloader=reloader,
             )

@@ -385,7 +385,7 @@ def reopen_passages(
     docs: str | Path | Iterable[str | Path] | None = None,
     index: str | Path | None = None,
 ) -> Assembly:
-    """Gives the same model, method and policy over the passages as they are now, opened again.
+    """Return the same model, method, retriever and policy over the passages as they are now, opened again.
 
     Args:
         assembly: What was opened.

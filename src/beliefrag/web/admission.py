@@ -72,7 +72,7 @@ class AdmissionQueue:
 
     @contextlib.asynccontextmanager
     async def place(self, on_wait: Callable[[Waiting], None] | None = None) -> AsyncIterator[None]:
-        """Holds a place while the context is entered.
+        """Hold a place while the context is entered.
 
         Args:
             on_wait: Is told where the request stands: at once, whenever that changes, and every few seconds.
@@ -96,7 +96,7 @@ class AdmissionQueue:
             self._move_up()
 
     def retry_after(self) -> int:
-        """Estimates from past durations after how many whole seconds a new request would get a place."""
+        """Estimate from past durations after how many whole seconds a new request would get a place."""
         if (expected := self._expected_seconds(len(self._line) + 1)) is not None:
             return max(1, expected)
         # Before anything has finished, the age of the oldest episode is all that is known.
@@ -125,7 +125,7 @@ class AdmissionQueue:
             moved.set()
 
     def _expected_seconds(self, place: int) -> int | None:
-        """Estimates when the request at this place of the line begins, if each episode takes as long as usual."""
+        """Estimate when the request at this place of the line begins, if each episode takes as long as usual."""
         if self._average is None:
             return None
         now = time.monotonic()

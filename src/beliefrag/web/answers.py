@@ -181,7 +181,7 @@ class AnswerBody(BaseModel):
 
 
 def answer_record(result: Result, service: AnswerService, request_id: str) -> dict[str, Any]:
-    """Gives the answer that a client gets, as plain data with the fields of `AnswerBody`.
+    """Return the answer that a client gets, as plain data with the fields of `AnswerBody`.
 
     Raises:
         HttpProblem: The episode failed.
@@ -215,7 +215,7 @@ def answer_record(result: Result, service: AnswerService, request_id: str) -> di
 
 
 def answer_body(result: Result, service: AnswerService, request_id: str) -> AnswerBody:
-    """Gives the same answer as an object, for the interfaces that make something else of it.
+    """Return the same answer as an object, for the interfaces that make something else of it.
 
     Raises:
         HttpProblem: The episode failed.
@@ -228,7 +228,7 @@ def _describe_why(explained: Explanation) -> str:
 
 
 def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:
-    """Gives an event as a client may see it; None for the last event, which the answer replaces.
+    """Return an event as a client may see it; None for the last event, which the answer replaces.
 
     The model's address, the hashes of prompts and the server's folders are left out. Prompts and replies are included
     only if the operator allows it. An answer that the verifier drafted is such a reply: a client that is declined must
@@ -256,7 +256,7 @@ def event_record(event: Event, *, prompts: bool) -> dict[str, Any] | None:
 
 
 def remove_folders(source: str) -> str:
-    """Gives the name of the file that a passage came from, or its web address as it is."""
+    """Return the name of the file that a passage came from, or its web address as it is."""
     return source if "://" in source else source.replace("\\", "/").rpartition("/")[2]
 
 

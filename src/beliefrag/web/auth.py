@@ -45,8 +45,6 @@ __all__ = [
 
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _SHORTEST_TOKEN = 16
-WRITE_HEADER = "x-beliefrag-write"
-"""The header that holds the second key of a change. A page of another site cannot send it without being asked for."""
 _LONGEST_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
@@ -73,7 +71,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Says whether an address can be reached from this machine alone."""
+    """Return whether an address can be reached from this machine alone."""
     if host.lower() == "localhost":
         return True
     try:
@@ -83,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(file: Path | None, host: str) -> str | None:
-    """Reads the token from a file, or else from BELIEFRAG_TOKEN.
+    """Read the token from a file, or else from BELIEFRAG_TOKEN.
 
     Args:
         file: The file that holds it, if one was named.
@@ -132,14 +130,14 @@ class AllowedHosts:
 
     @classmethod
     def for_address(cls, host: str, more_names: Iterable[str] = ()) -> AllowedHosts:
-        """Gives the names for a listening address: on loopback this machine's, elsewhere all unless some are given."""
+        """Return the names for a listening address: on loopback this machine's, elsewhere all unless some are given."""
         names = list(more_names)
         known = ["localhost", "127.0.0.1", "::1", host, *names]
         remedy = "Use localhost, or start the server with --allowed-host NAME."
         return cls(known if names or is_loopback(host) else None, remedy=remedy)
 
     def accept(self, headers: Headers) -> bool:
-        """Says whether a request has exactly one Host header, and it names this server."""
+        """Return whether a request has exactly one Host header, and it names this server."""
         given = headers.getlist("host")
         found = _HOST.fullmatch(given[0].strip().lower()) if len(given) == 1 else None
         if found is None or (self._port is not None and found["port"] != str(self._port)):
@@ -154,11 +152,11 @@ class Credential(Protocol):
     """The Content-Security-Policy of the server's responses."""
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Gives None for a request that may pass, otherwise the response to it."""
+        """Return None for a request that may pass, otherwise the response to it."""
         ...
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a refusal in the form that its clients read."""
+        """Return a refusal in the form that its clients read."""
         ...
 
 
@@ -175,7 +173,7 @@ class BearerToken:
         self._digest = None if token is None else _digest(token)
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Compares the token; health checks need none."""
+        """Compare the token; health checks need none."""
         if self._digest is None or scope["path"] in _OPEN_PATHS:
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -192,15 +190,14 @@ class BearerToken:
         return refuse(scope, problem)
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a problem document."""
+        """Return a problem document."""
         return refuse(scope, problem)
 
 
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
-    Pages can be read, and nothing can be changed but at the paths that are named. A change needs more than the cookie:
-    it must come from a page of this very server, and show a second key, which only a page that may read can get.
+    Pages can be read. Where a page may send something, it must be a page of this very server.
 
     Args:
         token: What the browser must know.
@@ -208,7 +205,6 @@ class BrowserKey:
         port: Where the server listens. Cookies are shared between ports, so the cookie's name holds it.
         command: The command that printed the address, for a person who opened another one.
         may_send: Whether a page may send something, or can only be read.
-        writable: The paths at which something can be put; None: nowhere.
     """
 
     content_policy = PAGE_POLICY
@@ -221,23 +217,19 @@ class BrowserKey:
         *,
         command: str = "beliefrag view",
         may_send: bool = False,
-        writable: re.Pattern[str] | None = None,
     ) -> None:
         self._token = token
         self._once = once
         self._cookie = f"beliefrag_view_{port}"
         self._command = command
         self._may_send = may_send
-        self._writable = writable
-        self.write_key = hmac.new(token.encode(), b"write", hashlib.sha256).hexdigest()
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Moves the key from the address into a cookie, and afterwards reads it from there."""
+        """Move the key from the address into a cookie, and afterwards read it from there."""
         if len(scope["path"]) > _LONGEST_PAGE_PATH:
             return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
         sends = scope["method"] not in ("GET", "HEAD")
-        changes = self._is_change(scope)
-        if sends and not changes and not (self._may_send and scope["method"] == "POST"):
+        if sends and not (self._may_send and scope["method"] == "POST"):
             return self.refuse(scope, HttpProblem(405, "wrong_method", "These pages can only be read."))
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
@@ -246,8 +238,7 @@ class BrowserKey:
         if not self.has_cookie(headers):
             words = f"Open the whole address that '{self._command}' printed: it holds a key."
             return self.refuse(scope, HttpProblem(403, "no_key", words))
-        known = not changes or hmac.compare_digest(headers.get(WRITE_HEADER, "").encode(), self.write_key.encode())
-        if sends and not (known and _is_same_origin(headers)):
+        if sends and not _is_same_origin(headers):
             return self.refuse(scope, HttpProblem(403, "other_origin", "Only a page of this server may send this."))
         scope[_FROM_PAGE] = True
         return None
@@ -257,7 +248,7 @@ class BrowserKey:
         return self._is_token(_read_cookies(headers.get("cookie", "")).get(self._cookie, ""))
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a line of text, for a person reads it."""
+        """Return a line of text, for a person to read."""
         return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
 
     def _give_cookie(self, path: str, query: list[tuple[str, str]]) -> Response:
@@ -266,9 +257,6 @@ class BrowserKey:
         answer = Response(status_code=303, headers={"Location": target})
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         return answer
-
-    def _is_change(self, scope: Scope) -> bool:
-        return scope["method"] == "PUT" and self._writable is not None and bool(self._writable.fullmatch(scope["path"]))
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())
@@ -301,7 +289,7 @@ class TokenOrBrowserKey:
         return self._browser.check(scope, headers)
 
     def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Gives a refusal in the form that the clients of the path read."""
+        """Return a refusal in the form that the clients of the path read."""
         return (self._token if _is_for_programs(scope["path"]) else self._browser).refuse(scope, problem)
 
 
@@ -339,7 +327,7 @@ class ServerAuth:
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or refuses it."""
+        """Pass a request on or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -12,7 +12,7 @@ import errno
 import logging
 import time
 from collections import Counter
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -24,8 +24,6 @@ __all__ = ["ConnectionRegistry", "limited_protocol", "log_exhausted_files"]
 _log = logging.getLogger(__name__)
 _REPORT_SECONDS = 60.0
 """An attack makes thousands of events; the log gets one line a minute with their numbers."""
-_MOST_PENDING = 65_536
-"""Bytes that are sent without waiting for the end of the turn."""
 _MOST_HEAD_BYTES = 65_536
 """Bytes that a request's first line and headers may have; the parser itself has no limit."""
 _MOST_FRAMING_BYTES = 1_048_576
@@ -56,7 +54,7 @@ class ConnectionRegistry:
         return sum(len(connections) for connections in self._by_client.values())
 
     def admit(self, connection: LimitedProtocol) -> bool:
-        """Registers a new connection, or says that there is no room for it."""
+        """Register a new connection; return False if there is no room for it."""
         address = connection.address
         if len(self._by_client.get(address, ())) >= self.limits.connections_per_client:
             admitted = self._make_room(address, "client_limit")
@@ -70,14 +68,14 @@ class ConnectionRegistry:
         return admitted
 
     def remove(self, connection: LimitedProtocol) -> None:
-        """Forgets a connection that was closed."""
+        """Forget a connection that was closed."""
         connections = self._by_client.get(connection.address, {})
         connections.pop(connection, None)
         if not connections:
             self._by_client.pop(connection.address, None)
 
     def count(self, event: str) -> None:
-        """Counts an event for the log, which gets one line a minute."""
+        """Count an event for the log, which gets one line a minute."""
         self._events[event] += 1
         now = time.monotonic()
         if now - self._reported_at >= _REPORT_SECONDS:
@@ -93,55 +91,6 @@ class ConnectionRegistry:
                 connection.abort()
                 return True
         return False
-
-
-class JoinedWrites:
-    """A transport that sends what is written in one turn of the event loop together.
-
-    The protocol writes the head and the body of a response one after the other. Each would be a system call of its own,
-    which costs more than the rest of sending a short response.
-
-    Args:
-        transport: The connection.
-        loop: The event loop that it belongs to.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._pending: list[bytes] = []
-        self._size = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Sends the data at the end of this turn, or at once if there is much of it: a slow reader is noticed then."""
-        if not data:
-            return
-        if not self._pending:
-            self._loop.call_soon(self._flush)
-        self._pending.append(data)
-        self._size += len(data)
-        if self._size >= _MOST_PENDING:
-            self._flush()
-
-    def close(self) -> None:
-        """Sends what is left and closes the connection."""
-        self._flush()
-        self._transport.close()
-
-    def abort(self) -> None:
-        """Closes the connection without sending what is left."""
-        self._pending.clear()
-        self._transport.abort()
-
-    def _flush(self) -> None:
-        data = b"".join(self._pending)
-        self._pending.clear()
-        self._size = 0
-        if data and not self._transport.is_closing():
-            self._transport.write(data)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -167,20 +116,20 @@ class LimitedProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def abort(self) -> None:
-        """Closes the connection at once, without waiting for the client to read the rest."""
+        """Close the connection at once, without waiting for the client to read the rest."""
         if self.transport is not None:
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Registers the connection, or closes it if there are too many."""
-        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
+        """Registers the connection, or close it if there are too many."""
+        super().connection_made(transport)
         if self.registry.admit(self):
             self._update_request_timer()
         else:
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets the connection."""
+        """Forget the connection."""
         self.registry.remove(self)
         for timer in (self._request_timer, self._reading_timer):
             if timer is not None:
@@ -188,7 +137,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Reads a part of a request. A part does not extend the time that the whole header has."""
+        """Read a part of a request. A part does not extend the time that the whole header has."""
         self._bytes_beside_body += len(data)
         self._unset_keepalive_if_required()
         try:
@@ -205,7 +154,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._update_request_timer()
 
     def _decline_upgrade(self, rest: bytes) -> None:
-        """Reads a request that offers another protocol again without the offer: the parser leaves its body out."""
+        """Read a request that offers another protocol again without the offer: the parser leaves its body out."""
         self.registry.count("upgrade_refused")
         method = self.parser.get_method()
         kept = [(name, value) for name, value in self.headers if name not in _OFFERS]
@@ -218,41 +167,41 @@ class LimitedProtocol(HttpToolsProtocol):
         self.data_received(b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method, self.url, head, rest))
 
     def on_message_begin(self) -> None:
-        """Begins to read a request."""
+        """Begin to read a request."""
         super().on_message_begin()
         self._reads_head = True
         self._bytes_beside_body = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keeps a header. One that comes after the body is left out: the headers were looked at before."""
+        """Keep a header. One that comes after the body is left out: the headers were looked at before."""
         if self._reads_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Starts to serve the request, unless it offers another protocol: then it is read again."""
+        """Start to serve the request, unless it offers another protocol: then it is read again."""
         if not self.parser.should_upgrade():
             self._reads_head = False
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Passes on a part of the body."""
+        """Pass on a part of the body."""
         self._bytes_beside_body -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Ends a request: what comes next belongs to the next one."""
+        """End a request: what comes next belongs to the next one."""
         if not self.parser.should_upgrade():
             super().on_message_complete()
             self._reads_head = True
             self._bytes_beside_body = 0
 
     def on_response_complete(self) -> None:
-        """Begins to wait for the next request."""
+        """Begin to wait for the next request."""
         super().on_response_complete()
         self._update_request_timer()
 
     def pause_writing(self) -> None:
-        """Gives the client some time to read what was sent."""
+        """Give the client some time to read what was sent."""
         super().pause_writing()
         self._reading_timer = self.loop.call_later(self.registry.limits.stall_seconds, self._close_late, "not_reading")
 
@@ -280,7 +229,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def limited_protocol(registry: ConnectionRegistry) -> type[LimitedProtocol]:
-    """Gives the protocol class for uvicorn, which registers its connections there."""
+    """Return the protocol class for uvicorn, which registers its connections there."""
     return type("RegisteredProtocol", (LimitedProtocol,), {"registry": registry})
 
 
@@ -299,7 +248,7 @@ def log_exhausted_files(registry: ConnectionRegistry) -> None:
 
 
 def _half_of_open_files() -> int:
-    """Gives half of the files that the process may open: the rest is for the index, the cache and the model."""
+    """Return half of the files that the process may open: the rest is for the index, the cache and the model."""
     with contextlib.suppress(ImportError):  # Windows has no such limit
         import resource  # noqa: PLC0415
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -35,13 +34,8 @@ class ReadyBody(BaseModel):
     index: bool
 
 
-def health_routes(service: AnswerService, checks: Mapping[str, Callable[[], bool]] | None = None) -> APIRouter:
-    """Gives the routes, each with and without the version in its path.
-
-    Args:
-        service: What answers.
-        checks: Further parts that must be usable, by name.
-    """
+def health_routes(service: AnswerService) -> APIRouter:
+    """Return the routes, each with and without the version in its path."""
     router = APIRouter()
     last_check: list[tuple[float, bool]] = []
 
@@ -52,7 +46,6 @@ def health_routes(service: AnswerService, checks: Mapping[str, Callable[[], bool
         if not last_check or time.monotonic() - last_check[0][0] > _CHECK_INTERVAL:
             last_check[:] = [(time.monotonic(), await service.index_is_ready())]
         parts = {"model": service.model_is_ready(), "index": last_check[0][1]}
-        parts |= {name: check() for name, check in (checks or {}).items()}
         ready = all(parts.values()) and not service.draining
         status = "shutting down" if service.draining else "ready" if ready else "not ready"
         return AsciiJson({"status": status, **parts}, 200 if ready else 503)

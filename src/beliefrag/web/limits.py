@@ -47,8 +47,6 @@ class ServerLimits:
     """Seconds after which a client that does not read its response is disconnected."""
     sessions: int = 256
     """How many MCP sessions of earlier protocols may be open."""
-    sessions_per_client: int = 32
-    """How many of them may be from one address."""
     session_idle_seconds: float = 300.0
     """Seconds after which an MCP session without a request ends."""
     budget: Budget = Budget()
@@ -76,7 +74,7 @@ class BodyLimit:
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on with its body, or refuses it."""
+        """Pass a request on with its body or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -96,7 +94,7 @@ class BodyLimit:
         await self._app(scope, receive_again, send)
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes | None:
-        """Gives the body; None if the client left before it had arrived."""
+        """Return the body; None if the client left before it had arrived."""
         announced = headers.get("content-length", "")
         if announced.isdecimal() and int(announced[:20]) > self._limits.request_bytes:
             raise self._too_large()

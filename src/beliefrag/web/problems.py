@@ -41,6 +41,7 @@ _TITLES = {
     405: "This address takes other methods",
     408: "The request did not arrive in time",
     413: "The request is too large",
+    415: "The body has another type",
     421: "This server has another name",
     422: "The request cannot be met",
     429: "Too many questions at once",
@@ -69,7 +70,7 @@ class AsciiJson(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Gives the content as bytes."""
+        """Return the content as bytes."""
         return _JSON.encode(content).encode("ascii")
 
 
@@ -146,7 +147,7 @@ class HttpProblem(Exception):
         return f"{self.detail} {self.remedy}".rstrip()
 
     def body(self, path: str, request_id: str) -> dict[str, Any]:
-        """Gives the body in the form that clients of this path read."""
+        """Return the body in the form that clients of this path read."""
         if is_openai_path(path):
             kind = _openai_type(self.status)
             return {"error": {"message": str(self), "type": kind, "param": self.field, "code": self.code}}
@@ -160,18 +161,18 @@ class HttpProblem(Exception):
         return body | ({"remedy": self.remedy} if self.remedy else {}) | ({"field": self.field} if self.field else {})
 
     def response(self, path: str, request_id: str) -> Response:
-        """Gives the whole response."""
+        """Return the whole response."""
         kind = "application/json" if is_openai_path(path) else "application/problem+json"
         return AsciiJson(self.body(path, request_id), self.status, headers=self.headers, media_type=kind)
 
 
 def is_openai_path(path: str) -> bool:
-    """Says whether clients of OpenAI's API use this path."""
+    """Return whether clients of OpenAI's API use this path."""
     return path.startswith(_OPENAI_PATHS)
 
 
 def problem_of_failure(cause: str) -> HttpProblem:
-    """Gives what a client reads about a failure: its kind alone, because a message may quote anything.
+    """Return what a client reads about a failure: its kind alone, because a message may quote anything.
 
     The status is 502 for the model's server, 503 for something else that an answer needs, and 500 for this server.
 
@@ -186,12 +187,12 @@ def problem_of_failure(cause: str) -> HttpProblem:
 
 
 def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Gives the OpenAPI entries of errors that are problem documents."""
+    """Return the OpenAPI entries of errors that are problem documents."""
     return {status: _document(status, "application/problem+json", ProblemBody) for status in statuses}
 
 
 def document_openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Gives the OpenAPI entries of errors that are OpenAI's error object."""
+    """Return the OpenAPI entries of errors that are OpenAI's error object."""
     return {status: _document(status, "application/json", OpenAIErrorBody) for status in statuses}
 
 

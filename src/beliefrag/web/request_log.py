@@ -96,7 +96,7 @@ class RequestRecord:
     """The question and the passages of the episode, which must not get into the log."""
 
     def on_event(self, event: Event) -> None:
-        """Adds up what an event says about cost and outcome."""
+        """Add up what an event says about cost and outcome."""
         if isinstance(event, Started):
             self._texts.append(event.question.text)
         elif isinstance(event, Retrieved):
@@ -114,12 +114,12 @@ class RequestRecord:
                 self.error = _remove_quotes(mask_credentials(event.outcome.error), self._texts) if known else None
 
     def on_end(self, ending: str, seconds: float) -> None:
-        """Keeps how the episode ended."""
+        """Keep how the episode ended."""
         self.outcome = ending
 
 
 def mask_credentials(text: str) -> str:
-    """Gives a text for the log in which everything that looks like a credential, whole or in part, is masked."""
+    """Return a text for the log in which everything that looks like a credential, whole or in part, is masked."""
     text = text[:_LONGEST_ERROR]
     for pattern, replacement in _CREDENTIALS:
         text = pattern.sub(replacement, text)
@@ -127,7 +127,7 @@ def mask_credentials(text: str) -> str:
 
 
 def _remove_quotes(text: str, sources: Sequence[str]) -> str:
-    """Replaces every three or more words in a row that also occur in one of the sources."""
+    """Replace every three or more words in a row that also occur in one of the sources."""
     known = {words[at : at + 3] for words in (tuple(each.split()) for each in sources) for at in range(len(words) - 2)}
     words = tuple(text.split())
     quoted = {place for at in range(len(words) - 2) if words[at : at + 3] in known for place in range(at, at + 3)}
@@ -136,14 +136,14 @@ def _remove_quotes(text: str, sources: Sequence[str]) -> str:
 
 
 def request_record(scope: Scope) -> RequestRecord:
-    """Gives the record of a request."""
+    """Return the record of a request."""
     record = scope[_SCOPE_KEY]
     assert isinstance(record, RequestRecord)
     return record
 
 
 def refuse(scope: Scope, problem: HttpProblem) -> Response:
-    """Notes in the request's record why it is refused, and gives the response that says so."""
+    """Notes in the request's record why it is refused and return the response that says so."""
     record = request_record(scope)
     if record.outcome is None:
         record.refused = problem.code
@@ -166,7 +166,7 @@ class RequestLog:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on and logs what became of it."""
+        """Pass a request on and log what became of it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -241,7 +241,7 @@ class _JsonLine(logging.Formatter):
 
 @contextlib.contextmanager
 def json_log(stream: TextIO) -> Iterator[None]:
-    """Writes the logs of this package and of its server to a stream, one JSON object per line, while it is entered."""
+    """Write the logs of this package and of its server to a stream, one JSON object per line, while it is entered."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonLine())
     loggers = [logging.getLogger(name) for name in _LOGGERS]

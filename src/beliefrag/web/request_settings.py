@@ -57,7 +57,7 @@ class RequestSettings(BaseModel):
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:
-    """Gives the question back if it can be asked.
+    """Return the question back if it can be asked.
 
     Raises:
         HttpProblem: It is empty or too long.
@@ -77,7 +77,7 @@ def check_question(text: str, service: AnswerService, *, field: str | None = Non
 
 
 def assembly_for_request(service: AnswerService, wanted: RequestSettings | None) -> Assembly:
-    """Gives the server's assembly under the settings that a request asks for.
+    """Return the server's assembly under the settings that a request asks for.
 
     Raises:
         HttpProblem: A setting is above the server's limit, weakens its guarantee, or cannot be met here.
@@ -118,7 +118,7 @@ def _check_limits(service: AnswerService, wanted: RequestSettings) -> None:
 
 
 def _check_guarantee(service: AnswerService, wanted: RequestSettings) -> None:
-    """Refuses a weaker guarantee than the operator's, which holds for all clients."""
+    """Refuse a weaker guarantee than the operator's, which holds for all clients."""
     settings = service.settings
     if wanted.confidence is not None and wanted.max_error is None and settings.max_error is None:
         raise HttpProblem(

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Binds a socket to the address, before anything costly is opened.
+    """Bind a socket to the address, before anything costly is opened.
 
     Raises:
         SettingsError: The address cannot be used.
@@ -92,7 +92,7 @@ class AnswerServer(uvicorn.Server):
         self._on_listening = on_listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to listen and only then logs the address, so that a client may connect as soon as it reads it."""
+        """Begin to listen and only then log the address, so that a client may connect as soon as it reads it."""
         log_exhausted_files(self._connections)
         await super().startup(sockets)
         for bound in sockets or ():
@@ -103,7 +103,7 @@ class AnswerServer(uvicorn.Server):
             self._on_listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops listening, drains the service, and closes the connections."""
+        """Stops listening, drain the service and close the connections."""
         if self._before_shutdown is not None:
             self._before_shutdown()
         _log.info("shutting down", extra={"fields": {"episodes": self._service.admission.in_flight}})
@@ -116,7 +116,7 @@ class AnswerServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handles SIGINT and SIGTERM. Uvicorn would raise them again at the end, but a clean end is no failure."""
+        """Handle SIGINT and SIGTERM. Uvicorn would raise them again at the end, but a clean end is no failure."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -132,7 +132,7 @@ class AnswerServer(uvicorn.Server):
 def serve(
     app: ASGIApp, service: AnswerService, bound: socket.socket, *, on_listening: Callable[[], None] | None = None
 ) -> None:
-    """Serves until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM."""
     asyncio.run(AnswerServer(app, service, on_listening=on_listening).serve(sockets=[bound]))
 
 

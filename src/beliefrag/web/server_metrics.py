@@ -60,11 +60,11 @@ class ServerMetrics:
             Gauge(name, description, registry=registry).set_function(read)
 
     def text(self) -> bytes:
-        """Gives all counters in Prometheus' text form."""
+        """Return all counters in Prometheus' text form."""
         return generate_latest(self._registry)
 
     def on_event(self, event: Event) -> None:
-        """Counts an event as it happens, because a cancelled episode has paid for its calls too."""
+        """Count an event as it happens, because a cancelled episode has paid for its calls too."""
         if isinstance(event, CallFinished):
             cached = "true" if event.cached else "false"
             self.find(self._calls, event.purpose, cached).inc()
@@ -74,12 +74,12 @@ class ServerMetrics:
             self.find(self._answerability, event.outcome.name).observe(event.outcome.answerability)
 
     def on_end(self, ending: str, seconds: float) -> None:
-        """Counts the end of an episode."""
+        """Count the end of an episode."""
         self.find(self._episodes, ending).inc()
         self.find(self._episode_seconds, ending).observe(seconds)
 
     def find(self, metric: _Metric, *labels: str) -> _Metric:
-        """Gives the metric with these labels. The library itself checks and converts the labels of each lookup."""
+        """Return the metric with these labels. The library itself checks and converts the labels of each lookup."""
         key = (metric, labels)
         if (found := self._found.get(key)) is None:
             found = self._found[key] = metric.labels(*labels)

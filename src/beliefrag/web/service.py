@@ -40,7 +40,7 @@ class EpisodeObserver(Protocol):
     """Gets the events of an episode while it runs."""
 
     def on_event(self, event: Event) -> None:
-        """Takes in one event."""
+        """Take in one event."""
         ...
 
     def on_end(self, ending: str, seconds: float) -> None:
@@ -71,7 +71,7 @@ class AnswerService:
         self._model_failed_at: float | None = None
 
     def replace_passages(self, assembly: Assembly) -> None:
-        """Uses another version of the passages for the next questions; running episodes keep the one they have.
+        """Use another version of the passages for the next questions; running episodes keep the one they have.
 
         Raises:
             CalibrationError: The guarantee of the settings does not hold for these passages.
@@ -84,11 +84,11 @@ class AnswerService:
         return self._draining
 
     def model_is_ready(self) -> bool:
-        """Says whether the last calls to the model went well. The model is not asked: that would cost tokens."""
+        """Return whether the last calls to the model went well. The model is not asked: that would cost tokens."""
         return self._model_failed_at is None or time.monotonic() - self._model_failed_at > _RETRY_MODEL_AFTER
 
     async def index_is_ready(self) -> bool:
-        """Says whether a search works."""
+        """Return whether a search works."""
         try:
             await asyncio.to_thread(self.assembly.harness.retriever.search, "ready", 1)
         except Exception:
@@ -96,14 +96,14 @@ class AnswerService:
         return True
 
     def remove_private_parts(self, text: str) -> str:
-        """Removes folders and the address of the model's server from a text that clients get."""
+        """Remove folders and the address of the model's server from a text that clients get."""
         server = self.assembly.model.identity.partition("@")[2].partition("#")[0]
         return _FOLDERS.sub("", text.replace(server, "the model server") if server else text)
 
     async def run_episode(
         self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
     ) -> None:
-        """Waits for a place, and runs one episode to its end, or until it is cancelled.
+        """Wait for a place and run one episode to its end, or until it is cancelled.
 
         The first thing that `on_event` gets says how many questions are before this one. The time limit begins with the
         episode: a client that waits for others loses nothing of it.
@@ -144,7 +144,7 @@ class AnswerService:
         on_event(last)
 
     async def drain(self) -> None:
-        """Takes no more questions, lets running episodes finish within the grace, then cancels them."""
+        """Take no more questions, let running episodes finish within the grace, then cancel them."""
         self._draining = True
         deadline = time.monotonic() + self.limits.grace
         while self._running and time.monotonic() < deadline:
@@ -154,7 +154,7 @@ class AnswerService:
             task.cancel()
 
     async def aclose(self) -> None:
-        """Closes the model, and the retriever that was opened for it."""
+        """Close the model, and the retriever that was opened for it."""
         await self.assembly.aclose()
 
     async def _run_loop(
@@ -189,7 +189,7 @@ class AnswerService:
 
 
 class EpisodeTask:
-    """An episode that runs beside the handler of its request. Leaving the context cancels it and waits for its end.
+    """An episode that runs beside the handler of its request. Leaving the context cancels it and wait for its end.
 
     Args:
         run: Runs the episode and calls the function that it is given with each event.
@@ -212,7 +212,7 @@ class EpisodeTask:
         await self.cancel()
 
     async def cancel(self) -> None:
-        """Cancels the episode and waits until it has ended."""
+        """Cancel the episode and wait until it has ended."""
         for task in (self._run, self._disconnect):
             task.cancel()
         if self._run.done():
@@ -222,7 +222,7 @@ class EpisodeTask:
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
     async def wait_to_end(self) -> list[Event]:
-        """Waits for the end of the episode, and gives all its events.
+        """Wait for the end of the episode and return all its events.
 
         Raises:
             ClientDisconnected: The client left.

@@ -1,4 +1,4 @@
-"""What a reader of a run finds on its pages: differences, highlights, anchors, groups, notes, live runs, phones."""
+"""What a reader of a run finds on its pages: differences, highlights, anchors, groups, live runs, phones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from beliefrag.web.view import RunSource, TraceSource, ViewServer
-from beliefrag.web.view.notes import NOTES_FILE, RunNotes
 from tests.support.browsing import Visit, episode_id, no_browser, page_expectations, visit
-from tests.support.viewing import HOSTILE
 from tests.web.view.conftest import Played
 
 if TYPE_CHECKING:
@@ -181,39 +179,6 @@ def test_episodes_are_grouped_by_question_and_gold_answers_are_searched(visitor:
     expect(groups).to_have_count(8)
     groups.first.get_by_role("link", name="compare").click()
     page.wait_for_url(re.compile(r"/compare/\d+/\d+"))
-
-
-def test_a_note_is_kept_beside_the_run_and_shown_again(browser: Browser, played: Played, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(played.run, tmp_path / "run"))
-    with ViewServer(RunSource(run, [played.data])) as server:
-        found = visit(browser, server)
-        page = found.go("/episode/1")
-        field, keep = page.get_by_label("Note on this episode"), page.get_by_role("button", name="keep")
-        expect(keep).to_be_disabled()
-        field.fill(HOSTILE)
-        expect(page.get_by_text("not kept yet")).to_be_visible()
-        keep.click()
-        expect(page.get_by_text("kept in notes.json")).to_be_visible()
-        (kept,) = json.loads((run / NOTES_FILE).read_text(encoding="utf-8"))["notes"]
-        assert kept["text"] == HOSTILE
-        page.reload()
-        expect(field).to_have_value(HOSTILE)
-        page = found.go("/episodes?noted=true")
-        expect(page.locator("tr.episode")).to_have_count(1)
-        expect(page.locator(".noted")).to_contain_text("<script>window.hacked")
-        # Somebody else changes it in the meantime.
-        page = found.go("/episode/1")
-        expect(field).to_have_value(HOSTILE)
-        (key, _), *_ = RunNotes(run).read().items()
-        RunNotes(run).write(key, "theirs", HOSTILE)
-        field.fill("mine")
-        keep.click()
-        expect(page.get_by_role("alert")).to_contain_text("changed elsewhere")
-        assert RunNotes(run).read() == {key: "theirs"}
-        field.fill(HOSTILE)
-        found.complaints = [each for each in found.complaints if "409" not in each]  # the refusal is what was wanted
-        found.check()
-        page.context.close()
 
 
 def test_a_run_under_way_refreshes_by_itself(browser: Browser, played: Played, tmp_path: Path) -> None:

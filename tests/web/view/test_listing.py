@@ -124,9 +124,3 @@ def test_a_list_by_questions_keeps_each_question_together_on_one_page(
 def test_questions_are_ordered_by_their_best_or_their_least_episode(source: RunSource) -> None:
     rows = list_episodes(source.index, EpisodeFilter(order="f1", descending=True, grouped=True), limit=2).episodes
     assert {row.question_id for row in rows} == {"north-q0", "south-q0"}
-
-
-def test_only_episodes_with_a_note_are_listed(source: RunSource) -> None:
-    odd = next(row for row in found(source) if row.question_id == "../../etc/passwd")
-    assert [row.id for row in found(source, noted=frozenset({odd.key}))] == [odd.id]
-    assert found(source, noted=frozenset()) == []

@@ -62,7 +62,7 @@ class AskBody(BaseModel):
 
 
 def ask_routes(context: HttpContext) -> APIRouter:
-    """Gives the route for one server."""
+    """Return the route for one server."""
     router = APIRouter()
 
     @router.post(
@@ -76,7 +76,7 @@ def ask_routes(context: HttpContext) -> APIRouter:
                 "each event as it happens; the last is `result`, or `error` with a problem.",
                 "content": document_stream(_STREAM_EXAMPLE, *_EVENT_NAMES),
             },
-            **document_problems(400, 401, 408, 413, 421, 422, 429, 500, 502, 503, 504),
+            **document_problems(400, 401, 408, 413, 415, 421, 422, 429, 500, 502, 503, 504),
         },
     )
     async def ask(request: Request, body: Annotated[AskBody, Body()]) -> Response:

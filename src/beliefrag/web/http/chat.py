@@ -42,7 +42,7 @@ _STREAM_EXAMPLE = (
 
 
 def chat_routes(context: HttpContext) -> APIRouter:
-    """Gives the routes for one server."""
+    """Return the routes for one server."""
     router = APIRouter()
     service = context.service
 
@@ -56,7 +56,7 @@ def chat_routes(context: HttpContext) -> APIRouter:
                 "description": "The answer as a chat completion; with `stream`, in chunks.",
                 "content": document_stream(_STREAM_EXAMPLE),
             },
-            **document_openai_errors(400, 401, 404, 408, 413, 421, 429, 500, 502, 503, 504),
+            **document_openai_errors(400, 401, 404, 408, 413, 415, 421, 429, 500, 502, 503, 504),
         },
     )
     async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:
@@ -107,7 +107,7 @@ def chat_routes(context: HttpContext) -> APIRouter:
 
 
 def check_model_name(context: HttpContext, name: str) -> None:
-    """Checks that a client asks for the model of this server.
+    """Check that a client asks for the model of this server.
 
     Raises:
         HttpProblem: It asks for another one.

@@ -112,7 +112,7 @@ class ChatQuestion:
 
 
 def read_chat_question(body: ChatBody, *, earlier_turns: Literal["refuse", "ignore"]) -> ChatQuestion:
-    """Reads the question of a request, and which of its parts are ignored.
+    """Read the question of a request, and which of its parts are ignored.
 
     Raises:
         HttpProblem: It asks for something that this server does not do.
@@ -127,7 +127,7 @@ def read_chat_question(body: ChatBody, *, earlier_turns: Literal["refuse", "igno
 
 
 def find_ignored(body: BaseModel, *, used: Container[str], harmless: Mapping[str, tuple[Any, ...]]) -> list[str]:
-    """Gives the parameters of a request that are ignored, by name.
+    """Return the parameters of a request that are ignored, by name.
 
     Args:
         body: The request.
@@ -148,7 +148,7 @@ def find_ignored(body: BaseModel, *, used: Container[str], harmless: Mapping[str
 def last_question(
     messages: Sequence[ChatMessage], field: str, *, earlier_turns: Literal["refuse", "ignore"]
 ) -> tuple[ChatMessage, list[str]]:
-    """Gives the last message, which must be by the user, and the places of those before it, which are ignored.
+    """Return the last message, which must be by the user, and the places of those before it, which are ignored.
 
     Raises:
         HttpProblem: It is by another role, or there are earlier turns and they are refused.
@@ -170,7 +170,7 @@ def last_question(
 
 
 def join_text(message: ChatMessage, field: str, *, kinds: Container[str] = ("text",)) -> str:
-    """Gives the text of a message.
+    """Return the text of a message.
 
     Raises:
         HttpProblem: It has no content, or content that is not text.
@@ -270,7 +270,7 @@ class CompletionBuilder:
         self._head = {"id": f"chatcmpl-{request_id}", "created": created, "model": model}
 
     def completion(self, answer: AnswerBody) -> dict[str, Any]:
-        """Gives the completion in one piece."""
+        """Return the completion in one piece."""
         message = {
             "role": "assistant",
             "content": answer_text(answer),
@@ -281,26 +281,26 @@ class CompletionBuilder:
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": _token_usage(answer)}
 
     def chunk(self, delta: dict[str, Any], *, finish: str | None = None, **more: Any) -> dict[str, Any]:
-        """Gives one chunk of a stream."""
+        """Return one chunk of a stream."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return {**self._head, "object": "chat.completion.chunk", "choices": [choice], **more}
 
     def last_chunk(self, answer: AnswerBody) -> dict[str, Any]:
-        """Gives the chunk that ends the message."""
+        """Return the chunk that ends the message."""
         return self.chunk({}, finish="stop", beliefrag=answer_details(answer, self._ignored))
 
     def usage_chunk(self, answer: AnswerBody) -> dict[str, Any]:
-        """Gives the chunk with the usage, for clients that asked for it."""
+        """Return the chunk with the usage, for clients that asked for it."""
         return {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": _token_usage(answer)}
 
 
 def answer_details(answer: AnswerBody, ignored: Sequence[str]) -> dict[str, Any]:
-    """Gives the field `beliefrag` of a reply."""
+    """Return the field `beliefrag` of a reply."""
     return {**answer.model_dump(include=set(AnswerDetails.model_fields)), "ignored": list(ignored)}
 
 
 def answer_text(answer: AnswerBody) -> str:
-    """Gives the content of the message. A client that does not know outcomes must still see that it got no answer."""
+    """Return the content of the message. A client that does not know outcomes must still see that it got no answer."""
     if answer.answer is not None:
         return answer.answer
     return f"I cannot answer this from the documents: {answer.reason}."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from starlette.requests import Request
@@ -12,7 +13,6 @@ from beliefrag.engine.assembly import Assembly
 from beliefrag.events import Event
 from beliefrag.web.admission import Waiting
 from beliefrag.web.auth import came_from_page
-from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import request_record
 from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
@@ -37,14 +37,15 @@ class HttpContext:
     """Whether streamed events include prompts and replies."""
     make_observer: Callable[[Mapping[str, str]], EpisodeObserver] | None = None
     """Makes one more observer of an episode from the request's headers, for tracing."""
-
-    reloader: IndexReloader | None = None
-    """Opens new versions of the index; None where the passages cannot change."""
+    docs: Sequence[Path] | None = None
+    """The documents that a reload reads again."""
+    index: Path | None = None
+    """The index that a reload opens again."""
     page: AskPage | None = None
     """The page to ask in; None where there is none."""
 
     def start_episode(self, request: Request, question: str, assembly: Assembly) -> EpisodeTask:
-        """Starts an episode for a request whose body was read."""
+        """Start an episode for a request whose body was read."""
         record = request_record(request.scope)
         observers: list[EpisodeObserver] = [record, self.metrics]
         if self.make_observer is not None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -19,11 +18,10 @@ from beliefrag.web.health import health_routes
 from beliefrag.web.http.ask_route import ask_routes
 from beliefrag.web.http.chat import chat_routes
 from beliefrag.web.http.context import HttpContext
-from beliefrag.web.http.direct import DirectRoutes
-from beliefrag.web.http.reload_route import reload_routes
 from beliefrag.web.http.responses import responses_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
+from beliefrag.web.reload import reload_routes
 from beliefrag.web.request_log import RequestLog, refuse
 
 __all__ = ["HttpContext", "create_app"]
@@ -43,11 +41,10 @@ def create_app(
     serve_metrics: bool = False,
     credential: Credential | None = None,
 ) -> FastAPI:
-    """Creates the server as an ASGI application.
+    """Create the server as an ASGI application.
 
     From the outside in: the log, so that refused requests are logged too; the authentication, so that a body is read
-    only for clients with the token; the body limit, so that no handler gets a body that is too long; the short way to
-    the handlers of questions; the routes.
+    only for clients with the token; the body limit, so that no handler gets a body that is too long; the routes.
 
     Args:
         context: What the routes share.
@@ -61,8 +58,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with context.reloader.watch() if context.reloader else contextlib.nullcontext():
-            yield
+        yield
         await service.aclose()
 
     app = FastAPI(
@@ -75,11 +71,11 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    questions = (ask_routes(context), chat_routes(context), responses_routes(context))
-    for router in (*questions, health_routes(service)):
+    routers = [ask_routes(context), chat_routes(context), responses_routes(context), health_routes(service)]
+    if context.docs or context.index:
+        routers.append(reload_routes(service, context.docs, context.index))
+    for router in routers:
         app.include_router(router)
-    if context.reloader is not None:
-        app.include_router(reload_routes(context.reloader))
     if serve_metrics:
 
         @app.get("/metrics", include_in_schema=False)
@@ -96,8 +92,6 @@ def create_app(
     app.add_exception_handler(HttpProblem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid_body)
     app.add_exception_handler(HTTPException, _on_http_error)
-    posts = [each for router in questions for each in router.routes if isinstance(each, APIRoute) and each.body_field]
-    app.add_middleware(DirectRoutes, routes=posts, respond=_respond)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
     app.add_middleware(ServerAuth, credential=credential or BearerToken(token), hosts=hosts)
@@ -126,6 +120,11 @@ async def _on_invalid_body(request: Request, error: Exception) -> Response:
     field = ".".join(str(part) for part in first["loc"][1:]) or None
     if first["type"] == "json_invalid":
         return _respond(request, HttpProblem(400, "no_json", "The body is not JSON."))
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if first["loc"][0] == "body" and kind != "application/json":
+        # FastAPI reads JSON only under its own content type.
+        words = f"The header Content-Type is {'missing' if not kind else 'not application/json'}."
+        return _respond(request, HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json."))
     return _respond(request, HttpProblem(422, "invalid", f"{first['msg']}.", field=field))
 
 
@@ -136,7 +135,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _complete_openapi(make: Callable[[], dict[str, Any]], *, needs_token: bool) -> dict[str, Any]:
-    """Adds our error bodies and the token to FastAPI's OpenAPI document, and removes FastAPI's own error body."""
+    """Add our error bodies and the token to FastAPI's OpenAPI document and remove FastAPI's own error body."""
     document = make()
     schemas: dict[str, Any] = document["components"]["schemas"]
     for body in (ProblemBody, OpenAIErrorBody):

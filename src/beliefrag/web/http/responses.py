@@ -157,11 +157,11 @@ class ResponseBuilder:
         self._sent = 0
 
     def started_response(self) -> dict[str, Any]:
-        """Gives the response of an episode that runs."""
+        """Return the response of an episode that runs."""
         return self._response("in_progress", output=[])
 
     def completed_response(self, answer: AnswerBody) -> dict[str, Any]:
-        """Gives the response with the answer."""
+        """Return the response with the answer."""
         usage = answer.usage
         return self._response(
             "completed",
@@ -178,17 +178,17 @@ class ResponseBuilder:
         )
 
     def failed_response(self, problem: HttpProblem) -> dict[str, Any]:
-        """Gives the response of an episode that failed after the stream had begun."""
+        """Return the response of an episode that failed after the stream had begun."""
         return self._response("failed", output=[], error=_Error(code="server_error", message=str(problem)))
 
     def event(self, kind: str, **fields: Any) -> bytes:
-        """Gives one event of the stream."""
+        """Return one event of the stream."""
         data = {"type": kind, **fields, "sequence_number": self._sent}
         self._sent += 1
         return encode_event(data, name=kind)
 
     def opening_events(self) -> list[bytes]:
-        """Gives the events before anything is known."""
+        """Return the events before anything is known."""
         item = {"type": "message", "id": self._item_id, "role": "assistant", "status": "in_progress", "content": []}
         part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
         return [
@@ -199,7 +199,7 @@ class ResponseBuilder:
         ]
 
     def closing_events(self, answer: AnswerBody) -> list[bytes]:
-        """Gives the events with the answer, which is known only at the end."""
+        """Return the events with the answer, which is known only at the end."""
         message = self._message(answer).model_dump()
         (part,) = message["content"]
         return [
@@ -239,7 +239,7 @@ class ResponseBuilder:
 
 
 def responses_routes(context: HttpContext) -> APIRouter:
-    """Gives the route for one server."""
+    """Return the route for one server."""
     router = APIRouter()
     service = context.service
 
@@ -253,7 +253,7 @@ def responses_routes(context: HttpContext) -> APIRouter:
                 "description": "The answer as a response; with `stream`, as events.",
                 "content": document_stream(_STREAM_EXAMPLE),
             },
-            **document_openai_errors(400, 401, 404, 408, 413, 421, 429, 500, 502, 503, 504),
+            **document_openai_errors(400, 401, 404, 408, 413, 415, 421, 429, 500, 502, 503, 504),
         },
     )
     async def respond(request: Request, body: Annotated[ResponsesBody, Body()]) -> Response:
@@ -280,7 +280,7 @@ def responses_routes(context: HttpContext) -> APIRouter:
 
 
 def read_responses_question(body: ResponsesBody, *, earlier_turns: Literal["refuse", "ignore"]) -> ChatQuestion:
-    """Reads the question of a request, and which of its parts are ignored.
+    """Read the question of a request, and which of its parts are ignored.
 
     Raises:
         HttpProblem: It asks for something that this server does not do.

@@ -35,7 +35,7 @@ HEARTBEAT = b": still here\n\n"
 
 
 def encode_event(data: dict[str, Any] | str, *, name: str | None = None, number: int | None = None) -> bytes:
-    """Gives one event as bytes."""
+    """Return one event as bytes."""
     text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
     head = [f"id: {number}"] if number is not None else []
     head += [f"event: {name}"] if name else []
@@ -43,7 +43,7 @@ def encode_event(data: dict[str, Any] | str, *, name: str | None = None, number:
 
 
 def document_stream(example: str, *names: str) -> dict[str, Any]:
-    """Gives the OpenAPI entry of a response that is a stream of events.
+    """Return the OpenAPI entry of a response that is a stream of events.
 
     Args:
         example: What it looks like.
@@ -63,13 +63,13 @@ def document_stream(example: str, *names: str) -> dict[str, Any]:
 
 
 async def wait_for_result(task: EpisodeTask) -> Result:
-    """Waits for the end of an episode."""
+    """Wait for the end of an episode."""
     async with task:
         return Result.from_events(await task.wait_to_end())
 
 
 async def wait_for_admission(task: EpisodeTask) -> Event | Waiting:
-    """Waits until the question has a place in the queue. Until then a refusal can still be a status."""
+    """Wait until the question has a place in the queue. Until then a refusal can still be a status."""
     try:
         return await task.next_event()
     except BaseException:
@@ -80,7 +80,7 @@ async def wait_for_admission(task: EpisodeTask) -> Event | Waiting:
 async def events_with_heartbeats(
     task: EpisodeTask, first: Event | Waiting, heartbeat: float
 ) -> AsyncIterator[Event | Waiting | None]:
-    """Gives the events of an episode and news of its place in the queue, and None after so many seconds of silence.
+    """Return the events of an episode and news of its place in the queue, and None after so many seconds of silence.
 
     Raises:
         ClientDisconnected: The client left.
@@ -106,7 +106,7 @@ async def stream_answer(
     closing: Callable[[AnswerBody], Iterable[bytes]],
     failed: Callable[[HttpProblem], bytes],
 ) -> AsyncIterator[bytes]:
-    """Gives heartbeats while the episode runs, and then what is made of its answer.
+    """Return heartbeats while the episode runs, and then what is made of its answer.
 
     Args:
         task: The episode.
@@ -134,7 +134,7 @@ async def stream_answer(
 
 
 class EpisodeStream(Response):
-    """Sends what an iterator yields, each piece at once, and cancels the episode when it stops sending.
+    """Sends what an iterator yields, each piece at once and cancel the episode when it stops sending.
 
     Args:
         task: The episode.
@@ -152,7 +152,7 @@ class EpisodeStream(Response):
         self._opening = opening
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the response."""
+        """Send the response."""
         async with self._task:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             try:

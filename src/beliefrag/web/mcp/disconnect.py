@@ -30,11 +30,11 @@ class DisconnectMonitor:
         self._closing = asyncio.Event()
 
     def close_idle_streams(self) -> None:
-        """Ends the streams on which clients only wait for messages of the server."""
+        """End the streams on which clients only wait for messages of the server."""
         self._closing.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on."""
+        """Pass a request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -75,7 +75,7 @@ class DisconnectMonitor:
 
 
 def disconnect_of(request: Any) -> Receive:
-    """Gives a channel that waits until the client of a call has left. Over stdio, closing the pipe ends everything."""
+    """Return a channel that waits until the client of a call has left. Over stdio, closing the pipe ends everything."""
     scope = getattr(request, "scope", {})
     disconnected: asyncio.Event = scope.get(_SCOPE_KEY) or asyncio.Event()
 

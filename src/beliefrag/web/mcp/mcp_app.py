@@ -17,9 +17,7 @@ from beliefrag.web.health import health_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.mcp.disconnect import DisconnectMonitor
 from beliefrag.web.mcp.mcp_stdio import library_log
-from beliefrag.web.mcp.sessions import SessionLimit
 from beliefrag.web.mcp.tools import create_mcp_server
-from beliefrag.web.reload import IndexReloader
 from beliefrag.web.request_log import RequestLog
 from beliefrag.web.server import AnswerServer
 from beliefrag.web.server_metrics import ServerMetrics
@@ -36,9 +34,8 @@ def create_mcp_app(
     token: str | None = None,
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
-    reloader: IndexReloader | None = None,
 ) -> tuple[FastAPI, DisconnectMonitor]:
-    """Creates the server as an ASGI application, and what ends its idle streams at shutdown.
+    """Create the server as an ASGI application, and what ends its idle streams at shutdown.
 
     The middleware is that of `beliefrag serve http`, in the same order.
 
@@ -47,7 +44,6 @@ def create_mcp_app(
         token: The bearer token; None lets everybody in.
         host: The address that it will listen at.
         allowed_hosts: More names by which clients may call it.
-        reloader: Opens new versions of the index; None where the passages cannot change.
     """
     limits = service.limits
     manager = StreamableHTTPSessionManager(
@@ -57,17 +53,16 @@ def create_mcp_app(
         session_idle_timeout=limits.session_idle_seconds,
         max_sessions=limits.sessions,
     )
-    sessions = SessionLimit(StreamableHTTPASGIApp(manager), limits)
-    monitor = DisconnectMonitor(sessions)
+    monitor = DisconnectMonitor(StreamableHTTPASGIApp(manager))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with manager.run(), reloader.watch() if reloader else contextlib.nullcontext():
+        async with manager.run():
             yield
         await service.aclose()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, redirect_slashes=False)
-    app.include_router(health_routes(service, {"sessions": sessions.has_room}))
+    app.include_router(health_routes(service))
     app.router.routes.append(Route(_PATH, endpoint=monitor))
     app.add_middleware(BodyLimit, limits=limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
@@ -83,10 +78,9 @@ def serve_mcp_http(
     token: str | None,
     host: str,
     allowed_hosts: Sequence[str] = (),
-    reloader: IndexReloader | None = None,
 ) -> None:
-    """Serves until SIGINT or SIGTERM, then lets running calls finish within the grace."""
-    app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts, reloader=reloader)
+    """Serve until SIGINT or SIGTERM, then let running calls finish within the grace."""
+    app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
     # A client that only listens could delay the end for as long as it likes.
     server = AnswerServer(app, service, before_shutdown=monitor.close_idle_streams)
     with library_log():
@@ -94,7 +88,7 @@ def serve_mcp_http(
 
 
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
-    """Gives the Host and Origin headers that the library accepts, against DNS rebinding.
+    """Return the Host and Origin headers that the library accepts, against DNS rebinding.
 
     At an address that other machines reach, the server's names are not known unless they are given. There the token,
     which no web page has, keeps such pages out.

@@ -12,20 +12,19 @@ from collections.abc import Iterator
 from mcp.server.stdio import stdio_server
 
 from beliefrag.web.mcp.tools import create_mcp_server
-from beliefrag.web.reload import IndexReloader
 from beliefrag.web.service import AnswerService
 
 __all__ = ["library_log", "serve_mcp_stdio"]
 
 
-def serve_mcp_stdio(service: AnswerService, reloader: IndexReloader | None = None) -> None:
-    """Serves one client until it closes the pipe. Standard output carries the protocol and nothing else.
+def serve_mcp_stdio(service: AnswerService) -> None:
+    """Serve one client until it closes the pipe. Standard output carries the protocol and nothing else.
 
     After SIGINT or SIGTERM the process ends at once, with 130 or 143.
     """
 
     async def run() -> None:
-        serving = asyncio.create_task(_serve_pipe(service, reloader))
+        serving = asyncio.create_task(_serve_pipe(service))
         signalled = asyncio.create_task(_wait_for_signal())
         await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
@@ -45,10 +44,9 @@ def serve_mcp_stdio(service: AnswerService, reloader: IndexReloader | None = Non
         asyncio.run(run())
 
 
-async def _serve_pipe(service: AnswerService, reloader: IndexReloader | None) -> None:
+async def _serve_pipe(service: AnswerService) -> None:
     server = create_mcp_server(service)
-    watching = reloader.watch() if reloader else contextlib.nullcontext()
-    async with stdio_server() as (incoming, outgoing), watching:
+    async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
@@ -68,7 +66,7 @@ async def _wait_for_signal() -> int:
 
 @contextlib.contextmanager
 def library_log() -> Iterator[None]:
-    """Sends the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
+    """Send the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
     library, ours = logging.getLogger("mcp"), logging.getLogger("beliefrag")
     before = library.handlers, library.propagate, library.level
     debugging = ours.getEffectiveLevel() <= logging.DEBUG

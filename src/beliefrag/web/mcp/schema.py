@@ -73,7 +73,7 @@ class AskArguments(ToolArguments):
         return self.question
 
     def settings(self) -> RequestSettings | None:
-        """Gives the same as settings of one request; None where nothing was set."""
+        """Return the same as settings of one request; None where nothing was set."""
         if self.max_error is None and self.budget == RequestBudget():
             return None
         return RequestSettings(budget=self.budget, max_error=self.max_error)
@@ -142,7 +142,7 @@ class SearchReply(BaseModel):
 
 
 def input_schema(model: type[ToolArguments], limits: ServerLimits) -> dict[str, Any]:
-    """Gives the schema that an agent sees, with this server's limit on the length of the text."""
+    """Return the schema that an agent sees, with this server's limit on the length of the text."""
     schema = model.model_json_schema()
     text = next(iter(schema["properties"].values()))
     text |= {"minLength": 1, "maxLength": limits.question_chars}
@@ -150,7 +150,7 @@ def input_schema(model: type[ToolArguments], limits: ServerLimits) -> dict[str, 
 
 
 def read_arguments(model: type[_Arguments], given: dict[str, Any] | None, service: AnswerService) -> _Arguments:
-    """Reads the arguments of a call. An error does not repeat the values: they are the client's, and may be long.
+    """Read the arguments of a call. An error does not repeat the values: they are the client's, and may be long.
 
     Raises:
         HttpProblem: Something is missing, unknown, too long or out of bounds.
@@ -166,7 +166,7 @@ def read_arguments(model: type[_Arguments], given: dict[str, Any] | None, servic
 
 
 def ask_reply(result: Result, service: AnswerService) -> AskReply:
-    """Gives the reply to `ask`.
+    """Return the reply to `ask`.
 
     Raises:
         HttpProblem: The episode failed.
@@ -177,7 +177,7 @@ def ask_reply(result: Result, service: AnswerService) -> AskReply:
 
 
 def search_reply(hits: Sequence[Hit]) -> SearchReply:
-    """Gives the reply to `search`."""
+    """Return the reply to `search`."""
     return SearchReply(
         passages=[
             FoundPassage(
@@ -193,13 +193,13 @@ def search_reply(hits: Sequence[Hit]) -> SearchReply:
 
 
 def tool_result(reply: BaseModel) -> CallToolResult:
-    """Gives a reply in MCP's form: structured, and the same as text for clients that read no structure."""
+    """Return a reply in MCP's form: structured, and the same as text for clients that read no structure."""
     text = TextContent(type="text", text=reply.model_dump_json())
     return CallToolResult(content=[text], structured_content=reply.model_dump(mode="json"))
 
 
 def error_result(problem: HttpProblem) -> CallToolResult:
-    """Gives a failure in MCP's form: one line for the agent to read, marked as an error."""
+    """Return a failure in MCP's form: one line for the agent to read, marked as an error."""
     line = _escape_texts(" ".join(str(problem).split()))
     return CallToolResult(content=[TextContent(type="text", text=line)], is_error=True)
 

@@ -72,7 +72,7 @@ _SEARCH = (
 
 
 def create_mcp_server(service: AnswerService) -> Server[Any]:
-    """Creates the MCP server over a service, for any transport."""
+    """Create the MCP server over a service, for any transport."""
     tools = McpTools(service)
     descriptions = tools.descriptions()
     schemas = {tool.name: tool.input_schema for tool in descriptions}
@@ -109,7 +109,7 @@ class McpTools:
         }
 
     def descriptions(self) -> list[Tool]:
-        """Gives the tools with their schemas."""
+        """Return the tools with their schemas."""
         limits = self._service.limits
         annotations = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         return [
@@ -128,7 +128,7 @@ class McpTools:
         ]
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        """Calls a tool. A failure is an error of the tool, in one line; declining is no error.
+        """Call a tool. A failure is an error of the tool, in one line; declining is no error.
 
         Raises:
             MCPError: There is no such tool.
@@ -195,7 +195,7 @@ class McpTools:
 
 
 def _progress_message(event: Event | Waiting) -> str | None:
-    """Gives one line about what happens now, in our own words: it holds nothing of a passage or a reply."""
+    """Return one line about what happens now, in our own words: it holds nothing of a passage or a reply."""
     match event:
         case Waiting():
             return str(event) if event.place else None

@@ -34,7 +34,7 @@ class DocumentBody(BaseModel):
 
 
 def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) -> DocumentBody:
-    """Gives the document that a passage of an episode belongs to.
+    """Return the document that a passage of an episode belongs to.
 
     Args:
         retriever: What was searched. Where it holds no index, only the passages that it returned are known.

@@ -26,7 +26,7 @@ _WITHHELD = "The operator of this server does not show prompts and replies."
 
 @dataclass
 class AskedEpisode:
-    """One episode that was asked in the page: it observes the events and keeps them."""
+    """One episode that was asked in the page: it observes the events and keep them."""
 
     request_id: str
     keep: Callable[[AskedEpisode], None]
@@ -44,7 +44,7 @@ class AskedEpisode:
     """How often somebody has said whether the answer was right."""
 
     def on_event(self, event: Event) -> None:
-        """Keeps one event."""
+        """Keep one event."""
         if isinstance(event, Started):
             self.question = event.question
             self.keep(self)
@@ -60,7 +60,7 @@ class AskedEpisode:
 
 
 class PageEpisodes:
-    """Keeps the latest episodes in memory, and gives them to the viewer's pages by number.
+    """Keeps the latest episodes in memory and return them to the viewer's pages by number.
 
     Args:
         thresholds: The thresholds that are used.
@@ -78,12 +78,12 @@ class PageEpisodes:
         self._by_number: dict[int, AskedEpisode] = {}
 
     def begin(self, request_id: str) -> AskedEpisode:
-        """Gives what observes an episode and keeps it once it begins; the oldest one makes room for it."""
+        """Return what observes an episode and keep it once it begins; the oldest one makes room for it."""
         # JavaScript counts exactly up to 53 bits.
         return AskedEpisode(request_id, self._keep, 1 + secrets.randbits(52), self._show_prompts)
 
     def find(self, request_id: str) -> AskedEpisode:
-        """Gives an episode by the id of its request.
+        """Return an episode by the id of its request.
 
         Raises:
             NotAvailable: It is not kept.
@@ -97,19 +97,19 @@ class PageEpisodes:
         return found
 
     def episode(self, number: int) -> EpisodeView:
-        """Gives one episode as far as it goes."""
+        """Return one episode as far as it goes."""
         asked = self._find_number(number)
         records = list(asked.records)
         view = view_events(records, live=asked.outcome is None, thresholds=self._thresholds)
         return view.model_copy(update={"id": number})
 
     def prompts(self, number: int) -> PromptsView:
-        """Gives the prompts of its calls, or says that they are not shown."""
+        """Return the prompts of its calls; return False if they are not shown."""
         asked = self._find_number(number)
         return view_prompts(list(asked.records)) if asked.show_prompts else PromptsView(absent=_WITHHELD)
 
     def close(self) -> None:
-        """Closes nothing: no file stays open."""
+        """Close nothing: no file stays open."""
 
     def _keep(self, asked: AskedEpisode) -> None:
         with self._lock:
@@ -129,7 +129,7 @@ class PageEpisodes:
 
 
 def _hide_private(record: dict[str, Any], event: Event) -> dict[str, Any]:
-    """Takes out of an event what belongs to the operator alone: prompts, replies, drafts, addresses and folders."""
+    """Take out of an event what belongs to the operator alone: prompts, replies, drafts, addresses and folders."""
     if isinstance(event, Started):
         return record | {"model": "not shown", "prompts": {}, "made_with": {}}
     if isinstance(event, CallFinished):

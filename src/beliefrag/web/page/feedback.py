@@ -54,7 +54,7 @@ class FeedbackFile:
             )
 
     def keep(self, question: str, outcome: Outcome, verdict: Verdict, right_answer: str) -> str:
-        """Appends what somebody says about an answer, and gives what it is kept as.
+        """Append what somebody says about an answer and return what it is kept as.
 
         Args:
             question: The question.

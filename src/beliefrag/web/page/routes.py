@@ -66,7 +66,7 @@ class KeptBody(BaseModel):
 
 
 def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
-    """Gives the routes of the page."""
+    """Return the routes of the page."""
     router = APIRouter(include_in_schema=False)
 
     def find(request_id: str) -> AskedEpisode:

@@ -97,7 +97,7 @@ class RunAnalysis(_Frozen):
 def analyse_run(
     run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary], answerability: Mapping[EpisodeKey, float]
 ) -> RunAnalysis:
-    """Analyses a run.
+    """Analyse a run.
 
     Args:
         run: Its record.
@@ -122,7 +122,7 @@ def analyse_run(
 def _measures(
     finished: Iterable[EpisodeSummary], run: RunRecord, methods: Sequence[str]
 ) -> dict[tuple[str, str], Measures]:
-    """Gives F1 and tokens per question, by dataset and method, where the dataset has an F1."""
+    """Return F1 and tokens per question, by dataset and method, where the dataset has an F1."""
     grouped: dict[tuple[str, str], list[EpisodeSummary]] = defaultdict(list)
     for episode in finished:
         if episode.metrics.get("f1") is not None:
@@ -147,7 +147,7 @@ def _differences(
 def _compare(
     values: Mapping[tuple[str, str], Measures], dataset: str, first: str, second: str
 ) -> PairedComparison | None:
-    """Compares two methods on the questions that both finished; None where there are none."""
+    """Compare two methods on the questions that both finished; None where there are none."""
     datasets = list(dict.fromkeys(name for name, _ in values)) if dataset == MEAN else [dataset]
     if not datasets or (dataset == MEAN and len(datasets) < 2):
         return None
@@ -167,7 +167,7 @@ def _restrict(measures: Measures, questions: Collection[str]) -> Measures:
 
 
 def _find_ties(values: Mapping[tuple[str, str], Measures], dataset: str, methods: Sequence[str]) -> tuple[str, ...]:
-    """Gives the best method of a dataset and those that are not clearly worse, the best first."""
+    """Return the best method of a dataset and those that are not clearly worse, the best first."""
     datasets = list(dict.fromkeys(name for name, _ in values)) if dataset == MEAN else [dataset]
     means: dict[str, float] = {}
     for method in methods:
@@ -201,7 +201,7 @@ def _confidences(
     methods: Sequence[str],
     right_by: str,
 ) -> Iterator[ConfidenceView]:
-    """Gives a view for each dataset and, where there are several, for all questions together under the mean's name."""
+    """Return a view for each dataset and, where there are several, for all questions together under the mean's name."""
     datasets = [*run.datasets, *([MEAN] if len(run.datasets) > 1 else [])]
     for dataset, method in product(datasets, methods):
         own = [e for e in finished if e.key.method == method and dataset in (MEAN, e.key.dataset)]

@@ -17,12 +17,12 @@ __all__ = ["export_name", "export_page", "read_asset"]
 
 
 def read_asset(name: str) -> str:
-    """Reads one of the built files that come with the package."""
+    """Read one of the built files that come with the package."""
     return (files("beliefrag.web.view") / "assets" / name).read_text(encoding="utf-8")
 
 
 def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
-    """Gives the whole file."""
+    """Return the whole file."""
     script, style = read_asset("app.js"), read_asset("app.css")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
@@ -41,7 +41,7 @@ def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
 
 
 def export_name(episode: EpisodeView) -> str:
-    """Gives a file name that says which episode it is, with harmless characters only."""
+    """Return a file name that says which episode it is, with harmless characters only."""
     words = " ".join(("episode", episode.dataset, episode.question_id or (episode.question or ""), episode.method))
     return re.sub(r"[^A-Za-z0-9]+", "-", words)[:80].strip("-") + ".html"
 

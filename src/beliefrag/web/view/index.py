@@ -89,12 +89,12 @@ class RunIndex:
         self._db = self._open(database or cache_dir() / "view" / f"{name}.sqlite")
 
     def close(self) -> None:
-        """Closes the database."""
+        """Close the database."""
         with self._lock:
             self._db.close()
 
     def refresh(self) -> int:
-        """Reads what was appended since, and gives how many bytes of the file are known.
+        """Read what was appended since and return how many bytes of the file are known.
 
         Raises:
             RunError: A line is not an episode, apart from a last line that is still being written.
@@ -117,25 +117,25 @@ class RunIndex:
             return end
 
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[sqlite3.Row]:
-        """Runs a query."""
+        """Run a query."""
         with self._lock:
             return self._db.execute(query, tuple(values)).fetchall()
 
     def episodes(self) -> dict[EpisodeKey, EpisodeSummary]:
-        """Gives the numbers of all episodes."""
+        """Return the numbers of all episodes."""
         rows = self.rows("SELECT offset, numbers FROM episodes")
         summaries = (read_summary(json.loads(row["numbers"]), row["offset"]) for row in rows)
         return {summary.key: summary for summary in summaries}
 
     def answerabilities(self) -> dict[EpisodeKey, float]:
-        """Gives the confidence at the end of each episode that has one."""
+        """Return the confidence at the end of each episode that has one."""
         rows = self.rows(
             "SELECT dataset, method, question_id, seed, answerability FROM episodes WHERE answerability IS NOT NULL"
         )
         return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
 
     def episode(self, number: int) -> Episode | None:
-        """Reads one whole episode from the file; None where there is no such number.
+        """Read one whole episode from the file; None where there is no such number.
 
         Raises:
             ViewError: Its line is damaged.
@@ -153,12 +153,12 @@ class RunIndex:
             raise ViewError(f"Episode {number} of the run cannot be shown: its line is damaged ({damage}).") from None
 
     def stored_result(self, name: str, state: str) -> str | None:
-        """Gives what was computed under that name for a state of the run, as JSON; None where there is nothing."""
+        """Return what was computed under that name for a state of the run, as JSON; None where there is nothing."""
         found = self.rows("SELECT record FROM results WHERE name = ? AND state = ?", (name, state))
         return str(found[0]["record"]) if found else None
 
     def store_result(self, name: str, state: str, record: str) -> None:
-        """Stores a result in the place of the one before: intervals take seconds on a large run."""
+        """Store a result in the place of the one before: intervals take seconds on a large run."""
         with self._lock, self._write_transaction() as db:
             db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (name, state, record))
 
@@ -167,7 +167,7 @@ class RunIndex:
         return bool(self.rows("SELECT 1 FROM known_datasets WHERE dataset = ? AND gold = ?", (dataset, gold)))
 
     def store_questions(self, dataset: str, gold: str, questions: Iterable[LabelledQuestion]) -> None:
-        """Stores a dataset's questions with their gold answers, to search and to show them."""
+        """Store a dataset's questions with their gold answers, to search and to show them."""
         with self._lock, self._write_transaction() as db:
             db.execute("DELETE FROM questions WHERE dataset = ?", (dataset,))
             db.executemany(
@@ -236,7 +236,7 @@ class RunIndex:
 
 
 def _edges(file: BinaryIO, end: int) -> str:
-    """Gives a hash of the first bytes and of the last ones before `end`, which changes if the file is shorter."""
+    """Return a hash of the first bytes and of the last ones before `end`, which changes if the file is shorter."""
     if not end:
         return ""
     if os.fstat(file.fileno()).st_size < end:
@@ -249,7 +249,7 @@ def _edges(file: BinaryIO, end: int) -> str:
 
 
 def _episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
-    """Gives the values of `_UPSERT` for one line that begins at this byte of the file."""
+    """Return the values of `_UPSERT` for one line that begins at this byte of the file."""
     try:
         record = read_json_line(line)
         summary = read_summary(record, offset)
@@ -286,7 +286,7 @@ def _question_row(dataset: str, labelled: LabelledQuestion) -> tuple[str, str, s
 
 
 def _correctness(summary: EpisodeSummary) -> str:
-    """Gives the judge's verdict where there is one, otherwise what F1 says: all of it, a part or none."""
+    """Return the judge's verdict where there is one, otherwise what F1 says: all of it, a part or none."""
     judged, f1 = summary.metrics.get("judge"), summary.metrics.get("f1")
     if judged is not None:
         return "right" if judged >= 0.5 else "wrong"

@@ -3,14 +3,11 @@
 # ruff: noqa: S608 - only constants of this file become part of a query; values are bound
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.episode import EpisodeKey
 from beliefrag.web.view.index import RunIndex
 
 __all__ = [
@@ -72,8 +69,6 @@ class EpisodeFilter:
     descending: bool = False
     grouped: bool = False
     """Whether the episodes of one question stay together, in the place of the first of them."""
-    noted: frozenset[EpisodeKey] | None = None
-    """Only these episodes: those that somebody made a note on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +95,6 @@ class EpisodeRow:
     gold: str | None
     """All gold answers, with | between them; None where the dataset is not here."""
     method_title: str
-
-    @property
-    def key(self) -> EpisodeKey:
-        """Which episode it is."""
-        return EpisodeKey(self.dataset, self.method, self.question_id, self.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +127,7 @@ class ActionPattern:
 
 
 def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 100) -> EpisodePage:
-    """Gives one page of episodes and how many there are in all; where they are grouped, a page of questions."""
+    """Return one page of episodes and how many there are in all; where they are grouped, a page of questions."""
     where, values = _where(wanted)
     unit = "DISTINCT e.dataset, e.question_id" if wanted.grouped else "e.id"
     total = index.rows(f"SELECT count(*) AS n FROM (SELECT {unit} {_FROM} {where})", values)[0]["n"]
@@ -151,7 +141,7 @@ def list_episodes(index: RunIndex, wanted: EpisodeFilter, *, offset: int = 0, li
 
 
 def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neighbours:
-    """Finds the episodes before and after one in a list."""
+    """Find the episodes before and after one in a list."""
     where, values = _where(wanted)
     query = f"SELECT id FROM ({_places(wanted, where)}) ORDER BY {_order(wanted)}, id"
     ids = [row["id"] for row in index.rows(query, values)]
@@ -163,7 +153,7 @@ def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neig
 
 
 def list_same_question(index: RunIndex, number: int) -> list[EpisodeRow]:
-    """Gives the episodes of all methods on the question of one episode, including that one."""
+    """Return the episodes of all methods on the question of one episode, including that one."""
     rows = index.rows(
         f"SELECT {_COLUMNS} {_FROM} JOIN episodes AS own ON own.dataset = e.dataset "
         "AND own.question_id = e.question_id WHERE own.id = ? ORDER BY e.id",
@@ -173,7 +163,7 @@ def list_same_question(index: RunIndex, number: int) -> list[EpisodeRow]:
 
 
 def action_patterns(index: RunIndex, most: int = 40) -> list[ActionPattern]:
-    """Gives the sequences of actions that occur, the most frequent first."""
+    """Return the sequences of actions that occur, the most frequent first."""
     query = "SELECT actions, count(*) AS episodes FROM episodes GROUP BY actions ORDER BY 2 DESC, 1 LIMIT ?"
     return [ActionPattern(row["actions"], row["episodes"]) for row in index.rows(query, (most,))]
 
@@ -201,14 +191,7 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
         if bound is not None:
             clauses.append(f"e.tokens {relation} ?")
             values.append(bound)
-    if wanted.noted is not None:
-        clauses.append("json_array(e.dataset, e.method, e.question_id, e.seed) IN (SELECT value FROM json_each(?))")
-        values.append(_as_json(wanted.noted))
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
-
-
-def _as_json(keys: Iterable[EpisodeKey]) -> str:
-    return json.dumps([list(key) for key in keys], ensure_ascii=False, separators=(",", ":"))
 
 
 def _places(wanted: EpisodeFilter, where: str) -> str:

@@ -77,7 +77,7 @@ class RunOverview(_Frozen):
 
 
 def view_run(summary: Summary) -> RunOverview:
-    """Gives the summary of a run as the overview page shows it."""
+    """Return the summary of a run as the overview page shows it."""
     run = summary.run
     return RunOverview(
         first_line=summary.first_line,
@@ -118,7 +118,7 @@ def _view_cell(cell: Cell) -> CellView:
 
 
 def view_estimate(estimate: Estimate) -> EstimateView:
-    """Gives a mean as pages show it."""
+    """Return a mean as pages show it."""
     return EstimateView(
         mean=estimate.value,
         low=estimate.low,

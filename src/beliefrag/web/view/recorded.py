@@ -48,7 +48,7 @@ _SWITCHES = {
 
 
 def active_thresholds(thresholds: Mapping[str, float | bool | None]) -> dict[str, float]:
-    """Gives the thresholds that decide something, by name; those that are switched off are left out."""
+    """Return the thresholds that decide something, by name; those that are switched off are left out."""
     return {
         name: float(value)
         for name, value in thresholds.items()
@@ -56,17 +56,14 @@ def active_thresholds(thresholds: Mapping[str, float | bool | None]) -> dict[str
     }
 
 
-def view_episode(
-    episode: Episode, number: int, run: RunRecord, datasets: RunDatasets, *, note: str = ""
-) -> EpisodeView:
-    """Gives an episode of a run as the pages show it.
+def view_episode(episode: Episode, number: int, run: RunRecord, datasets: RunDatasets) -> EpisodeView:
+    """Return an episode of a run as the pages show it.
 
     Args:
         episode: The episode.
         number: Its number in the index.
         run: The run's record.
         datasets: The run's datasets, as far as they are on this machine.
-        note: What somebody noted about it.
 
     Raises:
         ViewError: The episode contradicts itself.
@@ -111,7 +108,6 @@ def view_episode(
         gold=GoldView(answers=tuple(gold.answers), supporting=tuple(supporting) if supporting is not None else None)
         if gold
         else None,
-        note=note,
         notes=tuple(notes),
         licence=run.datasets[key.dataset].licence if key.dataset in run.datasets else "",
     )
@@ -157,7 +153,7 @@ def _view_usage(usage: Usage) -> UsageView:
 
 
 def _copy(kind: type[_View], value: object, **others: Any) -> _View:
-    """Makes a view from the attributes of the same names, apart from those that are given."""
+    """Make a view from the attributes of the same names, apart from those that are given."""
     names = [name for name in kind.model_fields if name not in others and hasattr(value, name)]
     return kind(**{name: getattr(value, name) for name in names}, **others)
 
@@ -167,7 +163,7 @@ def _view_passage(passage: Passage | None) -> PassageView:
 
 
 def _passage_ids(episode: Episode, supporting: tuple[str, ...] | frozenset[str]) -> list[str]:
-    """Gives every passage that the episode names, and those that support the gold answer."""
+    """Return every passage that the episode names, and those that support the gold answer."""
     found = dict.fromkeys(episode.sources)
     for step in episode.steps:
         if step.search is not None:

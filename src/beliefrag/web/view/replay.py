@@ -43,7 +43,7 @@ class PromptReplayer:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
     def prompts(self, episode: Episode, dataset: Dataset) -> PromptsView:
-        """Gives the prompts of an episode.
+        """Return the prompts of an episode.
 
         Args:
             episode: The recorded episode.
@@ -55,7 +55,7 @@ class PromptReplayer:
         return self._thread.submit(self._rebuild, episode, dataset).result()
 
     def close(self) -> None:
-        """Closes the cache."""
+        """Close the cache."""
         self._thread.submit(self._close_setups).result()
         self._thread.shutdown()
 
@@ -127,13 +127,13 @@ class PromptReplayer:
 
 
 def _as_recorded(seen: list[events.Event], labelled: LabelledQuestion, key: EpisodeKey) -> Episode:
-    """Gives the episode as it would be read from a run's file, so that it can be compared with a recorded one."""
+    """Return the episode as it would be read from a run's file, so that it can be compared with a recorded one."""
     record = episode_record(score_episode(Result.from_events(seen), labelled, key))
     return read_episode(replace_lone_surrogates(json.loads(json.dumps(record))))
 
 
 def _course(episode: Episode) -> tuple[object, ...]:
-    """Gives what must be the same in both: everything that does not depend on the clock or on the judge."""
+    """Return what must be the same in both: everything that does not depend on the clock or on the judge."""
     return episode.outcome, episode.answer, episode.steps, episode.calls
 
 

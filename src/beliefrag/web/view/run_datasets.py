@@ -44,7 +44,7 @@ class RunDataset:
 
 
 class RunDatasets:
-    """Loads a run's datasets when they are first needed, and keeps them.
+    """Loads a run's datasets when they are first needed, and keep them.
 
     Args:
         folders: Datasets, or folders of datasets.
@@ -62,7 +62,7 @@ class RunDatasets:
         self._lock = threading.Lock()
 
     def get(self, name: str) -> RunDataset:
-        """Gives the dataset of that name.
+        """Return the dataset of that name.
 
         Raises:
             NotAvailable: It is not on this machine, or is not the one that the run was made with.
@@ -106,7 +106,7 @@ class RunDatasets:
         raise NotAvailable(problem, remedy=_REMEDY)
 
     def _places(self, name: str, record: DatasetRecord) -> Iterator[tuple[str, Callable[[], Dataset]]]:
-        """Gives where the dataset may be, each place with what loads it: what was named comes first."""
+        """Return where the dataset may be, each place with what loads it: what was named comes first."""
         if self._own is not None:
             yield self._own.questions.name, self._own.load
         same_name = [folder for folder in self._candidates if folder.resolve().name == name]

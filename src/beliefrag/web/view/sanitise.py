@@ -10,7 +10,7 @@ __all__ = ["read_json_line", "replace_lone_surrogates"]
 
 
 def read_json_line(line: bytes) -> Any:
-    """Gives what a line of JSON holds, with a replacement character for each half of a surrogate pair.
+    """Return what a line of JSON holds, with a replacement character for each half of a surrogate pair.
 
     Raises:
         ValueError, RecursionError: It is no JSON, or has a number that is none.
@@ -21,7 +21,7 @@ def read_json_line(line: bytes) -> Any:
 
 
 def replace_lone_surrogates(value: Any) -> Any:
-    """Gives plain data with a replacement character for each half of a surrogate pair."""
+    """Return plain data with a replacement character for each half of a surrogate pair."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):

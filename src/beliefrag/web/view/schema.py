@@ -269,8 +269,6 @@ class EpisodeView(_View):
     citations: tuple[CitationView, ...] = ()
     """What the answer rests on; of an abstention, what came nearest to an answer."""
     gold: GoldView | None = None
-    note: str = ""
-    """What somebody noted about it."""
     waiting: str = ""
     """What an episode under way waits for."""
     notes: tuple[str, ...] = ()

@@ -18,7 +18,6 @@ from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
 from beliefrag.web.view.analysis import RunAnalysis, analyse_run
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.notes import RunNotes
 from beliefrag.web.view.overview import RunOverview, view_run
 from beliefrag.web.view.recorded import view_episode
 from beliefrag.web.view.replay import PromptReplayer
@@ -46,7 +45,7 @@ class EpisodeSource(Protocol):
         ...
 
     def episode(self, number: int) -> EpisodeView:
-        """Gives one episode without its prompts.
+        """Return one episode without its prompts.
 
         Raises:
             NotAvailable: There is no such number.
@@ -54,16 +53,16 @@ class EpisodeSource(Protocol):
         ...
 
     def prompts(self, number: int) -> PromptsView:
-        """Gives the prompts of its calls, or why there are none."""
+        """Return the prompts of its calls, or why there are none."""
         ...
 
     def close(self) -> None:
-        """Closes files."""
+        """Close files."""
         ...
 
 
 def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
-    """Opens a run's folder or a trace file.
+    """Open a run's folder or a trace file.
 
     Args:
         path: The folder or file.
@@ -94,7 +93,6 @@ class RunSource:
         run = RunRecord.read(folder)
         self.name = folder.resolve().name
         self.index = RunIndex(folder)
-        self.notes = RunNotes(folder)
         self._folder = folder
         self._datasets = RunDatasets(data, run.datasets, own)
         self._replayer = PromptReplayer(run)
@@ -116,7 +114,7 @@ class RunSource:
         return f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
 
     def overview(self) -> RunOverview:
-        """Gives the numbers of the run. They are computed again only when the run has grown."""
+        """Return the numbers of the run. They are computed again only when the run has grown."""
 
         def compute() -> RunOverview:
             return view_run(summarise_episodes(self.record, self.index.episodes()))
@@ -124,7 +122,7 @@ class RunSource:
         return self._load_or_compute("overview", RunOverview, compute)
 
     def analysis(self) -> RunAnalysis:
-        """Gives differences, ties and confidences. They are computed again only when the run has grown."""
+        """Return differences, ties and confidences. They are computed again only when the run has grown."""
 
         def compute() -> RunAnalysis:
             return analyse_run(self.record, self.index.episodes(), self.index.answerabilities())
@@ -132,27 +130,11 @@ class RunSource:
         return self._load_or_compute("analysis", RunAnalysis, compute)
 
     def episode(self, number: int) -> EpisodeView:
-        """Gives one episode, with what its dataset adds and what somebody noted."""
-        episode = self._episode(number)
-        note = self.notes.read().get(episode.key, "")
-        return view_episode(episode, number, self.record, self._datasets, note=note)
-
-    def write_note(self, number: int, text: str, before: str) -> None:
-        """Notes something about an episode; an empty text removes the note.
-
-        Args:
-            number: The episode's number.
-            text: The note.
-            before: The note that its writer saw.
-
-        Raises:
-            NoteChanged: The note is another one by now.
-            ViewError: It cannot be written.
-        """
-        self.notes.write(self._episode(number).key, text, before)
+        """Return one episode, with what its dataset adds."""
+        return view_episode(self._episode(number), number, self.record, self._datasets)
 
     def prompts(self, number: int) -> PromptsView:
-        """Gives the prompts, rebuilt from the reply cache where that is possible."""
+        """Return the prompts, rebuilt from the reply cache where that is possible."""
         episode = self._episode(number)
         try:
             return self._replayer.prompts(episode, self._datasets.get(episode.key.dataset).dataset)
@@ -160,7 +142,7 @@ class RunSource:
             return PromptsView(absent=str(error))
 
     def close(self) -> None:
-        """Closes the index and the reply cache."""
+        """Close the index and the reply cache."""
         self._replayer.close()
         self.index.close()
 
@@ -206,17 +188,17 @@ class TraceSource:
             raise ViewError(f"{self._path} cannot be read: {error.strerror}.") from error
 
     def episode(self, number: int) -> EpisodeView:
-        """Gives the episode; its number is 0."""
+        """Return the episode; its number is 0."""
         _check_zero(number)
         return view_events(read_trace(self._path))
 
     def prompts(self, number: int) -> PromptsView:
-        """Gives its prompts, which a trace holds."""
+        """Return its prompts, which a trace holds."""
         _check_zero(number)
         return view_prompts(read_trace(self._path))
 
     def close(self) -> None:
-        """Closes nothing: no file stays open."""
+        """Close nothing: no file stays open."""
 
 
 class LiveSource:
@@ -246,22 +228,22 @@ class LiveSource:
             return bool(self._records) and self._records[-1]["event"] == "finished"
 
     def add_event(self, event: Event) -> None:
-        """Adds one event."""
+        """Add one event."""
         with self._lock:
             self._records.append(replace_lone_surrogates(as_record(event)))
 
     def episode(self, number: int) -> EpisodeView:
-        """Gives the episode so far; its number is 0."""
+        """Return the episode so far; its number is 0."""
         _check_zero(number)
         return view_events(self._records_so_far(), live=True, thresholds=self._thresholds)
 
     def prompts(self, number: int) -> PromptsView:
-        """Gives the prompts of the calls so far."""
+        """Return the prompts of the calls so far."""
         _check_zero(number)
         return view_prompts(self._records_so_far())
 
     def close(self) -> None:
-        """Closes nothing: no file stays open."""
+        """Close nothing: no file stays open."""
 
     def _records_so_far(self) -> list[EventRecord]:
         with self._lock:

@@ -33,7 +33,7 @@ _COMPARED = {
 
 
 def read_trace(path: Path) -> list[EventRecord]:
-    """Reads the events of a trace file. A last line without an end is left out: a kill cut it off.
+    """Read the events of a trace file. A last line without an end is left out: a kill cut it off.
 
     Raises:
         ViewError: The file cannot be read or is not a trace.
@@ -72,7 +72,7 @@ def _not_a_trace(path: Path, why: str) -> ViewError:
 def view_events(
     records: Sequence[EventRecord], *, live: bool = False, thresholds: Mapping[str, float] | None = None
 ) -> EpisodeView:
-    """Gives the episode of a stream of events, as far as it goes.
+    """Return the episode of a stream of events, as far as it goes.
 
     Args:
         records: Events as plain data, the first of them `started`; none for an episode that has not begun.
@@ -120,7 +120,7 @@ def view_events(
 
 
 def view_prompts(records: Sequence[EventRecord]) -> PromptsView:
-    """Gives the prompts, which the events hold."""
+    """Return the prompts, which the events hold."""
     calls = (record["messages"] for record in records if record["event"] == "call_finished")
     return PromptsView(
         calls=tuple(tuple(MessageView.model_validate(message) for message in messages) for messages in calls),

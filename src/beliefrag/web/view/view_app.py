@@ -1,26 +1,23 @@
-"""Serves the pages and their data over HTTP, on loopback. Everything can be read; only notes can be changed."""
+"""Serves the pages and their data over HTTP, on loopback. They can only be read."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Annotated, Literal
 
 import uvicorn
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
-from pydantic import BaseModel, Field, ValidationError
-from starlette.concurrency import run_in_threadpool
+from pydantic import BaseModel, Field
 
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.registry import explain_mistake
-from beliefrag.runs.episode import EpisodeKey
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.connections import ConnectionRegistry, limited_protocol
 from beliefrag.web.limits import ServerLimits
@@ -28,7 +25,6 @@ from beliefrag.web.server import listen
 from beliefrag.web.view import listing
 from beliefrag.web.view.analysis import RunAnalysis
 from beliefrag.web.view.export import export_name, export_page, read_asset
-from beliefrag.web.view.notes import LONGEST_NOTE, NoteChanged
 from beliefrag.web.view.overview import RunOverview
 from beliefrag.web.view.schema import NotAvailable, ViewError
 from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
@@ -51,28 +47,20 @@ _LIVE_INTERVAL = 0.1
 """Seconds between two looks at a running episode: sooner than an eye notices."""
 _LARGEST = 2**63 - 1
 """The largest number that a database can hold."""
-_LARGEST_BODY = 16 * LONGEST_NOTE
-"""Bytes of a note and the one before it as JSON, also where each character takes several."""
-_BODY_SECONDS = 10.0
-_WRITABLE = re.compile(r"/api/episode/[0-9]{1,19}/note")
 
 
-def create_view_app(
-    source: EpisodeSource, is_closing: Callable[[], bool] = lambda: False, *, write_key: str = ""
-) -> FastAPI:
-    """Creates the application for one source.
+def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lambda: False) -> FastAPI:
+    """Create the application for one source.
 
     Args:
         source: What to show.
         is_closing: Whether the server is ending, so that streams end too.
-        write_key: What a page must send with a change.
     """
     app = FastAPI(openapi_url=None)
 
     @app.exception_handler(BeliefRAGError)
     def on_error(_: Request, error: BeliefRAGError) -> JSONResponse:
-        status = 404 if isinstance(error, NotAvailable) else 409 if isinstance(error, NoteChanged) else 500
-        return JSONResponse({"error": str(error)}, status)
+        return JSONResponse({"error": str(error)}, 404 if isinstance(error, NotAvailable) else 500)
 
     @app.exception_handler(Exception)
     def on_unforeseen_error(request: Request, error: Exception) -> JSONResponse:
@@ -88,9 +76,7 @@ def create_view_app(
 
     @app.get("/api/about")
     def about() -> dict[str, str]:
-        # Notes are kept beside a run; nothing else here can be changed.
-        can_write = bool(write_key) and source.kind == "run"
-        return {"kind": source.kind, "name": source.name} | ({"write_key": write_key} if can_write else {})
+        return {"kind": source.kind, "name": source.name}
 
     @app.get("/api/episode/{number:int}")
     def episode(number: int) -> Response:
@@ -144,24 +130,9 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return source.analysis()
 
     @app.get("/api/episodes")
-    def episodes(query: Annotated[_ListingQuery, Query()]) -> _EpisodeList:
+    def episodes(query: Annotated[_ListingQuery, Query()]) -> listing.EpisodePage:
         source.index.refresh()
-        notes = source.notes.read()
-        page = listing.list_episodes(source.index, query.to_filter(notes), offset=query.offset, limit=query.limit)
-        return _EpisodeList(
-            total=page.total,
-            offset=page.offset,
-            episodes=page.episodes,
-            notes={row.id: notes[row.key] for row in page.episodes if row.key in notes},
-        )
-
-    @app.put("/api/episode/{number:int}/note")
-    async def write_note(number: int, request: Request) -> JSONResponse:
-        note = await _read_note(request)
-        if isinstance(note, JSONResponse):
-            return note
-        await run_in_threadpool(source.write_note, _check_number(number), note.text, note.before)
-        return JSONResponse({"note": note.text.strip()})
+        return listing.list_episodes(source.index, query.to_filter(), offset=query.offset, limit=query.limit)
 
     @app.get("/api/choices")
     def choices() -> _Choices:
@@ -172,7 +143,7 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
 
     @app.get("/api/episode/{number:int}/neighbours")
     def neighbours(number: int, query: Annotated[_ListingQuery, Query()]) -> listing.Neighbours:
-        return listing.find_neighbours(source.index, query.to_filter(source.notes.read()), _check_number(number))
+        return listing.find_neighbours(source.index, query.to_filter(), _check_number(number))
 
     @app.get("/api/episode/{number:int}/others")
     def others(number: int) -> list[listing.EpisodeRow]:
@@ -204,22 +175,6 @@ class _Choices(BaseModel):
     patterns: list[listing.ActionPattern]
 
 
-class _EpisodeList(BaseModel):
-    """One page of a list, with the notes on its episodes by their number."""
-
-    total: int
-    offset: int
-    episodes: list[listing.EpisodeRow]
-    notes: dict[int, str]
-
-
-class _Note(BaseModel):
-    """A note, and the one that its writer saw before."""
-
-    text: str = Field(max_length=LONGEST_NOTE)
-    before: str = Field(max_length=LONGEST_NOTE)
-
-
 class _ListingQuery(BaseModel):
     """What an address can ask of a list."""
 
@@ -234,34 +189,12 @@ class _ListingQuery(BaseModel):
     order: str = Field("file", pattern=f"^({'|'.join(listing.ORDERS)})$")
     direction: Literal["up", "down"] = "up"
     by: Literal["question", "episode"] = "episode"
-    noted: bool = False
     offset: int = Field(0, ge=0, le=_LARGEST)
     limit: int = Field(100, ge=1, le=listing.MAX_ROWS)
 
-    def to_filter(self, notes: Mapping[EpisodeKey, str]) -> listing.EpisodeFilter:
-        fields = self.model_dump(exclude={"direction", "offset", "limit", "by", "noted"})
-        return listing.EpisodeFilter(
-            **fields,
-            descending=self.direction == "down",
-            grouped=self.by == "question",
-            noted=frozenset(notes) if self.noted else None,
-        )
-
-
-async def _read_note(request: Request) -> _Note | JSONResponse:
-    """Reads a note within its limits; gives the refusal of a body that is too large, too slow or no note."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > _LARGEST_BODY:
-                    return JSONResponse({"error": f"A note has at most {LONGEST_NOTE:,} characters."}, 413)
-        return _Note.model_validate_json(bytes(body))
-    except TimeoutError:
-        return JSONResponse({"error": f"The note did not arrive within {_BODY_SECONDS:g} seconds."}, 408)
-    except ValidationError:
-        return JSONResponse({"error": f"This is no note of at most {LONGEST_NOTE:,} characters."}, 422)
+    def to_filter(self) -> listing.EpisodeFilter:
+        fields = self.model_dump(exclude={"direction", "offset", "limit", "by"})
+        return listing.EpisodeFilter(**fields, descending=self.direction == "down", grouped=self.by == "question")
 
 
 def _check_number(number: int) -> int:
@@ -300,9 +233,9 @@ class ViewServer:
         self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
         """The address with the key; and with a key that works once, for a command line that other users can read."""
         self._closing = False
-        key = BrowserKey(token, once, self.port, writable=_WRITABLE)
+        key = BrowserKey(token, once, self.port)
         app = ServerAuth(
-            create_view_app(source, lambda: self._closing, write_key=key.write_key),
+            create_view_app(source, lambda: self._closing),
             credential=key,
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
         )
