@@ -22,6 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from beliefrag.answering.packing import describe_packing
 from beliefrag.calibration import RunConditions, find_calibration_warnings, select_artifact
 from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
@@ -37,7 +38,6 @@ from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_id
 from beliefrag.retrieval.files import find_files
 from beliefrag.retrieval.integrity import find_damage
 from beliefrag.retrieval.ledger import REBUILD
-from beliefrag.retrieval.packing import describe_packing
 from beliefrag.settings import PLAIN_RETRIEVER, Settings, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from beliefrag.answering.packing import find_sentences, lower_words
 from beliefrag.retrieval.dates import Date, find_beginning, find_life
-from beliefrag.retrieval.packing import find_sentences, lower_words
 from beliefrag.types import Passage
 
 __all__ = ["DateComparison", "NamedOption", "compare_dates", "find_options"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from beliefrag.retrieval.packing import find_sentences
+from beliefrag.answering.packing import find_sentences
 
 __all__ = ["Date", "Life", "find_beginning", "find_dates", "find_life"]
 
