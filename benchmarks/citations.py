@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from beliefrag.answering.citing import choose_citations
 from beliefrag.bench import load_dataset
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.retrieval import Bm25Index
-from beliefrag.retrieval.citing import choose_citations
 from beliefrag.runs.episode import Episode
 from beliefrag.runs.run_files import read_episodes
 from beliefrag.runs.statistics import mean_estimate

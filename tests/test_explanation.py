@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from beliefrag.answering.citing import find_uncovered
 from beliefrag.events import Decided, Event, Retrieved
 from beliefrag.explanation import describe_belief, describe_reason, explain_episode
 from beliefrag.outcome import Abstained, Answered, Failed, Stopped
-from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Action, Belief, Citation, CitationRole, Decision, Passage, Usage
 from tests.support.messages import mentions
 

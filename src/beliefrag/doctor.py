@@ -22,6 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from beliefrag.answering.packing import describe_packing
 from beliefrag.calibration import RunConditions, find_calibration_warnings, select_artifact
 from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
@@ -35,9 +36,6 @@ from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
 from beliefrag.retrieval.files import find_files
-from beliefrag.retrieval.integrity import find_damage
-from beliefrag.retrieval.ledger import REBUILD
-from beliefrag.retrieval.packing import describe_packing
 from beliefrag.settings import Settings, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
@@ -398,6 +396,4 @@ def _check_index(index: Path) -> Finding:
         return _problem("index", error)
     if not len(opened):
         return Finding(CheckState.PROBLEM, "index", f"{index} is empty", "Build it with 'beliefrag index'.")
-    if damaged := find_damage(index):
-        return Finding(CheckState.PROBLEM, "index", f"{index} is damaged: {damaged} is not as it was written", REBUILD)
     return _ok("index", f"{index}, {len(opened):,} passages, fingerprint {opened.fingerprint}")

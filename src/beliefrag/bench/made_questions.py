@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from beliefrag.answering.packing import lower_words
 from beliefrag.bench.metrics import covers, normalise, token_f1
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
@@ -26,7 +27,6 @@ from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape, evidence_block, unescape
 from beliefrag.retrieval.chunk import count_words
-from beliefrag.retrieval.packing import lower_words
 from beliefrag.runs.partitions import hash_position
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question, Usage

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from beliefrag import events
+from beliefrag.answering.citing import find_uncovered
 from beliefrag.calibration import Artifact
 from beliefrag.engine.model_calls import SUFFICIENT
 from beliefrag.engine.replies import REPAIRS
 from beliefrag.explanation import ACTION_WORDS, Explanation, describe_reason, explain_episode
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Belief, Citation, CitationRole, Passage, Usage
 
 __all__ = [

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from beliefrag.answering.packing import describe_packing
 from beliefrag.calibration import (
     Artifact,
     Guarantee,
@@ -53,7 +54,6 @@ from beliefrag.retrieval import (
     known_identity,
     open_retriever,
 )
-from beliefrag.retrieval.packing import describe_packing
 from beliefrag.retrieval.score_sample import MeasuresScores
 from beliefrag.settings import Settings
 from beliefrag.types import Passage

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from beliefrag import events
+from beliefrag.answering.citing import Spans, choose_citations, find_nearest
+from beliefrag.answering.packing import PackedPassage
 from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
 from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
@@ -24,8 +26,6 @@ from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.registry import explain_mistake
-from beliefrag.retrieval.citing import Spans, choose_citations, find_nearest
-from beliefrag.retrieval.packing import PackedPassage
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm

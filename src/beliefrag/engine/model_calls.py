@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from beliefrag.answering.packing import PackedPassage, pack_passages
 from beliefrag.engine.expected_cost import ExpectedCost
 from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
@@ -16,7 +17,6 @@ from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.diagnostics import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, escape, evidence_block
-from beliefrag.retrieval.packing import PackedPassage, pack_passages
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 

@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from beliefrag._version import __version__
+from beliefrag.answering.packing import describe_packing
 from beliefrag.methods import needs_calibration
 from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
-from beliefrag.retrieval.packing import describe_packing
 from beliefrag.runs.episode_format import FORMAT
 from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Prices, Settings

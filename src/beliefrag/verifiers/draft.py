@@ -21,11 +21,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from beliefrag.answering.packing import find_sentences, lower_words, read_sentences
 from beliefrag.engine.replies import Repairs, read_answer, read_json_object
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.registry import TypicalCost
-from beliefrag.retrieval.packing import find_sentences, lower_words, read_sentences
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, read_score
 from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens

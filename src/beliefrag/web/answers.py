@@ -7,11 +7,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from beliefrag import events
+from beliefrag.answering.citing import find_uncovered
 from beliefrag.events import CallFinished, Decided, Event, Finished, Retrieved, Started
 from beliefrag.explanation import Explanation, explain_episode
 from beliefrag.outcome import Abstained, Failed
 from beliefrag.result import Result, step_outlines
-from beliefrag.retrieval.citing import find_uncovered
 from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService

@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.citing import MOST_CITATIONS, choose_citations, find_nearest
+from beliefrag.answering.citing import MOST_CITATIONS, choose_citations, find_nearest
 from beliefrag.types import CitationRole, Passage
 
 FILM = Passage(

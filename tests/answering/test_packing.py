@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.chunk import count_words
-from beliefrag.retrieval.packing import (
+from beliefrag.answering.packing import (
     LEAST_WORDS,
     PackedPassage,
     describe_packing,
@@ -15,6 +14,7 @@ from beliefrag.retrieval.packing import (
     pack_passages,
     read_sentences,
 )
+from beliefrag.retrieval.chunk import count_words
 from beliefrag.types import Passage
 
 FILM = Passage(

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from beliefrag.retrieval.packing import (
+from beliefrag.answering.packing import (
     ASKS_NUMBER,
     EMPTY_WORDS,
     PRONOUN,
