@@ -65,7 +65,7 @@ def test_what_would_change_its_mind_depends_on_how_it_ended() -> None:
     assert mentions(explain_episode(answered, []).would_change, "document", "otherwise", "quoted")
     declined = Abstained(reason="no search is left within the budget", answerability=0.1, best_guess="Linz", **ENDING)
     told = explain_episode(declined, [], ["Linz"], name_options=True).would_change
-    assert "\u201cLinz\u201d" in told and "--rounds" in told and "--best-guess" in told
+    assert "\u201cLinz\u201d" in told and "budget.rounds" in told and "--best-guess" in told
     stopped = Stopped(reason="another search is not worth it", answerability=0.4, answer="x", **ENDING)
     assert "--" not in explain_episode(stopped, [], name_options=True).would_change
     failed = Failed(reason="e", answerability=None, cause="c", error="e", remedy="Start the server.", **ENDING)

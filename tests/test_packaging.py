@@ -40,7 +40,7 @@ def test_the_command_works_from_the_installed_wheel(wheel: Path, tmp_path: Path)
     target = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target)]
     subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
-    code = "import sys, beliefrag.cli as cli; print(cli.__file__); sys.exit(cli.main(['prompt', 'list']))"
+    code = "import sys, beliefrag.cli as cli; print(cli.__file__); sys.exit(cli.main(['prompt']))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

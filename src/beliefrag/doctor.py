@@ -263,7 +263,7 @@ def check_model(settings: Settings) -> Iterator[Finding]:
     if isinstance(retriever, Finding):
         yield retriever
         return
-    searched = None if retriever is None else describe_packing(retriever, settings.pack)
+    searched = None if retriever is None else describe_packing(retriever, plan_search(settings, settings.method).pack)
     here = RunConditions(identity, form, prompts.hashes() if isinstance(prompts, Prompts) else {}, searched)
     yield _check_calibration(settings, here)
 

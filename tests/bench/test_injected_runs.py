@@ -32,7 +32,7 @@ from tests.support.study_data import COLOURS, write_snippets
 def run(folder: Path, data: Path, out: str = "run", *, methods: tuple[str, ...] = ("static",), **how: Any) -> Path:
     settings = Settings(model=write_script(folder), verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), methods, judge=False, **how)
-    assert bench_run.run(settings, wanted, folder / out, at_once=4, dry_run=False, yes=True) == 0
+    assert bench_run.run(settings, wanted, folder / out, dry_run=False, yes=True) == 0
     return folder / out
 
 
@@ -136,7 +136,7 @@ def test_a_report_has_the_rates_and_says_what_was_injected(tmp_path: Path) -> No
     ]
     settings = Settings(model=write_script(tmp_path, *script), verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), ("static",), judge=False, splits=("fact",), injection=Injection(counterfactual=0.4))
-    bench_run.run(settings, wanted, tmp_path / "run", at_once=4, dry_run=False, yes=True)
+    bench_run.run(settings, wanted, tmp_path / "run", dry_run=False, yes=True)
     summary = summarise(tmp_path / "run")
     (cell,) = summary.cells
     followed, recovered = cell.measures["follows_false"], cell.measures["recovers_true"]
@@ -195,4 +195,4 @@ def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Pat
     )
     wanted = RunSpec((data,), ("beliefrag",), judge=False, injection=Injection(noise=0.5))
     with pytest.raises(CalibrationError, match=r"50 % irrelevant"):
-        bench_run.run(settings, wanted, tmp_path / "promised", at_once=1, dry_run=True, yes=True)
+        bench_run.run(settings, wanted, tmp_path / "promised", dry_run=True, yes=True)

@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench import MethodComparison
-from beliefrag.cli.bench import print_comparison
 from beliefrag.report.published import MARK
-from beliefrag.runs.statistics import compare
-from beliefrag.runs.summary import DatasetComparison, summarise
+from beliefrag.runs.summary import summarise
 from beliefrag.web.view.overview import view_run
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
@@ -262,7 +259,6 @@ def test_a_run_without_a_finished_episode_is_told_of_everywhere(beliefrag: Comma
     for arguments in (
         ("bench", "compare", run, "static", "no_rag"),
         ("bench", "compare", run, "static", "no_rag", "--allow-unequal"),
-        ("cache", "audit", run, "--data", "north", "--data", "south"),
     ):
         ran = beliefrag(*arguments)
         assert (ran.code, ran.out) == (1, "")
@@ -399,21 +395,6 @@ def test_unequal_question_sets_are_refused_unless_told_otherwise(beliefrag: Comm
     missing = sorted(json.loads(line)["question_id"] for line in lost[4:])
     assert mentions(ran.err, "north: 2 questions", "left out", ", ".join(missing))
     assert "\n".join(ran.out.splitlines()[1:]).startswith("north\t4\tF1")
-
-
-def test_of_many_questions_that_are_left_out_the_first_are_named_harmlessly(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shared = {"q": 1.0}
-    more = {f"q{k}\x1b[31m": 1.0 for k in range(8)}
-    paired = compare(
-        {"f1": shared | more, "tokens": shared | more}, {"f1": shared, "tokens": shared}, allow_unequal=True
-    )
-    print_comparison(MethodComparison("static", "no_rag", (DatasetComparison("north", "f1", paired),)))
-    said = capsys.readouterr().err
-    shown = [f"q{k}\N{REPLACEMENT CHARACTER}[31m" for k in range(5)]
-    assert mentions(said, "north:", "8 questions", *shown, "3 more")
-    assert "\x1b" not in said
 
 
 def test_a_dataset_that_was_not_begun_is_left_out_only_if_told_so(beliefrag: Command, home: Path) -> None:

@@ -258,8 +258,8 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
         "north",
         "--model",
         write_script(home),
-        "--verifier",
-        "structured",
+        "--set",
+        "verifier=structured",
         "--out",
         "run",
     )
@@ -312,7 +312,6 @@ def test_the_commands_of_the_page_work(
     [
         ("budget", ("calibrate", "fit", "RUN")),
         ("thresholds", ("tune", "RUN", "--set", "borrow=published")),
-        ("settings", ("cache", "audit", "RUN", "--data", "north")),
     ],
 )
 def test_a_run_of_another_version_is_told_in_one_line(

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from beliefrag import BeliefRAG, Passage
-from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings
 from beliefrag.errors import SettingsError
 from beliefrag.models.server_models import choose_server_model, use_server_model
-from beliefrag.settings import DEFAULT_MODEL, Settings
+from beliefrag.settings import DEFAULT_MODEL, Settings, load_settings
 
 Serve = Callable[[int, bytes], str]
 
@@ -54,8 +54,8 @@ def models(*names: object) -> bytes:
 def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
     url = serve(200, models("qwen"))
     assert choose_server_model(url) == "qwen"
-    assert options.read_settings(options.ModelOptions(base_url=url), config=None).model == "qwen"
-    named = options.read_settings(options.ModelOptions(base_url=url, model="other"), config=None)
+    assert GivenSettings({"base_url": url}, None).load().model == "qwen"
+    named = GivenSettings({"base_url": url, "model": "other"}, None).load()
     assert named.model == "other"
 
 
@@ -111,9 +111,9 @@ def test_a_variable_that_may_be_set_for_other_programs_sends_no_documents_to_a_s
 
 def test_a_command_that_asks_no_model_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELIEFRAG_BASE_URL", "http://127.0.0.1:9/v1")
-    assert options.read_settings(options.CalibrationOptions(), config=None).model == DEFAULT_MODEL
+    assert load_settings().settings.model == DEFAULT_MODEL
     with pytest.raises(SettingsError, match="does not say which models"):
-        options.read_settings(options.ModelOptions(), config=None)
+        GivenSettings({}, None).load()
 
 
 @pytest.mark.parametrize("place", ["given", "variable", "file"])

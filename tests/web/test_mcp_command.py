@@ -26,7 +26,7 @@ def test_where_others_can_reach_it_a_token_is_needed(capsys: pytest.CaptureFixtu
     assert "0.0.0.0" in ran.err and "--token-file" in ran.err
 
 
-@pytest.mark.parametrize("option", ["--host", "--port", "--token-file", "--allowed-host", "--grace"])
+@pytest.mark.parametrize("option", ["--host", "--port", "--token-file", "--allowed-host"])
 def test_what_is_for_http_is_refused_without_it(capsys: pytest.CaptureFixture[str], option: str) -> None:
     ran = in_process(capsys, "serve", "mcp", option, "1", "--docs", ".")
     assert (ran.code, ran.out) == (2, "")

@@ -158,5 +158,5 @@ def test_clients_of_the_other_api_get_the_place_as_a_comment(
 def test_places_and_time_fit_the_model_unless_they_are_given(
     options: LimitOptions, model: str, expected: tuple[int, float]
 ) -> None:
-    limits = options.make_limits(Settings(model=model), grace=30, request_bytes=1000)
+    limits = options.for_server(Settings(model=model))
     assert (limits.concurrency, limits.timeout) == expected

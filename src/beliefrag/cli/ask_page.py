@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from beliefrag.cli.options import Documents, FurtherPaths, GivenSettings, NoOpen, Port, join_paths, with_settings
-from beliefrag.cli.serve import Feedback, Limits
+from beliefrag.cli.serve import Feedback, LimitOptions
 
 __all__ = ["ask_page"]
 
@@ -46,7 +46,7 @@ def ask_page(
     host = "127.0.0.1"
     # The address comes first: if it is taken, no document was read in vain.
     with listen(host, port) as bound:
-        limits = Limits(timeout=_SECONDS, grace=1.0).for_server(settings)
+        limits = LimitOptions(timeout=_SECONDS, grace=1.0).for_server(settings)
         service = AnswerService(open_assembly(settings, docs=paths, index=documents.index), settings, limits)
         access = PageAccess.for_server(bound, None, command="beliefrag app")
         context = HttpContext(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from beliefrag.settings import Settings
     from beliefrag.web.limits import ServerLimits
 
-__all__ = ["Feedback", "Limits", "app"]
+__all__ = ["Feedback", "LimitOptions", "app"]
 
 # Commands import what they need when they run, so that the help does not wait for it.
 # ruff: noqa: PLC0415
@@ -56,7 +56,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LimitOptions:
     """How much the server does at a time, and for one question."""
 
     section: ClassVar[str] = "limits"
@@ -101,7 +101,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class McpLimits(Limits):
+class McpLimitOptions(LimitOptions):
     """The limits for tools of agents, which may wait longer."""
 
     usual_timeout: ClassVar[float] = 300.0
@@ -137,7 +137,7 @@ def http(
     port: _Port = None,
     access: Access,
     how: HttpOptions,
-    limits: Limits,
+    limits: LimitOptions,
 ) -> None:
     """Answer questions over HTTP: /v1/ask, and /v1/chat/completions and /v1/responses for OpenAI clients.
 
@@ -212,7 +212,7 @@ def mcp(
     host: _Host = None,
     port: _Port = None,
     access: Access,
-    limits: McpLimits,
+    limits: McpLimitOptions,
 ) -> None:
     """Give agents two tools over the Model Context Protocol: ask, and search.
 

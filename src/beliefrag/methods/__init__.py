@@ -117,7 +117,7 @@ def build_method(
     if chosen.extension.needs_calibration and inputs.calibration is None:
         raise CalibrationError(
             f"The method {chosen.name!r} needs a calibration for its model.",
-            remedy="Name one with --calibration, or borrow another model's with --borrow.",
+            remedy="Name one with --set calibration=FILE, or borrow another model's with --borrow.",
         )
     method = chosen.build(inputs)
     if method.name != chosen.name:
