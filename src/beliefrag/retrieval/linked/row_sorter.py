@@ -45,7 +45,7 @@ class RowSorter:
         if len(columns[0]):
             for rows in self._split(columns[0]):
                 block = [column[rows] for column in columns]
-                order = np.lexsort(block[self._keys - 1 :: -1])
+                order = _find_order(block[: self._keys])
                 yield tuple(column[order] for column in block)
         for name in self._names:
             self._arrays.remove(name)
@@ -65,6 +65,32 @@ class RowSorter:
             rows = np.flatnonzero(part == number)
             if len(rows):
                 yield rows
+
+
+def _find_order(columns: Sequence[Column]) -> NDArray[np.int64]:
+    """Return the order that sorts rows, the first column first; equal rows keep their order.
+
+    NumPy's unstable sort is several times faster. It sorts by the first column; only ties are sorted again.
+    """
+    first = columns[0]
+    order = np.argsort(first)
+    rising = first[order]
+    same = rising[1:] == rising[:-1]
+    if not same.any():
+        return order
+    tied = np.zeros(len(order), bool)
+    tied[1:] = same
+    tied[:-1] |= same
+    places = np.flatnonzero(tied)
+    rows = order[places]
+    begins = np.ones(len(places), bool)
+    begins[1:] = rising[places[1:]] != rising[places[:-1]]
+    groups = np.cumsum(begins)
+    if len(columns) == 1:
+        order[places] = np.sort(groups << 32 | rows) & 0xFFFFFFFF
+    else:
+        order[places] = rows[np.lexsort((rows, *(column[rows] for column in columns[:0:-1]), groups))]
+    return order
 
 
 def write_order(arrays: ArrayWriter, name: str, kind: DTypeLike, order: str) -> None:
