@@ -8,8 +8,8 @@ import pytest
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.linked import NameGraph, graph_in_memory
 from beliefrag.retrieval.linked.candidates import Links
-from beliefrag.retrieval.linked.names import NameKind, acronyms_in, names_of
-from beliefrag.retrieval.linked.second_look import SECOND_FEATURES, SecondLook
+from beliefrag.retrieval.linked.names import NameKind, names_of
+from beliefrag.retrieval.linked.rerank import RERANK_FEATURES, Rerank
 from beliefrag.retrieval.linked.vocabulary import rarity_needed
 from beliefrag.types import Passage
 
@@ -41,11 +41,6 @@ def test_an_entry_below_headings_is_named_by_its_terms() -> None:
 def test_parameters_paths_and_part_numbers_at_the_beginning_of_a_line_are_names(term: str) -> None:
     after = "=" if term == "RestartSec" else ""
     assert (term, NameKind.TERM) in set(names_of("Page", f"Some words.\n{term}{after} is explained here."))
-
-
-def test_acronyms_are_found_with_their_long_forms() -> None:
-    text = "Changes are kept by write-ahead logging (WAL). The (UN) and a thing (XYZ) are not explained."
-    assert list(acronyms_in(text)) == [("WAL", "write-ahead logging")]
 
 
 def test_an_acronym_leads_to_the_passage_about_its_long_form() -> None:
@@ -90,11 +85,11 @@ def test_the_second_look_sees_how_likely_the_other_end_of_a_link_is() -> None:
         name=column(7, 7, 9),
     )
     covered = np.array([[1, 0], [0, 1], [0, 1], [0, 0]], np.float32)
-    look = SecondLook(np.array([0.5, 0.5], np.float32), covered, np.array([0, 1, 1, 3]), links)
+    look = Rerank(np.array([0.5, 0.5], np.float32), covered, np.array([0, 1, 1, 3]), links)
     logits = np.array([2.0, 1.0, 0.0, -1.0])
     likely = 1 / (1 + np.exp(-logits))
     rows = look.features(np.arange(4), logits)
-    at = {name: place for place, name in enumerate(SECOND_FEATURES)}
+    at = {name: place for place, name in enumerate(RERANK_FEATURES)}
     assert rows[:, at["in_likely"]] == pytest.approx([0, likely[0], likely[0], likely[1]])
     assert rows[:, at["out_likely"]] == pytest.approx([likely[1], likely[3], 0, 0])
     assert rows[:, at["in_chain"]] == pytest.approx([0, 0, 0, likely[1] * likely[0]])

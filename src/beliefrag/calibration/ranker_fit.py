@@ -18,7 +18,7 @@ from beliefrag.errors import CalibrationError, explain_missing_extra
 from beliefrag.retrieval.linked.features import FEATURES
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
 from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
-from beliefrag.retrieval.linked.second_look import SecondLook
+from beliefrag.retrieval.linked.rerank import Rerank
 
 __all__ = ["LEAST_QUESTIONS", "RankerExample", "collect_example", "fit_ranker", "unfitted_ranker"]
 
@@ -44,7 +44,7 @@ class RankerExample:
     needed: NDArray[np.bool_]
     weights: NDArray[np.float64]
     """How much each candidate counts; 0 where nobody knows whether it is needed."""
-    again: SecondLook
+    again: Rerank
 
     @property
     def is_usable(self) -> bool:

@@ -2,7 +2,7 @@
 
 `tokens` cuts texts into words, `names` knows what a name is, `build` and `graph` make and hold who has and who mentions
 which name, `explicit` finds the links that authors made, `candidates` follows names and links, `features`,
-`second_look` and `ranker` say which passage is needed, `raise_linked` raises what likely passages lead to in documents
+`rerank` and `ranker` say which passage is needed, `link_boost` raises what likely passages lead to in documents
 with headings, and `retriever` puts it together.
 """
 

@@ -12,50 +12,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from beliefrag.retrieval.passage_store import sync_folder
 
-__all__ = ["LARGEST_TABLE_IN_MEMORY", "ArrayFolder", "ArrayWriter", "Arrays", "MemoryArrays", "write_folder"]
-
 _HEADER = "arrays.json"
 
 LARGEST_TABLE_IN_MEMORY = 1 << 22
 """Bytes of the largest table that is held in memory while arrays are made in a folder; larger ones lie in files."""
-
-
-class Arrays(Protocol):
-    """Gives arrays by name."""
-
-    def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
-        """Gives the array of a name, which must hold values of this kind."""
-        ...
-
-
-class ArrayWriter(Arrays, Protocol):
-    """Takes arrays piece by piece, and gives back what was written."""
-
-    def append(self, name: str, values: NDArray[Any]) -> None:
-        """Adds values at the end of an array."""
-        ...
-
-    def read_part(self, name: str, kind: DTypeLike, low: int, high: int) -> NDArray[Any]:
-        """Gives the values from `low` to `high` of an array, as a copy."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Removes an array that was only needed on the way."""
-        ...
-
-    def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:
-        """Gives an array of zeros to work with, which is not kept.
-
-        A large one lies in a file where the arrays do, so that the system may drop its pages from memory.
-        """
-        ...
 
 
 class MemoryArrays:
@@ -209,6 +176,10 @@ class _FolderWriter:
             json.dump({"about": about, "bytes": sizes, "crc32": self._checksums}, header)
             header.flush()
             os.fsync(header.fileno())
+
+
+ArrayWriter: TypeAlias = MemoryArrays | _FolderWriter
+Arrays: TypeAlias = ArrayFolder | ArrayWriter
 
 
 def write_folder(folder: Path, write: Callable[[ArrayWriter], dict[str, Any]]) -> None:

@@ -14,20 +14,6 @@ from beliefrag.retrieval.linked.names import SURENESS, keep_longest
 from beliefrag.retrieval.linked.tokens import TextTokens
 from beliefrag.retrieval.linked.vocabulary import rarity_needed
 
-__all__ = [
-    "SHARED_KIND",
-    "Candidates",
-    "Limits",
-    "Links",
-    "QuestionName",
-    "Route",
-    "Way",
-    "follow_second_step",
-    "gather_candidates",
-    "links_among",
-    "names_in_question",
-]
-
 Integers = NDArray[np.int32]
 
 SHARED_KIND = 5

@@ -24,8 +24,6 @@ from beliefrag.retrieval.linked.names import hash_names
 from beliefrag.retrieval.linked.tokens import PASSAGE_END, Tokens, split_passages
 from beliefrag.retrieval.passage_store import PassageRow
 
-__all__ = ["BlockLinks", "FoundLinks", "ResolvedLinks", "find_links"]
-
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]
 

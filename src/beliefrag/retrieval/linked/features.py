@@ -19,96 +19,19 @@ from beliefrag.retrieval.linked.graph import NameGraph, PassageWords
 from beliefrag.retrieval.linked.tokens import TextTokens
 from beliefrag.retrieval.linked.vocabulary import hash_stems
 
-__all__ = [
-    "FEATURES",
-    "WINDOW",
-    "Matches",
-    "QuestionWords",
-    "around_maximum",
-    "candidate_features",
-    "read_question",
-]
-
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int32]
 
-_EMPTY_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "between",
-        "by",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "how",
-        "in",
-        "is",
-        "it",
-        "its",
-        "of",
-        "on",
-        "or",
-        "she",
-        "that",
-        "the",
-        "their",
-        "they",
-        "this",
-        "to",
-        "was",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "will",
-        "with",
-        "s",
-        "both",
-        "also",
-        "than",
-    ]
-)
-_COMPARISON = frozenset(
-    [
-        "or",
-        "both",
-        "same",
-        "either",
-        "first",
-        "earlier",
-        "later",
-        "older",
-        "younger",
-        "longer",
-        "more",
-        "common",
-        "before",
-        "larger",
-        "bigger",
-        "smaller",
-        "taller",
-    ]
-)
+_EMPTY_WORDS = frozenset((
+    "a", "an", "and", "are", "as", "at", "be", "been", "between", "by", "did", "do", "does", "for", "from", "had",
+    "has", "have", "he", "her", "his", "how", "in", "is", "it", "its", "of", "on", "or", "she", "that", "the",
+    "their", "they", "this", "to", "was", "were", "what", "when", "where", "which", "who", "whom", "whose", "why",
+    "will", "with", "s", "both", "also", "than",
+))  # fmt: skip
+_COMPARISON = frozenset((
+    "or", "both", "same", "either", "first", "earlier", "later", "older", "younger", "longer", "more", "common",
+    "before", "larger", "bigger", "smaller", "taller",
+))  # fmt: skip
 _ASKS = {"who": 1, "whom": 1, "whose": 1, "when": 2, "where": 3, "how": 4, "which": 5, "what": 6}
 WINDOW = 10
 """How many words on either side of a mention are looked at."""

@@ -17,8 +17,6 @@ from beliefrag.retrieval.linked.arrays import Arrays
 from beliefrag.retrieval.linked.names import LONGEST_NAME, SURENESS, NameKind
 from beliefrag.retrieval.linked.tokens import FACTOR
 
-__all__ = ["Mentions", "NameGraph", "PassageWords"]
-
 Integers = NDArray[np.int32]
 
 

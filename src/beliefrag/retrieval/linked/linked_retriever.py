@@ -29,9 +29,9 @@ from beliefrag.retrieval.linked.candidates import (
 )
 from beliefrag.retrieval.linked.features import Matches, QuestionWords, candidate_features, read_question
 from beliefrag.retrieval.linked.graph import NameGraph
-from beliefrag.retrieval.linked.raise_linked import raise_linked
+from beliefrag.retrieval.linked.link_boost import boost_linked
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
-from beliefrag.retrieval.linked.second_look import SecondLook
+from beliefrag.retrieval.linked.rerank import Rerank
 from beliefrag.retrieval.linked.tokens import split_passages, split_text
 from beliefrag.retrieval.passage_store import PassageRow
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth, close_retriever
@@ -41,19 +41,6 @@ from beliefrag.types import Hit, Passage, Provenance
 if TYPE_CHECKING:
     from beliefrag.retrieval.dense.dense_retriever import DenseRetriever
     from beliefrag.retrieval.passage_source import PassageSource
-
-__all__ = [
-    "GRAPH_FOLDER",
-    "LinkedOptions",
-    "LinkedRetriever",
-    "Ranking",
-    "SearchedPassages",
-    "graph_folder",
-    "graph_in_memory",
-    "link_passages",
-    "open_graph",
-    "write_graph",
-]
 
 GRAPH_FOLDER = "names-{}"
 """The folder of a graph inside an index folder: it carries the fingerprint of the passages that it was made from."""
@@ -162,7 +149,7 @@ class Ranking:
     candidates: Candidates
     features: np.ndarray[tuple[int, int], np.dtype[np.float32]]
     matches: Matches
-    again: SecondLook
+    again: Rerank
     order: list[int]
     """Places of the best candidates in `passages`, best first."""
     probabilities: list[float]
@@ -257,8 +244,8 @@ class LinkedRetriever:
         def look() -> Ranking:
             links = links_among(list(candidates.found), names, self.graph, self.limits)
             features, matches = candidate_features(question, candidates, first, names, links, self.graph)
-            again = SecondLook(question.weights, matches.passage_soft, matches.titles, links)
-            places, probabilities = raise_linked(
+            again = Rerank(question.weights, matches.passage_soft, matches.titles, links)
+            places, probabilities = boost_linked(
                 list(candidates.found),
                 *self.ranker.rank(features, again.features),
                 links,

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.arrays import ArrayWriter
 from beliefrag.retrieval.linked.explicit import ResolvedLinks
-from beliefrag.retrieval.linked.homes import BEGINNINGS, OwnNames
+from beliefrag.retrieval.linked.name_index import BEGINNINGS, OwnNames
 from beliefrag.retrieval.linked.names import NameTable, Runs, find_runs, keep_longest, look_up_names
 from beliefrag.retrieval.linked.row_sorter import MOST_ROWS, BoundsWriter, RowSorter
 from beliefrag.retrieval.linked.tokens import FACTOR
 from beliefrag.retrieval.linked.vocabulary import rarity_needed
-
-__all__ = ["BLOCK", "CAPITAL", "CorpusWords", "write_all_mentions"]
 
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]

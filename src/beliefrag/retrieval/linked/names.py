@@ -19,31 +19,6 @@ from numpy.typing import NDArray
 from beliefrag.retrieval.linked.arrays import ArrayWriter
 from beliefrag.retrieval.linked.tokens import FACTOR, PASSAGE_END, Tokens, hash_text, split_passages
 
-__all__ = [
-    "LONGEST_NAME",
-    "SURENESS",
-    "NameHasher",
-    "NameKind",
-    "NameTable",
-    "Runs",
-    "acronym_at",
-    "acronyms_in",
-    "find_runs",
-    "further_names",
-    "has_further_names",
-    "hash_names",
-    "keep_longest",
-    "long_form_before",
-    "look_up_names",
-    "may_have_terms",
-    "names_of",
-    "own_acronym",
-    "own_acronym_at",
-    "subject_end",
-    "terms_in",
-    "upper_halves",
-]
-
 LONGEST_NAME = 10
 """Words of the longest name that is looked for in texts."""
 
@@ -207,14 +182,6 @@ def _possible_subject(text: str) -> str:
     """Gives what stands before the first parenthesis or verb, even where it is no name."""
     found = _SUBJECT_END.search(text, 2, 110)
     return text[: found.start()] if found and found.start() <= _LONGEST_SUBJECT else ""
-
-
-def acronyms_in(text: str) -> Iterator[tuple[str, str]]:
-    """Gives the acronyms that a text explains, each with its long form: `write-ahead logging (WAL)`."""
-    for found in _DEFINED.finditer(text):
-        long_form = long_form_before(text, found.start(), found[1])
-        if long_form:
-            yield found[1], long_form
 
 
 def acronym_at(text: str, place: int) -> str:

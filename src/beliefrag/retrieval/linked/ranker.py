@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from beliefrag.errors import SettingsError
 from beliefrag.retrieval.linked.features import FEATURES
-from beliefrag.retrieval.linked.second_look import SECOND_FEATURES
-
-__all__ = ["BoostedTrees", "Ranker", "load_ranker"]
+from beliefrag.retrieval.linked.rerank import RERANK_FEATURES
 
 Floats = NDArray[np.float32]
 LookAgain = Callable[[NDArray[np.int64], NDArray[np.float64]], Floats]
@@ -134,7 +132,7 @@ class Ranker:
             for look, held in (("first", self.trees), ("second", self.second))
             for name in (*_ARRAYS, "start", "depth")
         }
-        about = json.dumps({**self.about, "features": [*FEATURES, *SECOND_FEATURES]}, sort_keys=True)
+        about = json.dumps({**self.about, "features": [*FEATURES, *RERANK_FEATURES]}, sort_keys=True)
         np.savez_compressed(
             path,
             **trees,
@@ -155,7 +153,7 @@ def load_ranker(path: Path | None = None) -> Ranker:
         data = (files("beliefrag.retrieval.linked") / "ranker.npz" if path is None else path).read_bytes()
         with np.load(BytesIO(data), allow_pickle=False) as held:
             about = json.loads(str(held["about"]))
-            if about.pop("features") != [*FEATURES, *SECOND_FEATURES]:
+            if about.pop("features") != [*FEATURES, *RERANK_FEATURES]:
                 raise SettingsError(
                     f"The ranker {path or 'of this package'} was fitted on other features than this version computes.",
                     remedy="Fit it again.",

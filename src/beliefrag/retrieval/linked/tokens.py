@@ -18,19 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FACTOR",
-    "PASSAGE_END",
-    "SENTENCE_END",
-    "TextTokens",
-    "Tokens",
-    "hash_lines",
-    "hash_runs",
-    "hash_text",
-    "split_passages",
-    "split_text",
-]
-
 Integers = NDArray[np.int32]
 Hashes = NDArray[np.uint64]
 

@@ -19,8 +19,6 @@ from beliefrag.retrieval.linked.tokens import (
     split_text,
 )
 
-__all__ = ["HashNumbers", "VocabularyBuilder", "hash_stems", "inverse_frequency", "rarity_needed"]
-
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.arrays import Arrays, ArrayWriter
-from beliefrag.retrieval.linked.block import BlockNames
 from beliefrag.retrieval.linked.explicit import ResolvedLinks
 from beliefrag.retrieval.linked.names import SURENESS, NameKind
 from beliefrag.retrieval.linked.row_sorter import MOST_ROWS, BoundsWriter, RowSorter
-
-__all__ = ["BEGINNINGS", "FoundNames", "OwnNames"]
 
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]
@@ -25,6 +23,19 @@ _FOUND_HASH, _FOUND_PASSAGE, _FOUND_KIND = "found_hash", "found_passage", "found
 _MOST_EXPLAINING = 3
 """An acronym that more passages explain, or whose long form more passages have, leads to none of them."""
 _TERM_KINDS = (NameKind.TERM, NameKind.ENTRY)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNames:
+    """The names of a block of passages, which are counted from its first one."""
+
+    hashes: NDArray[np.uint64]
+    passages: Integers
+    kinds: NDArray[np.uint8]
+    beginnings: tuple[NDArray[np.uint32], ...]
+    """The upper halves of the hashes of all beginnings of names."""
+    acronyms: NDArray[np.uint64] | None
+    """Rows of an acronym, its long form, and the passage that explains it."""
 
 
 class FoundNames:

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.candidates import SHARED_KIND, Links
 
-__all__ = ["SECOND_FEATURES", "SecondLook"]
-
 Floats = NDArray[np.float32]
 
 _SIDES = ("in", "out", "with")
 _COLUMNS = ("likely", "chain", "gain", "both", "rarity", "homes", "rivals", "sum")
 _BEST = 4
-SECOND_FEATURES = (
+RERANK_FEATURES = (
     "logit", "place", "of_best", "likely_sum", "second_likely", "third_likely", "fourth_likely",
     *(f"beyond_{count}" for count in range(1, _BEST + 1)),
     *(f"left_by_{count}" for count in range(1, _BEST + 1)),
@@ -32,7 +30,7 @@ SECOND_FEATURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class SecondLook:
+class Rerank:
     """What is known of all candidates of a question when the first look has been taken."""
 
     weights: Floats
@@ -48,7 +46,7 @@ class SecondLook:
         return _second_features(kept, logits, self)
 
 
-def _second_features(kept: NDArray[np.int64], logits: NDArray[np.float64], look: SecondLook) -> Floats:
+def _second_features(kept: NDArray[np.int64], logits: NDArray[np.float64], look: Rerank) -> Floats:
     n, w = len(kept), look.weights
     likely = (1 / (1 + np.exp(-logits))).astype(np.float32)
     best_first = np.argsort(-logits, kind="stable")
@@ -83,8 +81,8 @@ def _second_features(kept: NDArray[np.int64], logits: NDArray[np.float64], look:
     same_title = look.titles[kept][:, None] == look.titles[kept][None, :]
     columns["same_title_better"] = (same_title & better).sum(1).astype(np.float32)
     columns |= _link_columns(kept, likely, covered, w, look.links)
-    result = np.empty((n, len(SECOND_FEATURES)), np.float32)
-    for at, name in enumerate(SECOND_FEATURES):
+    result = np.empty((n, len(RERANK_FEATURES)), np.float32)
+    for at, name in enumerate(RERANK_FEATURES):
         result[:, at] = columns[name]
     return result
 

@@ -16,8 +16,6 @@ from beliefrag.retrieval.linked.candidates import Links
 from beliefrag.retrieval.linked.features import WINDOW, Matches, QuestionWords, around_maximum
 from beliefrag.retrieval.linked.graph import NameGraph
 
-__all__ = ["raise_linked"]
-
 _HANDED_ON = 0.2
 """The part of its probability that a passage hands on, over all its links."""
 _SOURCES = 8
@@ -32,7 +30,7 @@ _RARITY_WEIGHT = 0.3
 _RAREST = 12.0
 
 
-def raise_linked(  # noqa: PLR0917 - all of them are needed
+def boost_linked(  # noqa: PLR0917 - all of them are needed
     passages: list[int],
     places: NDArray[np.int64],
     probabilities: NDArray[np.float64],
