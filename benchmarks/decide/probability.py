@@ -26,11 +26,9 @@ from beliefrag.runs.statistics import (
 from benchmarks.decide.episodes import EpisodeRow
 from benchmarks.find.mixed_corpus import SETS
 
-__all__ = ["ALL", "DRAFTS", "Told", "area_under_risk", "judge_probabilities", "read_told", "risk_at"]
+__all__ = ["ALL", "Told", "area_under_risk", "judge_probabilities", "read_told", "risk_at"]
 
 ALL = "all"
-DRAFTS = "all, drafts alone"
-"""All questions without those that were compared by dates."""
 HALF = 0.5
 _RIGHT = 0.5
 """The F1 from which on an answer counts as right, as for the calibration."""
@@ -120,8 +118,7 @@ def read_told(rows: Iterable[EpisodeRow]) -> dict[str, Told]:
         key=lambda row: row.key,
     )
     chosen = {name: [row for row in told if row.dataset == name] for name in SETS}
-    # A comparison of dates asks no model.
-    chosen |= {ALL: told, DRAFTS: [row for row in told if row.calls]}
+    chosen |= {ALL: told}
     return {name: _told_by(own) for name, own in chosen.items() if own}
 
 

@@ -96,10 +96,7 @@ def _frontier_lines(frontier: Mapping[str, Any]) -> Iterator[str]:
 
 def _brier_lines(probability: Mapping[str, Any]) -> Iterator[str]:
     yield "\n## How likely lean's answers are right, and what it says of them\n"
-    yield (
-        "Raw is the probability of the draft's least likely token. An answer from dates has no draft: it counts with "
-        "0.96 on both sides, and the last row leaves these answers out. Lower Brier scores are better.\n"
-    )
+    yield ("Raw is the probability of the draft's least likely token. Lower Brier scores are better.\n")
     yield from _head(
         *("", "n", "right", "Brier, lean", "Brier, raw", "lean minus raw", "of saying the share", "AUC"),
         *(f"at {DECLINE_BELOW} or above", "right of these"),

@@ -24,5 +24,5 @@ def test_the_number_of_odd_cells_is_the_one_found() -> None:
 
 def test_every_command_names_a_format_and_exists() -> None:
     commands = re.findall(r"^beliefrag data (\w+) ?(\S*)", TEXT, re.MULTILINE)
-    assert {command for command, _ in commands} == {"list", "import", "show", "check", "get"}
+    assert {command for command, _ in commands} == {"list", "import"}
     assert all(name in DATASET_FORMATS for command, name in commands if command in ("import", "get"))

@@ -272,7 +272,7 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
     assert mentions(report, "calibration made-up", "2 of the questions")
     record = json.loads((home / "run" / "run.json").read_text())["datasets"]["north"]
     assert sorted(record["seen_by_calibration"]) == ["north-q0", "north-q2"]
-    assert record["score_scale"]["scale"] > 0
+    assert record["score_scales"]["bm25"]["scale"] > 0
 
 
 def test_a_run_with_another_calibration_says_nothing_of_the_kind(beliefrag: Command, home: Path) -> None:

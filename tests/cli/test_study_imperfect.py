@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.runs.record import RunRecord
+from beliefrag.runs.record import RunRecord, thresholds_of
 from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
@@ -57,7 +57,7 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
     assert holobench["rows_needed"]["value"] == 2.0
     assert holobench["methods"]["static"]["row_recall_read"]["value"] == 1.0
     runs = {path.name: RunRecord.read(path) for path in (home / "studies" / "runs").iterdir()}
-    assert runs["no_verification"].thresholds["correction_prunes"] is False
+    assert not thresholds_of(runs["no_verification"]).correction_prunes
     assert runs["answerability_frozen"].interventions == {"north": "frozen", "south": "frozen"}
     assert runs["answerability_permuted"].interventions["north"].startswith("permuted, seed 0, states ")
     injection = runs["noise_80"].injection

@@ -22,29 +22,66 @@ from beliefrag.retrieval.passage_store import PassageRow
 from beliefrag.types import Passage
 
 
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(row_sorter, "MOST_ROWS", 7)
+    return 7
+
+
+class WatchedArrays(MemoryArrays):
+    """Counts the rows that were written to runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = 0
+        self.removed: list[str] = []
+
+    def append(self, name: str, values: np.ndarray) -> None:
+        self.written += len(values) * name.endswith("-0")
+        super().append(name, values)
+
+    def remove(self, name: str) -> None:
+        self.removed.append(name)
+        super().remove(name)
+
+
 @pytest.mark.parametrize("keys", [1, 2])
-def test_rows_are_sorted_in_small_blocks_and_equal_rows_keep_their_order(
-    monkeypatch: pytest.MonkeyPatch, keys: int
-) -> None:
-    monkeypatch.setattr(row_sorter, "MOST_ROWS", 50)
+def test_rows_come_back_in_order_and_equal_ones_as_they_were_added(few_rows: int, keys: int) -> None:
     chance = np.random.default_rng(5)
-    first, second = chance.integers(0, 300, 600).astype(np.uint64), chance.integers(0, 9, 600).astype(np.int32)
-    held = MemoryArrays()
+    first, second = chance.integers(0, 9, 60).astype(np.uint64), chance.integers(0, 9, 60).astype(np.int32)
+    held = WatchedArrays()
     sorter = RowSorter(held, "rows", (np.uint64, np.int32, np.int32), keys)
-    for low in range(0, 600, 5):
+    for low in range(0, 60, 5):
         here = slice(low, low + 5)
-        sorter.add(first[here], second[here], np.arange(600, dtype=np.int32)[here])
+        sorter.add(first[here], second[here], np.arange(60, dtype=np.int32)[here])
+    assert held.written >= 60 - few_rows - 5
     blocks = list(sorter.read_blocks())
+    assert len(blocks) > 3
     order = np.lexsort((second, first) if keys == 2 else (first,))
     assert np.concatenate([block[2] for block in blocks]).tolist() == order.tolist()
-    assert all(one[0][-1] < other[0][0] for one, other in pairwise(blocks))
-    assert len(blocks) > 6
-    assert max(len(block[0]) for block in blocks) < 150
-    assert not len(held.read("rows-0", np.uint64))
+    ends = [(int(one[0][-1]), int(other[0][0])) for one, other in pairwise(blocks)]
+    assert all(one < other for one, other in ends)
+    assert held.removed == ["rows-0", "rows-1", "rows-2"]
 
 
-def test_the_order_of_an_array_is_that_of_a_stable_sort(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_sorter, "MOST_ROWS", 7)
+def test_no_more_rows_are_held_than_allowed(few_rows: int) -> None:
+    held = WatchedArrays()
+    sorter = RowSorter(held, "rows", (np.uint64,), 1)
+    values = np.random.default_rng(3).permutation(1000).astype(np.uint64)
+    sorter.add(values)
+    assert held.written >= 1000 - few_rows
+    blocks = [block for (block,) in sorter.read_blocks()]
+    assert np.concatenate(blocks).tolist() == list(range(1000))
+
+
+def test_blocks_are_small_where_rows_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_sorter, "MOST_ROWS", 100)
+    sorter = RowSorter(MemoryArrays(), "rows", (np.uint64,), 1)
+    sorter.add(np.random.default_rng(3).permutation(1000).astype(np.uint64))
+    assert max(len(block) for (block,) in sorter.read_blocks()) <= 100
+
+
+def test_the_order_of_an_array_is_that_of_a_stable_sort(few_rows: int) -> None:
     held = MemoryArrays()
     values = np.random.default_rng(2).integers(0, 20, 50)
     held.append("values", values)

@@ -23,7 +23,7 @@ from beliefrag.calibration import (
 from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, replay_policy
 from beliefrag.calibration.risk import METHOD, RiskSample, choose_threshold
 from beliefrag.errors import CalibrationError
-from beliefrag.methods import STATE_COLLECTORS
+from beliefrag.methods import STATE_COLLECTORS, find_profile
 from beliefrag.policy import Calibration, Thresholds
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord, budget_of, now
@@ -177,7 +177,7 @@ def make_guarantees(
     thresholds: Thresholds,
 ) -> tuple[Guarantee, ...]:
     """Make one guarantee for each target. Each holds with the confidence by itself, not all of them at once."""
-    forms = {each.verifier for each in run.setups.values() if each.calibration}
+    forms = {each.verifier for name, each in run.setups.items() if find_profile(name)}
     names = {*_EPISODE_PROMPTS, *(prompt for form in forms for prompt in build_verifier(form).prompts)}
     guarantees = []
     for max_error in targets:

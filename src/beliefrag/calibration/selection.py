@@ -245,10 +245,10 @@ def select_guarantee(
     """
     target = describe_target(max_error, confidence)
     command = f"beliefrag calibrate risk FILE RUN --max-error {max_error:g} --confidence {confidence:g}"
-    if thresholds.decline_below is not None:
+    if thresholds.decline_below:
         raise SettingsError(
-            f"max_error {max_error:g} sets the least answerability, and thresholds.decline_below "
-            f"{thresholds.decline_below:g} is set too.",
+            f"max_error {max_error:g} sets thresholds.decline_below, and "
+            f"{thresholds.decline_below:g} is set there already.",
             remedy="Set one of them.",
         )
     if not thresholds.abstain:

@@ -67,7 +67,8 @@ def ask(
     if as_json and quiet:
         raise typer.BadParameter("--json and --quiet exclude each other")
     paths = join_paths(documents.docs, further)
-    settings = given.load(**{"thresholds.abstain": False if best_guess else None})
+    never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
+    settings = given.load(**never_decline)
     if question is None:
         from beliefrag.cli.ask_prompt import AskPrompt
 

@@ -129,7 +129,7 @@ class Thresholds:
             value = getattr(self, f.name)
             if not (value is None or isinstance(value, bool) or 0.0 <= value <= 1.0):
                 raise ValueError(f"threshold {f.name} must lie between 0 and 1, not {value}")
-        if self.decline_below is not None and not self.abstain:
+        if self.decline_below and not self.abstain:
             raise ValueError("threshold decline_below holds answers back, and abstain is off")
         if not (self.correction_prunes or self.correction_replaces):
             raise ValueError(

@@ -297,7 +297,7 @@ def test_an_id_that_a_client_chose_does_not_take_anothers_place(app: Asking, bro
 
 
 def test_a_declined_question_says_what_is_missing_and_tells_the_guess_apart(tmp_path: Path) -> None:
-    with asking(tmp_path, settings={"decline_below": 0.99}) as running, running.browser() as client:
+    with asking(tmp_path, settings={"thresholds": {"decline_below": 0.99}}) as running, running.browser() as client:
         told = ask(client, "Who approves the purple limit?")
     assert told["outcome"] == "abstained"
     assert told["answer"] is None

@@ -1,4 +1,4 @@
-"""Sort more rows than memory holds: rows wait in files and are split into ranges of keys, which are sorted in turn."""
+"""Sorts more rows than memory holds: sorted runs wait in files and are merged block by block."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from numpy.typing import DTypeLike, NDArray
 
 from beliefrag.retrieval.linked.arrays import ArrayWriter
 
+__all__ = ["MOST_ROWS", "BoundsWriter", "RowSorter", "find_order", "write_order"]
+
 MOST_ROWS = 1 << 18
-"""About how many rows are held in memory at once."""
-_SAMPLED = 64
-"""Rows per range that are sampled to find ranges of about equal size."""
+"""Rows that are held in memory before they are written to a sorted run."""
 
 Column = NDArray[Any]
 
 
 class RowSorter:
-    """Collect rows in any order and return them sorted.
+    """Takes rows in any order and gives them back sorted, holding some hundred thousand of them at a time.
 
     Args:
-        arrays: Where the rows wait; they are removed after they were read.
-        name: A unique name for the files of the rows.
+        arrays: Where runs wait; they are removed when all rows were given back.
+        name: A name for the files of the runs, which nothing else there has.
         kinds: The type of each column.
-        keys: How many of the first columns decide the order. Rows with equal keys keep the order they were added in.
+        keys: How many of the first columns decide the order. Of rows that are equal in these, the one that was added
+            first comes first.
     """
 
     def __init__(self, arrays: ArrayWriter, name: str, kinds: Sequence[DTypeLike], keys: int) -> None:
@@ -33,44 +34,72 @@ class RowSorter:
         self._names = [f"{name}-{column}" for column in range(len(kinds))]
         self._kinds = kinds
         self._keys = keys
+        self._added: list[tuple[Column, ...]] = []
+        self._held = 0
+        self._bounds = [0]
 
     def add(self, *columns: Column) -> None:
-        """Add rows, given as columns of equal length."""
-        for name, kind, column in zip(self._names, self._kinds, columns, strict=True):
-            self._arrays.append(name, column.astype(kind, copy=False))
+        """Adds rows, given as columns of equal length."""
+        # A column that is longer than what may be held is added in pieces.
+        for low in range(0, len(columns[0]), MOST_ROWS):
+            self._add_piece(*(column[low : low + MOST_ROWS] for column in columns))
+
+    def _add_piece(self, *columns: Column) -> None:
+        if self._held + len(columns[0]) > MOST_ROWS:
+            self._write_run()
+        self._added.append(columns)
+        self._held += len(columns[0])
 
     def read_blocks(self) -> Iterator[tuple[Column, ...]]:
-        """Yield all rows in order, block by block. Rows with an equal first column are in one block."""
-        columns = [self._arrays.read(name, kind) for name, kind in zip(self._names, self._kinds, strict=True)]
-        if len(columns[0]):
-            for rows in self._split(columns[0]):
-                block = [column[rows] for column in columns]
-                order = _find_order(block[: self._keys])
-                yield tuple(column[order] for column in block)
+        """Gives all rows in their order, block by block. Rows that are equal in the first column come in one block."""
+        if len(self._bounds) == 1:
+            if self._held:
+                yield self._take_held()
+            return
+        if self._held:
+            self._write_run()
+        yield from self._merge()
         for name in self._names:
             self._arrays.remove(name)
 
-    def _split(self, first: Column) -> Iterator[Any]:
-        """Yield the rows of each range of the first column, in the order they were added in."""
-        parts = -(-len(first) // MOST_ROWS)
-        if parts == 1:
-            yield slice(None)
-            return
-        sample = np.sort(first[:: max(len(first) // (_SAMPLED * parts), 1)])
-        limits = np.unique(sample[np.arange(1, parts) * len(sample) // parts])
-        part = self._arrays.make_table(len(first), np.uint16)
-        for low in range(0, len(first), MOST_ROWS):
-            part[low : low + MOST_ROWS] = np.searchsorted(limits, first[low : low + MOST_ROWS], side="right")
-        for number in range(len(limits) + 1):
-            rows = np.flatnonzero(part == number)
-            if len(rows):
-                yield rows
+    def _take_held(self) -> tuple[Column, ...]:
+        columns = [
+            np.concatenate([piece[place] for piece in self._added]).astype(kind, copy=False)
+            for place, kind in enumerate(self._kinds)
+        ]
+        self._added, self._held = [], 0
+        return _sort(columns, self._keys)
+
+    def _write_run(self) -> None:
+        columns = self._take_held()
+        for name, column in zip(self._names, columns, strict=True):
+            self._arrays.append(name, column)
+        self._bounds.append(self._bounds[-1] + len(columns[0]))
+
+    def _merge(self) -> Iterator[tuple[Column, ...]]:
+        columns = [self._arrays.read(name, kind) for name, kind in zip(self._names, self._kinds, strict=True)]
+        first = columns[0]
+        runs = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
+        step = max(MOST_ROWS // len(runs), 1)
+        while runs:
+            # Every row up to this one stands among the next `step` rows of its run, but for rows that are equal to it.
+            last = min(first[min(low + step, high) - 1] for low, high in runs)
+            cuts = [low + int(np.searchsorted(first[low:high], last, side="right")) for low, high in runs]
+            pieces = [slice(low, cut) for (low, _), cut in zip(runs, cuts, strict=True)]
+            yield _sort([np.concatenate([column[piece] for piece in pieces]) for column in columns], self._keys)
+            runs = [(cut, high) for (_, high), cut in zip(runs, cuts, strict=True) if cut < high]
 
 
-def _find_order(columns: Sequence[Column]) -> NDArray[np.int64]:
-    """Return the order that sorts rows, the first column first; equal rows keep their order.
+def _sort(columns: Sequence[Column], keys: int) -> tuple[Column, ...]:
+    order = find_order(columns[:keys])
+    return tuple(column[order] for column in columns)
 
-    NumPy's unstable sort is several times faster. It sorts by the first column; only ties are sorted again.
+
+def find_order(columns: Sequence[Column]) -> NDArray[np.int64]:
+    """Gives the order in which rows rise, the first column first; equal rows stay in the order that they have.
+
+    Numpy sorts several times faster when equal values may come in any order. So the first column is sorted like that,
+    and then only those rows again that are equal in it.
     """
     first = columns[0]
     order = np.argsort(first)
@@ -94,7 +123,7 @@ def _find_order(columns: Sequence[Column]) -> NDArray[np.int64]:
 
 
 def write_order(arrays: ArrayWriter, name: str, kind: DTypeLike, order: str) -> None:
-    """Write the order that sorts the values of an array; equal values keep their order."""
+    """Writes the order in which the values of an array rise; of equal ones the first comes first."""
     sorter = RowSorter(arrays, f"sorting-{name}", (kind, np.int32), 1)
     values = arrays.read(name, kind)
     for low in range(0, len(values), MOST_ROWS):
@@ -105,11 +134,11 @@ def write_order(arrays: ArrayWriter, name: str, kind: DTypeLike, order: str) -> 
 
 
 class BoundsWriter:
-    """Write where the rows of groups 0, 1, 2 and so on begin, followed by where all rows end.
+    """Writes where the rows of each group begin, for groups 0, 1, 2 and so on, and at last where all rows end.
 
     Args:
-        arrays: Where the bounds are written.
-        name: The name of the array of bounds.
+        arrays: Where the bounds are written, ...
+        name: ... and as what.
     """
 
     def __init__(self, arrays: ArrayWriter, name: str) -> None:
@@ -118,7 +147,7 @@ class BoundsWriter:
         self._next = self._rows = 0
 
     def add(self, groups: Column) -> None:
-        """Add rows by the groups they belong to. Groups rise, across calls too."""
+        """Adds rows by the groups that they belong to; groups rise from each call to the next one, too."""
         if not len(groups):
             return
         last = int(groups[-1])
@@ -128,5 +157,5 @@ class BoundsWriter:
         self._rows += len(groups)
 
     def finish(self, groups: int) -> None:
-        """Write the bounds of the remaining groups, given the number of all groups."""
+        """Writes the rest: there are this many groups."""
         self._arrays.append(self._name, np.full(groups + 1 - self._next, self._rows, np.int32))
