@@ -35,7 +35,7 @@ COMMANDS = {
     "study": "Make one study, or all: run what it needs, and write its numbers, its figure and a page.",
     "serve": "Answer other programs over the network.",
     "view": "Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.",
-    "cache": "Count, audit, repair, export, import and prune recorded model replies.",
+    "cache": "Count, export, import and prune recorded model replies.",
     "model": "List model providers, and list, download and remove the weights of embedded models.",
     "doctor": "Check everything that an answer depends on, and say how to repair what does not work.",
     "config": "Show the settings in force, and list what can be chosen by name.",
