@@ -1,8 +1,8 @@
-"""A run and an indexing on Ray whose workers, drivers and reply store are killed with -9 at random moments.
+"""A run and an indexing on Ray whose workers and drivers are killed with -9 at random moments.
 
     python -m benchmarks.ray_faults [--kills N] [--questions N] [--rows N] [--out FILE]
 
-It starts a Ray cluster of two nodes and a PostgreSQL server on this machine, and a stub in place of a model. Drivers
+It starts a Ray cluster of two nodes on this machine, and a stub in place of a model. Drivers
 that were killed are started again with the same command, until the work is done. The episodes must be those of a run in
 one process, each once; the index must have the fingerprint of one that was made without Ray.
 """
@@ -11,33 +11,30 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from beliefrag import bench
-from beliefrag.models.postgres_replies import PostgresReplyStore
 from beliefrag.retrieval.indexing import index_paths
 from beliefrag.runs.run_files import comparable_lines, read_lines
 from beliefrag.settings import Settings
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import stub
-from tests.support.postgres import PostgresServer, run_postgres
 from tests.support.ray_cluster import find_workers, kill_process, run_ray
 
 METHODS = ("static", "iterative", "crag")
 
 
-def go_through_kills(
-    command: Sequence[str], worker: str, faults: Mapping[str, Callable[[], None]], kills: int, chance: random.Random
-) -> Counter[str]:
+def go_through_kills(command: Sequence[str], worker: str, kills: int, chance: random.Random) -> Counter[str]:
     """Runs a command to its end, again after each kill of it; gives how often each thing was killed.
 
     Nothing is killed before there are workers: a driver would never get past its start.
@@ -45,7 +42,6 @@ def go_through_kills(
     Args:
         command: What to run.
         worker: The kind of its workers.
-        faults: What else is killed, by name.
         kills: How often something is killed in all.
         chance: Draws what is killed, and when.
     """
@@ -57,11 +53,9 @@ def go_through_kills(
                     driver.wait()
                 elif find_workers(worker):
                     time.sleep(chance.uniform(0, 5))
-                    kind = chance.choice(["driver", "worker", *faults])
+                    kind = chance.choice(["driver", "worker"])
                     if kind == "driver":
                         kill_process(driver.pid)
-                    elif kind in faults:
-                        faults[kind]()
                     elif workers := find_workers(worker):
                         kill_process(chance.choice(workers))
                     else:
@@ -77,37 +71,24 @@ def go_through_kills(
             print(said.decode(errors="replace").splitlines()[-1:], flush=True)
 
 
-def kill_server(server: PostgresServer) -> None:
-    """Kills the reply store, and starts it again."""
-    server.kill()
-    time.sleep(0.3)
-    server.start()
-
-
-def break_run(given: argparse.Namespace, work: Path, address: str, server: PostgresServer) -> dict[str, Any]:
+def break_run(given: argparse.Namespace, work: Path, address: str) -> dict[str, Any]:
     """Lets a run be killed, and compares it with one that was not."""
-    data, cache = write_dataset(work, given.questions, 200), server.new_database()
+    data = write_dataset(work, given.questions, 200)
     chance = random.Random(given.seed)
     with stub(given.latency) as url:
         command = ["bench", "run", "--data", str(data), "--methods", ",".join(METHODS), "--model", "stub"]
         command += ["--base-url", url, "--set", "borrow=published", "--no-judge", "--yes", "--set", "concurrency=6"]
-        settings = work / "settings.toml"
-        settings.write_text(f'cache = "{cache}"\n')
-        command += ["--out", str(work / "killed"), "--on", f"ray:{address}", "--config", str(settings)]
-        faults = {"server": lambda: kill_server(server)}
-        kills = go_through_kills(command, "EpisodeWorker", faults, given.kills, chance)
+        command += ["--out", str(work / "killed"), "--on", f"ray:{address}"]
+        kills = go_through_kills(command, "EpisodeWorker", given.kills, chance)
         spec = bench.RunSpec(data=(data,), methods=METHODS, judge=False)
         plain = Settings(model="stub", base_url=url, borrow="published", cache=False)
         bench.run(spec, out=work / "whole", settings=plain)
     lines = Counter(line.summary.key for line in read_lines(work / "killed"))
-    with PostgresReplyStore(cache) as store:
-        damaged = store.find_damaged()[1]
     return {
         "kills": dict(kills),
         "episodes": len(lines),
         "episodes_with_more_than_one_line": sum(count > 1 for count in lines.values()),
         "equal_to_one_process": comparable_lines(work / "killed") == comparable_lines(work / "whole"),
-        "damaged_replies": len(damaged),
     }
 
 
@@ -121,7 +102,7 @@ def break_indexing(given: argparse.Namespace, work: Path, address: str) -> dict[
                 text = f"Port {number % 90} of part {part} lies at mile {number}. " * 8
                 file.write(json.dumps({"id": f"{part}-{number}", "title": f"Row {number}", "text": text}) + "\n")
     command = ["index", str(docs), "--out", str(work / "killed.index"), "--on", f"ray:{address}"]
-    kills = go_through_kills(command, "TaskWorker", {}, given.kills, random.Random(given.seed + 1))
+    kills = go_through_kills(command, "TaskWorker", given.kills, random.Random(given.seed + 1))
     whole = index_paths(docs, work / "whole.index")
     completed = index_paths(docs, work / "killed.index")
     return {
@@ -142,9 +123,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="also write the result to this JSON file")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch, run_ray() as nodes, run_postgres() as server:
+    with tempfile.TemporaryDirectory() as scratch, run_ray() as nodes:
         work = Path(scratch)
-        run = break_run(given, work, nodes.address, server)
+        os.environ["BELIEFRAG_CACHE_DIR"] = str(work / "cache")
+        run = break_run(given, work, nodes.address)
         print(json.dumps(run), flush=True)
         indexing = break_indexing(given, work, nodes.address)
     result = {

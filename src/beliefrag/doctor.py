@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 import time
@@ -28,8 +29,7 @@ from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
-from beliefrag.models.postgres_replies import MissingStoreError
-from beliefrag.models.reply_stores import STORE_FAILURES, StorePlace, open_reply_store, reply_store_place
+from beliefrag.models.reply_store import ReplyStore, reply_store_path
 from beliefrag.models.server_models import use_server_model
 from beliefrag.models.weights.store import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
@@ -109,7 +109,7 @@ def check_everything(
         index: The folder of an index to read.
     """
     settings, finding = check_settings(given or {}, config)
-    found = [*check_installation(), *check_cache(settings.cache), finding]
+    found = [*check_installation(), *check_cache(), finding]
     try:
         # Where the settings cannot be read, the defaults are checked, and no server.
         known = settings if finding.state is CheckState.PROBLEM else use_server_model(settings)
@@ -165,12 +165,8 @@ def _module_of(package: str) -> str:
     return min(folders, default=usual)
 
 
-def check_cache(cache: bool | str = True) -> Iterator[Finding]:
-    """Checks the cache folder: whether it can be written to, whether there is room, and what is recorded in it.
-
-    Args:
-        cache: The setting `cache`, which may name a database for the replies.
-    """
+def check_cache() -> Iterator[Finding]:
+    """Checks the cache folder: whether it can be written to, whether there is room, and what is recorded in it."""
     try:
         folder = cache_dir()
     except BeliefRAGError as error:
@@ -187,7 +183,7 @@ def check_cache(cache: bool | str = True) -> Iterator[Finding]:
             yield _warning("cache folder", detail, "Free some space, or set BELIEFRAG_CACHE_DIR to another disk.")
         else:
             yield _ok("cache folder", detail)
-    yield _check_replies(reply_store_place(cache))
+    yield _check_replies(reply_store_path())
 
 
 def _why_not_writable(folder: Path) -> str:
@@ -204,22 +200,17 @@ def _why_not_writable(folder: Path) -> str:
     return ""
 
 
-def _check_replies(place: StorePlace) -> Finding:
-    if isinstance(place, Path) and not place.is_file():
+def _check_replies(path: Path) -> Finding:
+    if not path.is_file():
         return _ok("recorded replies", "none yet")
     try:
-        with open_reply_store(place, read_only=True) as store:
+        with ReplyStore(path, read_only=True) as store:
             stats = store.stats()
-    except MissingStoreError:
-        return _ok("recorded replies", "none yet")
     except BeliefRAGError as error:
         return _problem("recorded replies", error)
-    except STORE_FAILURES as error:
+    except sqlite3.Error as error:
         return Finding(
-            CheckState.PROBLEM,
-            "recorded replies",
-            f"{place}: {error}",
-            "Move the file away: replies are then recorded anew.",
+            CheckState.PROBLEM, "recorded replies", f"{path}: {error}", "Run `beliefrag ask` once: it makes a new one."
         )
     return _ok("recorded replies", f"{stats.entries:,}, from {len(stats.by_model)} models, {stats.bytes / 1e6:.1f} MB")
 

@@ -14,17 +14,14 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import parse_qs, urlsplit
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     SerializerFunctionWrapHandler,
-    TypeAdapter,
     ValidationError,
     field_serializer,
     field_validator,
@@ -86,21 +83,6 @@ class Prices:
                 raise ValueError(f"a price is a number of dollars, 0 or more, not {pair[0]} and {pair[1]}")
 
 
-def _check_cache(value: object) -> object:
-    """A truth value in any of its spellings, or the address of a database, which must have no password in it."""
-    if not isinstance(value, str):
-        return value
-    if not value.startswith(("postgresql://", "postgres://")):
-        return TypeAdapter(bool).validate_python(value)
-    try:
-        has_password = urlsplit(value).password is not None or "password" in parse_qs(urlsplit(value).query)
-    except ValueError:
-        raise ValueError("it is no address of a database") from None
-    if has_password:
-        raise ValueError("an address must have no password: set PGPASSWORD, or write a .pgpass file")
-    return value
-
-
 _MERGE_REWRITER = "merge_rewriter"
 """The field of Thresholds that no user sets: `correction.rewriter` does."""
 _LEAST_PACKED = 20
@@ -138,10 +120,9 @@ class Settings(BaseModel):
         description="largest share of wrong answers among those given; needs a guarantee in the calibration",
     )
     confidence: float = Field(default=0.9, gt=0, lt=1, description="the probability with which max_error must hold")
-    cache: Annotated[bool | str, BeforeValidator(_check_cache)] = Field(
+    cache: bool = Field(
         default=True,
-        description="keep model replies, so that nothing is paid for twice: true, false, or the address of a "
-        "PostgreSQL database that many machines share, as postgresql://USER@HOST/NAME",
+        description="keep model replies, so that nothing is paid for twice",
     )
     method: str = Field(
         default="lean",

@@ -73,3 +73,13 @@ def test_a_damaged_file_imports_nothing(beliefrag: Command, home: Path, damage: 
     assert (ran.code, ran.out) == (2, "")
     assert f"Line {len(text.splitlines()) + 1} " in ran.err and "beliefrag cache export" in ran.err
     assert "replies\t0" in beliefrag("cache", "stats").out
+
+
+def test_a_damaged_cache_is_set_aside_and_its_readable_replies_are_kept(beliefrag: Command, home: Path) -> None:
+    line = played(beliefrag, home, "--no-judge")
+    store = home.parent / "cache" / "replies.sqlite"
+    store.write_bytes(b"x" * 9_000)
+    ran = beliefrag(*line[:-2], "again", "--no-judge")
+    assert ran.code == 0
+    assert (store.parent / "replies.sqlite.damaged-1").read_bytes() == b"x" * 9_000
+    assert mentions(ran.err, "damaged", "replies.sqlite.damaged-1")

@@ -14,7 +14,6 @@ import pytest
 
 from beliefrag.errors import BeliefRAGError, ReplayMiss, SettingsError
 from beliefrag.models.protocol import ChatReply
-from beliefrag.models.reply_repair import repair_store
 from beliefrag.models.reply_store import DamagedReplyError, ReplyStore, export_lines, import_lines
 from beliefrag.models.with_cache import CachedModel, reply_key
 from tests.support.chat import Gated, ask
@@ -38,12 +37,6 @@ def filled(path: Path) -> Path:
 def edit(path: Path, statement: str, *values: object) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(statement, values)
-
-
-def make_unsealed(path: Path) -> None:
-    """Turns a store into one of version 1."""
-    edit(path, "ALTER TABLE replies DROP COLUMN seal")
-    edit(path, "PRAGMA user_version = 1")
 
 
 @pytest.mark.parametrize(
@@ -118,20 +111,6 @@ async def test_a_replay_counts_a_damaged_reply_as_missing_and_says_why(path: Pat
     await replay.aclose()
 
 
-def test_a_store_of_version_1_is_sealed_when_it_is_first_written_to(filled: Path) -> None:
-    make_unsealed(filled)
-    edit(filled, "UPDATE replies SET reply = '{' WHERE key = ?", f"{9:064x}")
-    with ReplyStore(filled, read_only=True) as store:
-        assert store.get(f"{8:064x}") is not None
-    with ReplyStore(filled) as store:
-        assert store.get(f"{8:064x}") == dataclasses.replace(REPLIES[f"{8:064x}"], cached=True)
-        with pytest.raises(DamagedReplyError):
-            store.get(f"{9:064x}")
-    edit(filled, "UPDATE replies SET reply = replace(reply, 'reply 8', 'reply 9')")
-    with ReplyStore(filled, read_only=True) as store, pytest.raises(DamagedReplyError):
-        store.get(f"{8:064x}")
-
-
 def test_an_exported_line_that_was_edited_is_refused(filled: Path, tmp_path: Path) -> None:
     with ReplyStore(filled, read_only=True) as store:
         lines = list(export_lines(store))
@@ -143,45 +122,48 @@ def test_an_exported_line_that_was_edited_is_refused(filled: Path, tmp_path: Pat
         assert import_lines([json.dumps(before_there_were_seals).encode(), *lines[1:]], other).added == len(REPLIES)
 
 
-def test_a_repair_of_a_sound_file_removes_the_damaged_replies_and_no_other(filled: Path) -> None:
-    edit(filled, "UPDATE replies SET reply = replace(reply, 'reply 7', 'reply 8') WHERE key = ?", f"{7:064x}")
-    report = repair_store(filled)
-    assert (report.kept, report.damaged, report.unreadable, report.set_aside) == (199, [f"{7:064x}"], 0, None)
-    with ReplyStore(filled) as store:
-        assert store.get(f"{7:064x}") is None
-        assert len(list(store)) == 199
-
-
-@pytest.mark.parametrize("unsealed", [False, True])
-def test_a_repair_of_a_damaged_file_keeps_what_lies_on_whole_pages(filled: Path, unsealed: bool) -> None:
-    if unsealed:
-        make_unsealed(filled)
+@pytest.mark.parametrize("found_when", ["opened", "read"])
+def test_a_damaged_file_is_set_aside_and_what_lies_on_whole_pages_is_copied(
+    filled: Path, found_when: str, caplog: pytest.LogCaptureFixture
+) -> None:
     size = 4096
     whole = filled.read_bytes()
-    place = whole.index(b"reply 100 reply 100") // size * size
+    text = b"reply 1 " if found_when == "opened" else b"reply 100 reply 100"
+    place = whole.index(text) // size * size
     filled.write_bytes(whole[:place] + b"\xff" * size + whole[place + size :])
     before = filled.read_bytes()
-    report = repair_store(filled)
-    assert 150 <= report.kept < 200
-    assert report.kept + report.unreadable + len(report.damaged) >= 200
-    assert report.set_aside is not None
-    assert report.set_aside.read_bytes() == before
     with ReplyStore(filled) as store:
+        found = {key: store.get(key) for key in REPLIES}
         kept = list(store)
-    assert len(kept) == report.kept
+    assert 150 <= len(kept) < 200
+    assert all(
+        reply is None or dataclasses.replace(reply, cached=False) == REPLIES[key] for key, reply in found.items()
+    )
     assert all(dataclasses.replace(stored.reply, cached=False) == REPLIES[stored.key] for stored in kept)
-    assert [file.name for file in filled.parent.iterdir() if "rebuilt" in file.name] == []
+    aside = filled.with_name("replies.sqlite.damaged-1")
+    assert aside.read_bytes() == before
+    assert caplog.text.count("was damaged") == 1
+    assert f"{len(kept)} readable replies" in caplog.text
+    assert not [file.name for file in filled.parent.iterdir() if "rebuilt" in file.name]
 
 
-def test_a_repair_of_a_whole_store_changes_nothing(filled: Path) -> None:
-    before = filled.read_bytes()
-    report = repair_store(filled)
-    assert (report.kept, report.damaged, report.unreadable, report.set_aside) == (200, [], 0, None)
-    assert filled.read_bytes() == before
+def test_a_file_without_any_readable_reply_is_set_aside_and_a_second_one_too(filled: Path) -> None:
+    for number in (1, 2):
+        filled.write_bytes(b"x" * 9_000)
+        with ReplyStore(filled) as store:
+            assert list(store) == []
+            store.put("k", "m", REPLIES[f"{1:064x}"])
+        assert filled.with_name(f"replies.sqlite.damaged-{number}").read_bytes() == b"x" * 9_000
 
 
-def test_what_cannot_be_read_at_all_is_left_where_it_is(filled: Path) -> None:
+def test_a_replay_leaves_a_damaged_file_alone_and_says_what_to_do(filled: Path) -> None:
     filled.write_bytes(b"x" * 9_000)
-    with pytest.raises(SettingsError, match="Nothing can be read"):
-        repair_store(filled)
-    assert filled.read_bytes() == b"x" * 9_000
+    with pytest.raises(SettingsError, match="without replay"):
+        ReplyStore(filled, read_only=True)
+    assert [file.name for file in filled.parent.iterdir()] == ["replies.sqlite"]
+
+
+def test_damaged_replies_are_left_out_of_an_export(filled: Path) -> None:
+    edit(filled, "UPDATE replies SET created = 1 WHERE key = ?", f"{7:064x}")
+    with ReplyStore(filled, read_only=True) as store:
+        assert len(list(export_lines(store))) == 199

@@ -238,7 +238,7 @@ async def test_a_cache_that_cannot_be_read_is_an_error_and_not_a_second_payment(
 ) -> None:
     assert isinstance(cache._store, ReplyStore)
     cache._store._db.execute("DROP TABLE replies")
-    with pytest.raises(ModelError, match=r"no such table.*beliefrag cache repair"):
+    with pytest.raises(ModelError, match="no such table"):
         await cache.chat(ask())
     assert gated.asked == 0
 

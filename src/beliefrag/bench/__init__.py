@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         Preview,
         Run,
         RunProgress,
-        audit,
         carry_out,
         carry_out_async,
         prepare_run,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
         run,
         user_dataset,
     )
-    from beliefrag.bench.cache_audit import Audit
     from beliefrag.bench.datasets import fetch_published_files, import_dataset, load_dataset
     from beliefrag.bench.plan import Plan
     from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from beliefrag.runs.run_errors import DataError
 
 __all__ = [
-    "Audit",
     "DataError",
     "Dataset",
     "Gold",
@@ -59,7 +56,6 @@ __all__ = [
     "RunProgress",
     "RunSpec",
     "Tally",
-    "audit",
     "carry_out",
     "carry_out_async",
     "choose_methods",
@@ -77,7 +73,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "bench.cache_audit": ["Audit"],
     "bench.datasets": ["fetch_published_files", "import_dataset", "load_dataset"],
     "bench.plan": ["Plan"],
     "bench.questions": ["Dataset", "Gold", "LabelledQuestion"],

@@ -1,4 +1,4 @@
-"""Benchmarks from Python: preview and run them, and audit the reply cache; `results` reports on them.
+"""Benchmarks from Python: preview and run them; `results` reports on them.
 
 Everything that `beliefrag bench` does is a function here. Nothing is printed and nobody is asked; progress goes to a
 callback, and a `RunControl` ends a run early. `beliefrag.bench` exports these names.
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from beliefrag.bench.cache_audit import Audit, audit_run
 from beliefrag.bench.own_documents import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.player import InProcessPlayer, Player
@@ -22,12 +21,11 @@ from beliefrag.bench.questions import Dataset
 from beliefrag.bench.results import Report
 from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
-from beliefrag.engine.assembly import open_model
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.server_models import use_server_model
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.episode import Episode, EpisodeSummary
-from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars, settings_of
+from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
 from beliefrag.runs.summary import Summary, summarise
@@ -40,7 +38,6 @@ __all__ = [
     "Preview",
     "Run",
     "RunProgress",
-    "audit",
     "carry_out",
     "carry_out_async",
     "format_duration",
@@ -335,38 +332,6 @@ async def _open_player(
         episodes=plan.left,
     ) as player:
         yield player
-
-
-def audit(
-    folder: str | Path,
-    *,
-    data: Sequence[str | Path] = (),
-    own: Sequence[Dataset] = (),
-    changes: Mapping[str, Any] | None = None,
-    most: int | None = None,
-    progress: Callable[[Audit], None] = lambda _: None,
-) -> Audit:
-    """Asks the live model again what a run's replies were recorded for, and counts how many diverge.
-
-    Every request is paid for again. The cache is not changed. The model and all settings are those of the run.
-
-    Args:
-        folder: The folder of the run.
-        data: The folders of its datasets.
-        own: Its datasets that were made of somebody's own questions and documents.
-        changes: Settings that a record does not hold, such as `base_url` and `prompts`.
-        most: Stop after so many replies.
-        progress: Called after each episode.
-
-    Raises:
-        RunChanged: Data, prompts, settings or the live model are not those of the run.
-        RunError: None of the run's episodes on these datasets has finished.
-    """
-    path = Path(folder)
-    settings = settings_of(RunRecord.read(path)).model_copy(update=dict(changes or {}))
-    live = open_model(settings.model_copy(update={"cache": False}))
-    folders = tuple(Path(each) for each in data)
-    return run_to_end(audit_run(path, settings, folders, live, own=tuple(own), most=most, progress=progress))
 
 
 def format_usage(usage: Usage) -> str:

@@ -89,8 +89,7 @@ def _check_shared_cache(settings: Settings, spec: RunSpec, nodes: Sequence[Clust
     if elsewhere and (settings.cache is True or (spec.replay and not settings.cache)):
         raise SettingsError(
             f"The reply cache is a file of this machine, and workers on {', '.join(elsewhere)} cannot share it.",
-            remedy="Set cache to the address of a PostgreSQL database, as postgresql://USER@HOST/NAME, or give "
-            "--set cache=false.",
+            remedy="Give --set cache=false.",
         )
 
 

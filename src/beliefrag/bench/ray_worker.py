@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import socket
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,12 @@ from typing import Any
 from beliefrag.bench.player import InProcessPlayer
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.errors import BeliefRAGError
-from beliefrag.models.postgres_replies import UnreachableStoreError
 from beliefrag.runs.episode import EpisodeKey
 from beliefrag.runs.episode_format import decode_line, episode_line, read_episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings
 
 __all__ = ["EpisodeWorker", "PlayedEpisode", "WorkerInputs", "WorkerOpened", "WorkerProblem"]
-
-_STORE_PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +113,8 @@ class EpisodeWorker:
         """Opens everything at the first call, and gives the same setup at every later one."""
         async with self._turn:
             if self._setup is None:
-                self._setup = await self._open_patiently(await self._inputs[0])
+                self._setup = self._open(await self._inputs[0])
         return self._setup
-
-    async def _open_patiently(self, inputs: WorkerInputs) -> Setup:
-        """Opens everything, and waits for a cache server that is away: the run's process has reached it already."""
-        give_up = time.monotonic() + _STORE_PATIENCE_SECONDS
-        while True:
-            try:
-                return self._open(inputs)
-            except UnreachableStoreError:
-                if time.monotonic() > give_up:
-                    raise
-                await asyncio.sleep(0.5)
 
     def _open(self, inputs: WorkerInputs) -> Setup:
         if inputs.host == socket.gethostname():

@@ -35,7 +35,7 @@ from beliefrag.methods import (
     plan_search,
 )
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
-from beliefrag.models.reply_stores import reply_store_place
+from beliefrag.models.reply_store import reply_store_path
 from beliefrag.models.weights import missing_identity
 from beliefrag.models.with_retries import RetryPolicy
 from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
@@ -105,7 +105,7 @@ def open_model(
         )
     return compose(
         provider,
-        cache=reply_store_place(settings.cache) if settings.cache or replay else None,
+        cache=reply_store_path() if settings.cache or replay else None,
         replay=replay,
         retry=RetryPolicy(seconds=settings.retry_seconds),
         limit=settings.concurrency,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatModel
-from beliefrag.models.reply_stores import StorePlace
 from beliefrag.models.with_cache import CachedModel
 from beliefrag.models.with_limit import LimitedModel
 from beliefrag.models.with_retries import RetryingModel, RetryPolicy
@@ -15,7 +16,7 @@ __all__ = ["compose"]
 def compose(
     provider: ChatModel,
     *,
-    cache: StorePlace | None,
+    cache: Path | None,
     replay: bool = False,
     retry: RetryPolicy | None = None,
     limit: int = 16,
@@ -34,7 +35,7 @@ def compose(
 
     Args:
         provider: The model itself.
-        cache: The file or the database of stored replies; None stores none.
+        cache: The file of stored replies; None stores none.
         replay: Answer from the cache alone.
         retry: How often and how long to repeat failed calls.
         limit: The largest number of calls at a time. The number in use follows the server.

@@ -1,6 +1,6 @@
 """What every model provider and every layer around one looks like: one request in, one reply out.
 
-The rules that all providers keep are here too: where a reply ends, and when two replies are the same.
+The rule that all providers keep is here too: where a reply ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
-    "PROBABILITY_TOLERANCE",
     "ChatModel",
     "ChatReply",
     "ChatRequest",
@@ -21,7 +20,6 @@ __all__ = [
     "TokenProbability",
     "count_pieces",
     "cut_at_stop",
-    "have_same_probabilities",
 ]
 
 
@@ -145,45 +143,3 @@ def count_pieces(pieces: Sequence[str] | Sequence[bytes], length: int) -> int:
     """
     starts = accumulate((len(piece) for piece in pieces[:-1]), initial=0)
     return sum(start < length for start in starts) if pieces else 0
-
-
-PROBABILITY_TOLERANCE = 0.001
-"""How far a token's probability may move and still count as the same.
-
-It is a tenth of the last digit of the thresholds that probabilities are compared with (0.8, 0.5, 0.1). A server that
-prints four digits, and the last bits of its arithmetic, stay below it. Probabilities are compared, not their
-logarithms, because probabilities are what is read: nobody reads the sixth digit of one in a million.
-"""
-
-
-def have_same_probabilities(one: ChatReply, other: ChatReply) -> bool:
-    """Says whether all tokens of two replies, and the alternatives to each, have the same probabilities.
-
-    Two replies without probabilities are the same; one with and one without are not.
-    """
-    if one.tokens is None or other.tokens is None:
-        return one.tokens is other.tokens
-    if [token.token for token in one.tokens] != [token.token for token in other.tokens]:
-        return False
-    return all(_is_same_token(mine, theirs) for mine, theirs in zip(one.tokens, other.tokens, strict=True))
-
-
-def _is_same_token(one: TokenProbability, other: TokenProbability) -> bool:
-    if not _is_near(one.logprob, other.logprob):
-        return False
-    return _agrees_with(one.top, other.top) and _agrees_with(other.top, one.top)
-
-
-def _agrees_with(listed: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]]) -> bool:
-    """Says whether each alternative of the first list that the second one has is as likely there."""
-    known = dict(reversed(other))
-    # A list ends at some rank. What is not in it is at most as likely as its last entry.
-    last = min(known.values(), default=-math.inf)
-    return all(
-        _is_near(logprob, known[token]) if token in known else logprob <= last or _is_near(logprob, last)
-        for token, logprob in listed
-    )
-
-
-def _is_near(one: float, other: float) -> bool:
-    return abs(math.exp(min(0.0, one)) - math.exp(min(0.0, other))) <= PROBABILITY_TOLERANCE

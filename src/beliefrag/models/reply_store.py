@@ -4,8 +4,8 @@ Write-ahead logging lets processes read while one writes, and a commit is on dis
 process nor a power cut loses a reply that was paid for. Values are JSON. Nothing here is ever executed when read.
 
 Each reply has a seal, a hash of its whole row. A reply that was edited, or in which a bit flipped, no longer matches
-its seal and is never given out. The seal finds damage; it does not stop somebody who knows how to compute it. Stores of
-version 1 have no seals: the first time that one is opened for writing, every readable reply is sealed as it is.
+its seal and is never returned. The seal finds damage; it does not stop somebody who knows how to compute it. A file
+that SQLite cannot read is renamed, and its readable replies are copied into a new one.
 
 The file must be on a local disk: SQLite's shared memory does not work over a network file system.
 """
@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from beliefrag.errors import SettingsError
+from beliefrag.file_lock import hold_lock
 from beliefrag.models.protocol import ChatReply, TokenProbability
+from beliefrag.paths import cache_dir
 
 __all__ = [
     "DamagedReplyError",
@@ -38,18 +41,22 @@ __all__ = [
     "StoredReply",
     "export_lines",
     "import_lines",
+    "reply_store_path",
 ]
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 
 _APPLICATION = 0x42525247
 """Marks the file as ours, so that a database of another program is never written to."""
 _VERSION = 2
-_UNSEALED_VERSION = 1
 _BUSY_SECONDS = 10.0
 _KEY = re.compile(r"[0-9a-f]{64}")
 _NOT_WRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _USE_OTHER_FILE = "Name another cache file, or move that one away."
 _ELSEWHERE = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to, or use --set cache=false."
-_REPAIR = "Run `beliefrag cache repair`: it keeps what is whole."
+_RECOVER = "Run once without replay: a new cache with the readable replies is made."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,9 @@ class DamagedReplyError(SettingsError):
     """
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"The cached reply {key[:12]} is damaged.", remedy=_REPAIR)
+        super().__init__(
+            f"The cached reply {key[:12]} is damaged.", remedy="Run once without replay to ask for it again."
+        )
         self.key = key
 
 
@@ -100,6 +109,7 @@ class ReplyStore:
 
     def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
         self.path = Path(path)
+        self._read_only = read_only
         if read_only and not self.path.is_file():
             raise SettingsError(
                 f"There is no reply cache at {self.path}.", remedy="Run once without replay to create it."
@@ -107,8 +117,13 @@ class ReplyStore:
         try:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = self._open(read_only)
-            self._columns = select_columns(self._db)
+            self._file_id = self._read_file_id()
+            try:
+                self._db = self._open(read_only)
+            except sqlite3.DatabaseError as error:
+                if read_only or not _is_damage(error):
+                    raise
+                self._db = self._recover()
         except OSError as error:
             raise SettingsError(
                 f"The folder of the reply cache {self.path} cannot be created: {error.strerror}.",
@@ -121,7 +136,7 @@ class ReplyStore:
         except sqlite3.DatabaseError as error:
             raise SettingsError(
                 f"The reply cache {self.path} cannot be opened: {error}.",
-                remedy=f"{_REPAIR} Or name another cache file.",
+                remedy=_RECOVER,
             ) from error
 
     def _explain(self, error: sqlite3.Error) -> str:
@@ -138,8 +153,9 @@ class ReplyStore:
             DamagedReplyError: The reply does not match its seal. It stays until it is removed.
             sqlite3.Error: The file cannot be read.
         """
-        row = self._db.execute(f"SELECT {self._columns} FROM replies WHERE key = ?", (key,)).fetchone()  # noqa: S608
-        return None if row is None else read_row(row).reply
+        query = f"SELECT {_COLUMNS} FROM replies WHERE key = ?"  # noqa: S608 (constants)
+        row = self._run(lambda db: db.execute(query, (key,)).fetchone())
+        return None if row is None else _read_row(row).reply
 
     def put(self, key: str, model: str, reply: ChatReply) -> ChatReply:
         """Stores a reply and returns the reply that the store holds under this key from now on.
@@ -163,7 +179,7 @@ class ReplyStore:
         statement = (
             "INSERT INTO replies (key, model, created, reply, seal) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         )
-        return bool(self._db.execute(statement, row).rowcount)
+        return bool(self._run(lambda db: db.execute(statement, row).rowcount))
 
     def remove(self, key: str) -> None:
         """Deletes the reply with this key.
@@ -171,7 +187,7 @@ class ReplyStore:
         Raises:
             sqlite3.Error: It could not be deleted.
         """
-        self._db.execute("DELETE FROM replies WHERE key = ?", (key,))
+        self._run(lambda db: db.execute("DELETE FROM replies WHERE key = ?", (key,)))
 
     def stats(self) -> StoreStats:
         """Counts the replies and their size."""
@@ -181,13 +197,12 @@ class ReplyStore:
         return StoreStats(entries=sum(count for _, count in rows), bytes=size, by_model=dict(rows))
 
     def __iter__(self) -> Iterator[StoredReply]:
-        """Gives all replies, oldest first.
-
-        Raises:
-            DamagedReplyError: One of them is damaged.
-        """
-        for row in self._db.execute(f"SELECT {self._columns} FROM replies ORDER BY created, key"):  # noqa: S608
-            yield read_row(row)
+        """Return all replies, oldest first. Damaged ones are skipped with a warning in the log."""
+        for row in self._db.execute(f"SELECT {_COLUMNS} FROM replies ORDER BY created, key"):  # noqa: S608
+            try:
+                yield _read_row(row)
+            except DamagedReplyError as error:
+                _log.warning("%s It is skipped.", error.message)
 
     def delete_older_than(self, moment: float) -> int:
         """Deletes the replies stored before a moment (seconds since 1970), and returns how many there were."""
@@ -210,29 +225,58 @@ class ReplyStore:
     ) -> None:
         self.close()
 
+    def _run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run a statement, on a recovered file if this one is damaged."""
+        try:
+            return work(self._db)
+        except sqlite3.DatabaseError as error:
+            if self._read_only or not _is_damage(error):
+                raise
+            self._db.close()
+            self._db = self._recover()
+            return work(self._db)
+
+    def _recover(self) -> sqlite3.Connection:
+        """Set the damaged file aside, copy its readable replies into a new one, and open that."""
+        with hold_lock(self.path.with_name(self.path.name + ".lock")):
+            # Another process may have replaced the file while this one waited.
+            if self._read_file_id() == self._file_id:
+                rebuilt = self.path.with_name(self.path.name + ".rebuilt")
+                _delete(rebuilt)
+                kept = _copy_readable(self.path, rebuilt)
+                aside = _set_aside(self.path)
+                rebuilt.replace(self.path)
+                _log.warning(
+                    "The reply cache %s was damaged: %d readable replies were copied into a new one, and the damaged "
+                    "file is now %s.",
+                    self.path,
+                    kept,
+                    aside.name,
+                )
+            self._file_id = self._read_file_id()
+            return self._open(read_only=False)
+
+    def _read_file_id(self) -> int | None:
+        try:
+            return self.path.stat().st_ino
+        except OSError:
+            return None
+
     def _open(self, read_only: bool) -> sqlite3.Connection:
         if not read_only:
             try:
-                return self._check(self._connect("rwc"), create=True)
+                return self._check(_connect(self.path, "rwc"), create=True)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF not in _NOT_WRITABLE or not self.path.is_file():
                     raise
         try:
-            return self._check(self._connect("ro"), create=False)
+            return self._check(_connect(self.path, "ro"), create=False)
         except sqlite3.OperationalError:
             # Readers need a shared-memory file beside the database, which a read-only medium does not let them make.
             # Without a log there is nothing to share, and the file can be read as it is.
             if self.path.with_name(self.path.name + "-wal").exists():
                 raise
-            return self._check(self._connect("ro&immutable=1"), create=False)
-
-    def _connect(self, mode: str) -> sqlite3.Connection:
-        uri = f"{self.path.absolute().as_uri()}?mode={mode}"
-        # Used by one thread at a time, but not always by the one that opened it.
-        db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        # A flipped bit can make a text that is not UTF-8; its seal tells.
-        db.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        return db
+            return self._check(_connect(self.path, "ro&immutable=1"), create=False)
 
     def _check(self, db: sqlite3.Connection, *, create: bool) -> sqlite3.Connection:
         try:
@@ -241,10 +285,7 @@ class ReplyStore:
             application, version = _read_marks(db)
             if application != _APPLICATION:
                 raise SettingsError(f"{self.path} is not a reply cache but another database.", remedy=_USE_OTHER_FILE)
-            if create and version == _UNSEALED_VERSION:
-                _seal_all(db)
-                version = _VERSION
-            if version not in (_VERSION, _UNSEALED_VERSION):
+            if version != _VERSION:
                 raise SettingsError(
                     f"The reply cache {self.path} has version {version}, and this BeliefRAG reads version {_VERSION}.",
                     remedy=_USE_OTHER_FILE,
@@ -256,6 +297,52 @@ class ReplyStore:
             db.close()
             raise
         return db
+
+
+def reply_store_path() -> Path:
+    """Return the file that holds the replies of this machine."""
+    return cache_dir() / "replies.sqlite"
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+
+
+def _copy_readable(damaged: Path, rebuilt: Path) -> int:
+    """Copy the replies that can be read and match their seals; return how many there are."""
+    kept = 0
+    with ReplyStore(rebuilt) as store:
+        store._db.execute("BEGIN")
+        for row in _read_rows(damaged):
+            with suppress(DamagedReplyError):
+                kept += store.add(_read_row(row))
+        store._db.execute("COMMIT")
+    return kept
+
+
+def _read_rows(path: Path) -> Iterator[_Row]:
+    """Read rows from the front until one fails, then from the back. Rows may come twice."""
+    for order in ("ASC", "DESC"):
+        query = f"SELECT {_COLUMNS} FROM replies NOT INDEXED ORDER BY rowid {order}"  # noqa: S608 (constants)
+        with suppress(sqlite3.DatabaseError), closing(_connect(path, "ro")) as db:
+            yield from db.execute(query)
+            return
+
+
+def _set_aside(path: Path) -> Path:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.replace(aside)
+    for ending in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + ending).replace(aside.with_name(aside.name + ending))
+    return aside
+
+
+def _delete(path: Path) -> None:
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def _read_marks(db: sqlite3.Connection) -> tuple[int, int]:
@@ -332,29 +419,27 @@ def _from_json(key: str, text: str | bytes) -> ChatReply:
     return reply
 
 
-# Texts are read as bytes, because a damaged one may not be UTF-8; a store of version 1 has no column for the seal.
-_COLUMNS = "CAST(key AS BLOB), CAST(model AS BLOB), created, CAST(reply AS BLOB), "
-StoredRow = tuple[bytes, bytes, Any, bytes, str | None]
+# Texts are read as bytes, because a damaged one may not be UTF-8.
+_COLUMNS = "CAST(key AS BLOB), CAST(model AS BLOB), created, CAST(reply AS BLOB), seal"
+_Row = tuple[bytes, bytes, Any, bytes, str | None]
 
 
-def select_columns(db: sqlite3.Connection) -> str:
-    """Gives the columns of a row in the form that `read_row` takes."""
-    names = {name for _, name, *_ in db.execute("PRAGMA table_info(replies)")}
-    return _COLUMNS + ("ifnull(seal, '')" if "seal" in names else "NULL")
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    # Used by one thread at a time, but not always by the one that opened it.
+    db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    # A flipped bit can make invalid UTF-8; the seal does not match then.
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return db
 
 
-def read_row(row: StoredRow) -> StoredReply:
-    """Reads a row that was selected with `select_columns`.
-
-    Raises:
-        DamagedReplyError: It does not match its seal, or cannot be read.
-    """
+def _read_row(row: _Row) -> StoredReply:
     key_bytes, model, created, text, seal = row
     # A flipped bit in the head of a row can make a column empty.
     if not (isinstance(key_bytes, bytes) and isinstance(model, bytes) and isinstance(text, bytes)):
         raise DamagedReplyError(str(key_bytes))
     key = key_bytes.decode("utf-8", "replace")
-    if seal is not None and seal != seal_row(key_bytes, model, created, text):
+    if seal != seal_row(key_bytes, model, created, text):
         raise DamagedReplyError(key)
     return StoredReply(key, model.decode("utf-8", "replace"), created, _from_json(key, text), seal)
 
@@ -363,31 +448,6 @@ def seal_row(key: bytes, model: bytes, created: object, text: bytes) -> str:
     """Gives the seal of a row: a hash of all that it holds."""
     parts = (key, model, repr(created).encode(), text)
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()[:32]
-
-
-def _seal_all(db: sqlite3.Connection) -> None:
-    """Seals the replies of a store of version 1 as they are. One that cannot be read stays without a seal."""
-
-    def seal(key: bytes, model: bytes, created: object, text: bytes) -> str | None:
-        try:
-            _from_json("", text)
-        except DamagedReplyError:
-            return None
-        return seal_row(key, model, created, text)
-
-    db.create_function("seal_of", 4, seal, deterministic=True)
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        # Another process may have done it while this one waited for the lock.
-        if _read_marks(db)[1] == _UNSEALED_VERSION:
-            db.execute("ALTER TABLE replies ADD COLUMN seal TEXT")
-            db.execute(f"UPDATE replies SET seal = seal_of({_COLUMNS.rstrip(', ')})")  # noqa: S608 (a constant)
-            db.execute(f"PRAGMA user_version = {_VERSION}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,17 +474,7 @@ def export_lines(store: Iterable[StoredReply], *, model: str | None = None) -> I
             yield adapter.dump_json(stored) + b"\n"
 
 
-class _WritableStore(Protocol):
-    """What an import needs of a store."""
-
-    def get(self, key: str) -> ChatReply | None: ...
-
-    def put(self, key: str, model: str, reply: ChatReply) -> ChatReply: ...
-
-    def remove(self, key: str) -> None: ...
-
-
-def import_lines(lines: Iterable[bytes], store: _WritableStore) -> ImportCounts:
+def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
     """Puts exported replies into a store. All lines are read first: a damaged file changes nothing.
 
     Raises:
@@ -444,7 +494,7 @@ def import_lines(lines: Iterable[bytes], store: _WritableStore) -> ImportCounts:
     return ImportCounts(added, known, different)
 
 
-def _get_whole(store: _WritableStore, key: str) -> ChatReply | None:
+def _get_whole(store: ReplyStore, key: str) -> ChatReply | None:
     try:
         return store.get(key)
     except DamagedReplyError:

@@ -7,15 +7,16 @@ import contextlib
 import hashlib
 import json
 import logging
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from beliefrag.errors import ModelError, ReplayMiss
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 from beliefrag.models.reply_store import DamagedReplyError, ReplyStore
-from beliefrag.models.reply_stores import STORE_FAILURES, StorePlace, open_reply_store
 
 __all__ = ["CachedModel", "reply_key"]
 
@@ -61,19 +62,19 @@ class CachedModel(ModelLayer):
 
     Args:
         model: The model that answers what the store does not hold.
-        place: The store's file, or the address of its database.
+        path: The store's file.
         replay: Use the store alone, and raise `ReplayMiss` for requests that it does not hold.
 
     Raises:
         SettingsError: The store cannot be used.
     """
 
-    def __init__(self, model: ChatModel, place: StorePlace, *, replay: bool = False) -> None:
+    def __init__(self, model: ChatModel, path: Path, *, replay: bool = False) -> None:
         super().__init__(model)
         self._replay = replay
-        self._store = open_reply_store(place, read_only=replay)
-        # Another process may hold the file's write lock for a while, a commit waits for the disk, and a database is
-        # behind a network: not on the event loop. One thread, because only one thread at a time may use the connection.
+        self._store = ReplyStore(path, read_only=replay)
+        # Another process may hold the file's write lock for a while, and a commit waits for the
+        # disk: not on the event loop. One thread, because only one thread at a time may use the connection.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reply-cache")
         self._pending: dict[str, _PendingCall] = {}
         self._closed = False
@@ -96,9 +97,7 @@ class CachedModel(ModelLayer):
         if self._replay:
             # Reading a file waits for no other process, and handing the work to the thread would take longer than the
             # work.
-            if isinstance(self._store, ReplyStore):
-                return self._replay_reply(key, request)
-            return await self._in_thread(lambda: self._replay_reply(key, request))
+            return self._replay_reply(key, request)
         call = self._pending.get(key)
         joined = call is not None
         if call is None:
@@ -140,10 +139,10 @@ class CachedModel(ModelLayer):
     def _find(self, key: str) -> ChatReply | None:
         try:
             return self._store.get(key)
-        except STORE_FAILURES as error:
+        except sqlite3.Error as error:
             raise ModelError(
                 f"The reply cache {self._store.path} cannot be read: {error}.",
-                remedy="Run `beliefrag cache repair`, or name another cache.",
+                remedy="Set BELIEFRAG_CACHE_DIR to another folder, or use --no-cache.",
             ) from error
 
     def _find_whole(self, key: str) -> ChatReply | None:
@@ -152,7 +151,7 @@ class CachedModel(ModelLayer):
             return self._find(key)
         except DamagedReplyError as error:
             _log.warning("%s It is removed, and the model is asked again.", error.message)
-            with contextlib.suppress(*STORE_FAILURES):
+            with contextlib.suppress(sqlite3.Error):
                 self._store.remove(key)
             return None
 
@@ -163,7 +162,7 @@ class CachedModel(ModelLayer):
         reply = await self._model.chat(request)
         try:
             return await self._in_thread(lambda: self._store.put(key, self.identity, reply))
-        except STORE_FAILURES as error:
+        except sqlite3.Error as error:
             if not self._unsaved:
                 _log.warning(
                     "The reply cache %s cannot be written: %s. The run continues without storing replies.",
