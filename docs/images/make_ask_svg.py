@@ -17,9 +17,9 @@ from typing import Any
 
 from rich.console import Console
 
-from beliefrag.cli.episode_live import LiveDisplay
-from beliefrag.cli.episode_run import run_episode
-from beliefrag.cli.episode_words import describe_calibration
+from beliefrag.cli.ask import run_episode
+from beliefrag.cli.episode import describe_calibration
+from beliefrag.cli.live import LiveDisplay
 from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings

@@ -22,8 +22,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from beliefrag.cli.browser_page import DisplayWithPage
-from beliefrag.cli.episode_run import run_episode
+from beliefrag.cli.ask import run_episode
 from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
@@ -41,7 +40,7 @@ def episode(script: list[dict[str, Any]], question: Question) -> LiveSource:
         settings = Settings.model_validate({"model": f"scripted:{file}", "borrow": "published", "cache": False})
         assembly = assemble(settings, passages=load_passages())
         source = LiveSource(active_thresholds(asdict(assembly.method.thresholds)))
-        asyncio.run(run_episode(question, assembly, display=DisplayWithPage(None, source), trace=None))
+        asyncio.run(run_episode(question, assembly, display=None, observers=[source.add_event]))
     return source
 
 

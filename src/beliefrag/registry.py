@@ -221,6 +221,9 @@ class Registry(Generic[T, I]):
         """Return the names: ours in the order of the tables, then those of other packages. Imports nothing."""
         yield from dict.fromkeys([*self._modules, *sorted(self._offers), *self._extensions])
 
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
     def usable(self) -> Iterator[Extension[T, I]]:
         """Return every extension that can be imported; log one that cannot once, in one line."""
         for name in self:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench import setup
-from beliefrag.cli import bench_run
+from beliefrag.cli import bench as bench_commands
 from beliefrag.methods import METHODS
 from beliefrag.runs.record import versions
 from beliefrag.runs.run_files import comparable_lines
@@ -40,10 +40,10 @@ def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> Non
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *line: str) -> None:
     """Has another process run a command while a person is asked whether to run ours, and then says yes."""
 
-    def is_confirmed(calls: int, *, replay: bool) -> bool:
+    def may_call(calls: int, *, replay: bool) -> bool:
         return in_shell(*line).code == 0
 
-    monkeypatch.setattr(bench_run, "is_confirmed", is_confirmed)
+    monkeypatch.setattr(bench_commands, "may_call", may_call)
 
 
 @pytest.mark.parametrize("begun", [False, True])

@@ -93,7 +93,7 @@ def test_yes_downloads_before_anything_else(
     beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     pulled: list[str] = []
-    monkeypatch.setattr("beliefrag.cli.weights.pull", lambda name, progress: pulled.append(name))
+    monkeypatch.setattr("beliefrag.models.weights.download.pull", lambda name, progress: pulled.append(name))
     ran = beliefrag("demo", "--yes", "--model", name)
     assert pulled == [name.removeprefix("local:") or DEFAULT]
     assert ran.code == 1, "the weights are still not there, so the demo cannot run"
@@ -101,7 +101,7 @@ def test_yes_downloads_before_anything_else(
 
 
 def test_other_models_need_no_weights(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.cli.weights.pull", lambda *_, **__: pytest.fail("nothing to pull"))
+    monkeypatch.setattr("beliefrag.models.weights.download.pull", lambda *_, **__: pytest.fail("nothing to pull"))
     assert beliefrag("demo", "--yes", *model(home, "Larvik")).code == 0
     assert "There is no file" in beliefrag("demo", "--yes", "--model", "local:./own.gguf").err
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from beliefrag import events
-from beliefrag.cli.episode_live import LiveDisplay
+from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import safe_line, safe_lines
 from beliefrag.outcome import Answered
 from beliefrag.types import Budget, Hit, Passage, Question, Usage

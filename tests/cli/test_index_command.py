@@ -73,7 +73,7 @@ def test_a_path_and_a_place_are_needed(beliefrag: Command, home: Path) -> None:
 def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:
     code, screen = on_terminal("index", write_docs(home), "--out", home / "ships")
     assert code == 0
-    assert re.search(r"indexing.*\d/3.*files, \d passages", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen))
+    assert re.search(r"indexing.*\d of 3 files, \d passages", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen))
     last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen[screen.rindex("\x1b[?25h") :])
     assert "indexing" not in last
     assert "3 read, 0 unchanged, 0 removed" in last

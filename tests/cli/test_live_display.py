@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from beliefrag.cli.episode_live import BeliefBars
+from beliefrag.cli.live import BeliefBars
 from beliefrag.explanation import BELIEF_WORDS
 from beliefrag.types import Belief
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, UNSURE, in_shell, on_terminal, write_docs, write_script
@@ -125,7 +125,7 @@ def test_a_step_shows_how_far_each_belief_moved() -> None:
 
 def test_a_wait_is_named_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("beliefrag.cli.episode_live.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("beliefrag.cli.live.time.monotonic", lambda: now[0])
     gauges = BeliefBars(threshold=0.5, tokens=1000)
     gauges.set_wait("verifier")
     now[0] += 12.2

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.setup import RunSpec
-from beliefrag.cli import bench_run
+from beliefrag.cli.bench import carry_out_run
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import Settings
 from tests.cli.shell import Ran
@@ -43,7 +43,7 @@ def survey(home: Path, verdict: dict[str, Any] = WEAK, methods: tuple[str, ...] 
     model = script(home, verdict)
     settings = Settings(model=model, verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), methods, judge=False)
-    assert bench_run.run(settings, wanted, home / "run", dry_run=False, yes=True) == 0
+    assert carry_out_run(settings, wanted, home / "run", yes=True) == 0
     return model
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import typer
 
-from beliefrag.cli.ask import NOT_UTF8, is_text
-from beliefrag.cli.episode_display import print_answer, print_failure
-from beliefrag.cli.episode_run import Display, run_episode
-from beliefrag.cli.episode_words import describe_steps, explain_end, summary_rows
+from beliefrag.cli.ask import NOT_UTF8, is_text, run_episode
+from beliefrag.cli.episode import LineDisplay, describe_steps, explain_end, print_answer, print_failure, summary_rows
+from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import print_notice, safe_line
 from beliefrag.engine.assembly import Assembly
 from beliefrag.errors import SettingsError
@@ -45,7 +44,7 @@ class AskPrompt:
         make_display: Makes the display of one question; it gives None where only the answer is wanted.
     """
 
-    def __init__(self, assembly: Assembly, make_display: Callable[[], Display | None]) -> None:
+    def __init__(self, assembly: Assembly, make_display: Callable[[], LineDisplay | LiveDisplay | None]) -> None:
         self._assembly = assembly
         self._make_display = make_display
         self._last: Result | None = None

@@ -7,31 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import flag
+from beliefrag.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
-    from beliefrag.bench.questions import Card, CardFile
+    from beliefrag.bench.questions import Card
 
-__all__ = ["app"]
-
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
 
 app = typer.Typer(help="Import published benchmarks, and show datasets.", no_args_is_help=True)
 
 
 @app.command("import")
 def import_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A format of 'beliefrag data list'.", show_default=False)],
+    name: Annotated[str, argument("NAME", "A format of 'beliefrag data list'.")],
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="The published files; without any, they are downloaded."),
+        list[Path] | None, argument("FILE", "The published files; without any, they are downloaded.")
     ] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.", show_default=False)],
+    out: Annotated[Path, option("DIR", "The folder to make.", "--out")],
     corpus: Annotated[
-        Path | None,
-        typer.Option("--corpus", metavar="FILE|DIR", help="Further passages (JSON Lines with title and text)."),
+        Path | None, option("FILE|DIR", "Further passages (JSON Lines with title and text).", "--corpus")
     ] = None,
     skip_broken: Annotated[
         bool, flag("--skip-broken", "Leave out invalid records, and list them in the card.")
@@ -47,7 +42,7 @@ def import_(
 
     if not files:
         files = list(fetch_published_files(name, cache_dir() / "data" / name, on_file=print_notice))
-    _print(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
+    _print_card(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
 
 
 @app.command("list")
@@ -73,11 +68,10 @@ def list_(
     from beliefrag.runs.run_errors import DataError
 
     if folder is None:
-        rows = [
-            (known.name, known.licence, "yes" if known.hub else "no", known.source, known.expects)
-            for known in all_formats()
+        formats = [
+            (each.name, each.licence, "yes" if each.hub else "no", each.source, each.expects) for each in all_formats()
         ]
-        print_table(("name", "licence", "download", "source", "files"), rows)
+        print_table(("name", "licence", "download", "source", "files"), formats)
         return
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
@@ -86,12 +80,11 @@ def list_(
         if as_json:
             typer.echo(card.model_dump_json(indent=2))
         else:
-            _print(card, folder)
+            _print_card(card, folder)
         return
-    rows, invalid = [], False
-    for path in sorted(folder.iterdir()):
-        if not is_dataset(path):
-            continue
+    rows: list[tuple[str, ...]] = []
+    invalid = False
+    for path in filter(is_dataset, sorted(folder.iterdir())):
         try:
             card = load_dataset(path).card
             passages = f"{card.passages}" if card.passages else "0: nothing to search"
@@ -104,24 +97,20 @@ def list_(
         raise typer.Exit(FAILED)
 
 
-def _print(card: Card, folder: Path) -> None:
-    from beliefrag.cli.output import safe_line
+def _print_card(card: Card, folder: Path) -> None:
+    from beliefrag.cli.output import print_facts, safe_line
 
-    rows = [("dataset", str(folder)), ("title", card.title or card.name), ("licence", card.licence or "not known")]
-    rows += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
-    rows += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]
-    rows += [("note", note) for note in card.notes]
-    rows += [("read", f"{_describe_file(file)} {file.sha256}") for file in card.inputs]
-    rows += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
-    rows += [("skipped", f"{len(card.skipped):,}")] if card.skipped else []
-    for heading, value in rows:
-        typer.echo(f"{heading:<12} {safe_line(value)}")
+    facts = [("dataset", str(folder)), ("title", card.title or card.name), ("licence", card.licence or "not known")]
+    facts += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
+    facts += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]
+    facts += [("note", note) for note in card.notes]
+    for file in card.inputs:
+        count = "" if file.files == 1 else f" ({file.files:,} files)"
+        facts.append(("read", f"{file.name}{count} {file.sha256}"))
+    facts += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
+    print_facts([*facts, ("skipped", f"{len(card.skipped):,}")] if card.skipped else facts)
     for problem in card.skipped:
         typer.echo(f"  {safe_line(problem)}")
-
-
-def _describe_file(file: CardFile) -> str:
-    return file.name if file.files == 1 else f"{file.name} ({file.files:,} files)"
 
 
 def _splits(card: Card) -> str:

@@ -37,10 +37,10 @@ def demo(
     """
     import asyncio
 
-    from beliefrag.cli.episode_display import choose_display, print_failure
-    from beliefrag.cli.episode_run import run_episode
-    from beliefrag.cli.output import exit_code, show_status
-    from beliefrag.cli.weights import ensure_weights
+    from beliefrag.cli.ask import run_episode
+    from beliefrag.cli.episode import choose_display, exit_code, print_failure
+    from beliefrag.cli.model import ensure_weights
+    from beliefrag.cli.output import show_status
     from beliefrag.demo import load_passages, load_questions
     from beliefrag.engine.assembly import assemble
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,30 +12,26 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import typer
 from pydantic import Field
 
-from beliefrag.cli.options import Documents, FurtherPaths, GivenSettings, flag, join_paths, with_settings
+from beliefrag.cli.options import Documents, FurtherPaths, GivenSettings, flag, join_paths, option, with_settings
+from beliefrag.cli.pages import Feedback
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
     from beliefrag.web.limits import ServerLimits
 
-__all__ = ["Feedback", "LimitOptions", "app"]
-
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
 
 app = typer.Typer(help="Answer other programs over the network.", no_args_is_help=True)
 
 _LOOPBACK = "127.0.0.1"
 _EMBEDDED_TIMEOUT = 900.0
 """Seconds for a question if the model runs on this machine's processor, which takes minutes for a hard one."""
+# The servers' own logger, so that their log holds the address of the page too.
+_page_log = logging.getLogger("beliefrag.web.page")
 
-_Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help=f"Where to listen; {_LOOPBACK} by default.")]
+_Host = Annotated[str | None, option("ADDRESS", f"Where to listen; {_LOOPBACK} by default.")]
 _Port = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=0, max=65535, help="The port; by default 8080, for mcp 8081. 0 takes a free one."),
-]
-Feedback = Annotated[
-    Path | None, typer.Option("--feedback", metavar="FILE", help="Where feedback is kept; by default feedback.jsonl.")
+    int | None, option("N", "The port; by default 8080, for mcp 8081. 0 takes a free one.", min=0, max=65535)
 ]
 
 
@@ -44,14 +41,15 @@ class Access:
 
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with the bearer token that clients send (or set BELIEFRAG_TOKEN). Needed beyond loopback.",
+        option(
+            "FILE",
+            "File with the bearer token that clients send (or set BELIEFRAG_TOKEN). Needed beyond loopback.",
+            "--token-file",
         ),
     ] = None
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Another name by which clients may call the server. Repeatable."),
+        option("NAME", "Another name by which clients may call the server. Repeatable.", "--allowed-host"),
     ] = None
 
 
@@ -146,8 +144,8 @@ def http(
 
     Example: beliefrag serve http --docs handbook/
     """
-    from beliefrag.cli.browser_page import PageAccess, make_page
-    from beliefrag.cli.episode_run import open_assembly
+    from beliefrag.cli.ask import open_assembly
+    from beliefrag.cli.pages import PageAccess, make_page
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
     from beliefrag.web.request_log import json_log
@@ -197,8 +195,13 @@ def http(
             serve_metrics=how.metrics,
             credential=TokenOrBrowserKey(BearerToken(token), browser.key) if browser else None,
         )
+
+        def log_page() -> None:
+            if browser:
+                _page_log.info("page", extra={"fields": {"page": browser.address}})
+
         stack.enter_context(json_log(sys.stderr))
-        serve(server, service, bound, on_listening=browser.log_address if browser else None)
+        serve(server, service, bound, on_listening=log_page)
 
 
 @app.command()
@@ -221,7 +224,7 @@ def mcp(
 
     Example: beliefrag serve mcp --docs handbook/
     """
-    from beliefrag.cli.episode_run import open_assembly
+    from beliefrag.cli.ask import open_assembly
     from beliefrag.web.auth import read_token
     from beliefrag.web.mcp.mcp_stdio import serve_mcp_stdio
     from beliefrag.web.request_log import json_log
@@ -255,10 +258,4 @@ def mcp(
     with listen(address, 8081 if port is None else port) as bound:
         service = open_service()
         with json_log(sys.stderr):
-            serve_mcp_http(
-                service,
-                bound,
-                token=token,
-                host=address,
-                allowed_hosts=access.allowed_host or (),
-            )
+            serve_mcp_http(service, bound, token=token, host=address, allowed_hosts=access.allowed_host or ())

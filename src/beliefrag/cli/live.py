@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from beliefrag import events
-from beliefrag.cli.episode_words import Row, belief_items, describe_effect, describe_wait, summary_rows
+from beliefrag.cli.episode import Row, belief_items, describe_effect, describe_wait, summary_rows
 from beliefrag.cli.output import safe_line
 from beliefrag.explanation import ACTION_WORDS, BELIEF_WORDS, describe_belief, describe_reason
 from beliefrag.types import Action, Belief
