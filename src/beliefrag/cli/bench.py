@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
     from beliefrag.bench.runner import RunControl
     from beliefrag.bench.setup import RunSpec
-    from beliefrag.runs.episode import EpisodeSummary
+    from beliefrag.record import EpisodeSummary
     from beliefrag.settings import Settings
 
 # ruff: noqa: PLC0415 - the help does not wait for what only a command needs
