@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from beliefrag import events
-from beliefrag.cli.episode import describe_effect, describe_wait, summary_rows
+from beliefrag.cli.ask import describe_effect, describe_wait, summary_rows
 from beliefrag.outcome import Abstained, Stopped
 from beliefrag.policy.evidence import Mutation
 from beliefrag.types import Hit, Passage, Usage

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.cli.episode import LineDisplay
+from beliefrag.cli.ask import LineDisplay
 from beliefrag.cli.output import show_status
 from beliefrag.errors import CorpusError
 from beliefrag.events import CallStarted

@@ -31,7 +31,7 @@ from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.engine.assembly import Assembly
-    from beliefrag.events import Event
+    from beliefrag.record import Progress
     from beliefrag.web.auth import BrowserKey
     from beliefrag.web.page import AskPage
     from beliefrag.web.service import AnswerService
@@ -157,8 +157,8 @@ def make_page(
 
 
 @contextlib.contextmanager
-def serve_live_page(assembly: Assembly) -> Iterator[Callable[[Event], object]]:
-    """Serve a page that shows an episode as it happens; return what takes its events."""
+def serve_live_page(assembly: Assembly) -> Iterator[Callable[[Progress], object]]:
+    """Serve a page that shows an episode as it happens; return what takes its steps."""
     from beliefrag.web.view import LiveSource, ViewServer, active_thresholds
 
     source = LiveSource(active_thresholds(asdict(assembly.parts.thresholds)))
