@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.report.published import MARK
-from beliefrag.runs.summary import summarise
-from beliefrag.web.view.overview import view_run
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.messages import mentions
@@ -99,30 +96,6 @@ def test_a_report_gives_the_tokens_of_each_purpose(beliefrag: Command, home: Pat
         assert "Tokens by purpose" in (run / "report" / name).read_text()
 
 
-def test_a_report_counts_the_episodes_whose_calls_ended_above_the_token_budget(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
-    verified = [
-        sum(
-            part["tokens_in"] + part["tokens_out"]
-            for purpose, part in r["usage"]["by_purpose"].items()
-            if purpose != "answer"
-        )
-        for r in records(run)
-        if (r["dataset"], r["method"]) == ("north", "beliefrag")
-    ]
-    for cap in (max(verified), max(verified) - 1):
-        record = json.loads((run / "run.json").read_text())
-        record["budget"]["tokens"] = cap
-        (run / "run.json").write_text(json.dumps(record))
-        beliefrag("bench", "report", run)
-        above = sum(tokens > cap for tokens in verified)
-        assert (above > 0) is (cap < max(verified))
-        assert int(tidy(run)["north", "beliefrag", "above_cap"]["value"]) == above
-        assert section(run, "Effort")["north", "BeliefRAG"]["above the cap"] == str(above)
-        # The final answer is not bounded: a method that asks for nothing else is never above it.
-        assert section(run, "Effort")["north", "Static"]["above the cap"] == "0"
-
-
 def test_the_mean_over_datasets_weighs_them_alike(beliefrag: Command, home: Path) -> None:
     write_dataset(home, "north", 6)
     write_dataset(home, "south", 2)
@@ -186,53 +159,6 @@ def test_a_number_that_lacks_questions_is_marked(beliefrag: Command, home: Path)
     assert "*" not in next(line for line in f1.splitlines() if line.startswith("| No-RAG"))
 
 
-def test_a_run_that_was_judged_in_part_says_so(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home, "--no-judge", methods="static")
-    played(beliefrag, home, methods="static")
-    judged = (run / "episodes.jsonl").read_text().splitlines(keepends=True)
-    assert len(judged) == 24
-    (run / "episodes.jsonl").write_text("".join(judged[:15]))
-    assert mentions(beliefrag("bench", "report", run).out.splitlines()[0], "INCOMPLETE: 9", "not judged")
-    numbers = tidy(run)
-    assert ("mean", "static", "judge") not in numbers, "only one dataset has verdicts"
-    assert ("mean", "static", "f1") in numbers
-
-
-def test_a_mean_says_which_datasets_have_its_measure(beliefrag: Command, home: Path) -> None:
-    write_dataset(home, "north", 3)
-    write_dataset(home, "south", 3, supporting=[])
-    run = played_report(beliefrag, home)
-    text = (run / "report" / "report.md").read_text()
-    recall = text[text.index("## evidence recall by dataset") :].splitlines()[2]
-    assert recall.endswith("The mean is over north.")
-    assert "The mean is over" not in text[: text.index("## evidence recall")]
-    assert tidy(run)["mean", "static", "evidence_recall"]["datasets"] == "1"
-
-
-def test_f1_and_tokens_that_are_set_against_each_other_are_over_the_same_datasets(
-    beliefrag: Command, home: Path
-) -> None:
-    write_dataset(home, "north", 3)
-    write_dataset(home, "south", 1, answer_form="set")
-    run = played(beliefrag, home, methods="static,iterative")
-    ran = beliefrag("bench", "report", run)
-    numbers = tidy(run)
-    north, mean = (float(numbers[d, "iterative", "tokens"]["value"]) for d in ("north", "mean"))
-    assert f"{north:,.0f}" != f"{mean:,.0f}"
-    f1 = float(numbers["north", "iterative", "f1"]["value"])
-    page = (run / "report" / "report.html").read_text()
-    assert f"<title>Iterative: F1 {f1:.3f}, {north:,.0f} tokens</title>" in page
-    assert mentions(page, "Both numbers", "over north.")
-    answers, rows = [line for line in ran.err.splitlines() if line.startswith("note:")]
-    assert mentions(answers, "EM, F1, cover, judge", "north") and "south" not in answers
-    assert mentions(rows, "answer rows", "south") and "north" not in rows
-    drawn = view_run(summarise(run)).cells
-    spot = next(cell for cell in drawn if (cell.dataset, cell.method) == ("mean", "iterative"))
-    beside, tokens = spot.measures["tokens_beside_f1"], spot.measures["tokens"]
-    assert beside is not None and beside.mean == pytest.approx(north)
-    assert tokens is not None and tokens.mean == pytest.approx(mean)
-
-
 def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home, "--no-judge", methods="static")
     (home / "bench.jsonl").unlink()
@@ -263,14 +189,6 @@ def test_a_run_without_a_finished_episode_is_told_of_everywhere(beliefrag: Comma
         ran = beliefrag(*arguments)
         assert (ran.code, ran.out) == (1, "")
         assert "finished" in ran.err
-
-
-def test_one_question_has_numbers_and_no_interval(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home, "--n", "1", methods="static,no_rag")
-    assert {row["F1 95 %"] for row in table(beliefrag("bench", "report", run).out)} == {"-"}
-    rows = list(csv.DictReader(beliefrag("bench", "compare", run, "static", "no_rag").out.splitlines(), delimiter="\t"))
-    assert {row["measure"] for row in rows} == {"F1", "tokens"}
-    assert {row["95 %"] for row in rows} == {"-"}
 
 
 def test_the_report_files_hold_every_table(beliefrag: Command, home: Path) -> None:
@@ -324,47 +242,6 @@ def test_a_hostile_dataset_name_stays_text(beliefrag: Command, home: Path) -> No
     assert r"x\_\$" in (report / "tables.tex").read_text()
 
 
-def test_the_papers_table_is_beside_the_run_and_marked_as_theirs(beliefrag: Command, home: Path) -> None:
-    write_dataset(home, "hotpotqa", 2)
-    model = write_script(home)
-    line = ("bench", "run", "--data", "hotpotqa", "--methods", "static,ircot", "--model", model, "--out", "run")
-    beliefrag(*line)
-    beliefrag("bench", "report", "run")
-    text = (home / "run" / "report" / "report.md").read_text()
-    assert re.findall(r"^## Theirs: (.*) with gpt-oss-120b$", text, re.MULTILINE) == [
-        "F1",
-        "tokens",
-        "EM",
-        "judge",
-        "tokens",
-        "evidence recall",
-    ]
-    assert {"F1", "EM", "judge", "tokens", "evidence recall"} == {
-        re.split(" with ", title)[0] for title in re.findall(r"^## Theirs: (.*)$", text, re.MULTILINE)
-    }
-    theirs = text[text.index("## Theirs: F1 with gpt-oss-120b") :]
-    assert MARK in theirs.splitlines()[2]
-    assert "| Static | 0.559 |" in theirs
-    assert "IRCoT" not in theirs.split("## ")[1]
-    assert "mean" not in theirs.splitlines()[4], "their mean is over datasets that the run lacks"
-
-
-def test_a_table_of_theirs_whose_measure_the_run_lacks_is_left_out(beliefrag: Command, home: Path) -> None:
-    write_dataset(home, "nq", 2, supporting=None)
-    model = write_script(home)
-    beliefrag("bench", "run", "--data", "nq", "--methods", "static", "--model", model, "--out", "run", "--no-judge")
-    beliefrag("bench", "report", "run")
-    text = (home / "run" / "report" / "report.md").read_text()
-    theirs = re.findall(r"^## Theirs: (.*) with ", text, re.MULTILINE)
-    assert set(theirs) == {"F1", "EM", "tokens"}
-
-
-def test_a_folder_without_a_run_is_told(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag("bench", "report", home)
-    assert (ran.code, ran.out) == (1, "")
-    assert "holds no run" in ran.err
-
-
 def test_the_comparison_is_paired_and_signed(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home)
     ran = beliefrag("bench", "compare", run, "static", "no_rag")
@@ -397,42 +274,6 @@ def test_unequal_question_sets_are_refused_unless_told_otherwise(beliefrag: Comm
     assert "\n".join(ran.out.splitlines()[1:]).startswith("north\t4\tF1")
 
 
-def test_a_dataset_that_was_not_begun_is_left_out_only_if_told_so(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
-    file = run / "episodes.jsonl"
-    file.write_text(
-        "".join(line for line in file.read_text().splitlines(keepends=True) if '"dataset":"south"' not in line)
-    )
-    ran = beliefrag("bench", "compare", run, "static", "no_rag")
-    assert (ran.code, ran.out) == (1, "")
-    assert mentions(ran.err, "no finished question", "south")
-    ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
-    assert ran.code == 0
-    assert "south" not in ran.out
-    file.write_text("")
-    assert beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal").code == 1
-
-
-def test_a_comparison_on_an_incomplete_run_says_so_first(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home, methods="static,no_rag")
-    assert "INCOMPLETE" not in beliefrag("bench", "compare", run, "static", "no_rag").err
-    file = run / "episodes.jsonl"
-    lines = [line for line in file.read_text().splitlines() if json.loads(line)["question_id"] != "north-q0"]
-    broken = json.loads(lines[0]) | {"outcome": "failed", "metrics": {}, "error": {"cause": "ModelError"}}
-    file.write_text("".join(line + "\n" for line in (*lines, json.dumps(broken))))
-    ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
-    assert ran.code == 0
-    assert ran.err.startswith("INCOMPLETE: ")
-    assert mentions(ran.err, "24 episodes", "Static", "No-RAG", "2 are missing", "1 failed")
-
-
-def test_a_method_is_not_compared_with_itself(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home, methods="static,no_rag")
-    ran = beliefrag("bench", "compare", run, "static", "static")
-    assert (ran.code, ran.out) == (1, "")
-    assert mentions(ran.err, "static", "two methods")
-
-
 def test_what_a_failure_says_is_cut_and_stays_text(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home, methods="static,no_rag")
     file = run / "episodes.jsonl"
@@ -448,11 +289,6 @@ def test_what_a_failure_says_is_cut_and_stays_text(beliefrag: Command, home: Pat
         assert "x" * 200 not in text and "\x1b" not in text, name
     assert "said: &lt;b>\\| \\[2J xxx" in (run / "report" / "report.md").read_text()
     assert "<b>|" not in (run / "report" / "report.html").read_text()
-
-
-def test_a_method_that_the_run_lacks_is_told(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home, methods="static")
-    assert "has no method 'crag'" in beliefrag("bench", "compare", run, "static", "crag").err
 
 
 def test_recorded_states_are_neither_reported_nor_compared_as_methods(beliefrag: Command, home: Path) -> None:

@@ -61,18 +61,6 @@ def test_what_another_process_added_to_a_run_meanwhile_stays_in_its_record(
     assert len(records(home / "run")) == 10
 
 
-def test_a_run_that_another_process_began_otherwise_meanwhile_is_left_as_it_is(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--set", "run.seed=7"))
-    ran = beliefrag(*line_of(home, "--methods", "static"))
-    assert ran.code == 1
-    assert mentions(ran.err, "seed 7", 0, "--out")
-    run = json.loads((home / "run" / "run.json").read_text())
-    assert (run["seed"], run["methods"]) == (7, ["no_rag"])
-    assert {(r["method"], r["seed"]) for r in records(home / "run")} == {("no_rag", 7)}
-
-
 def test_episodes_without_a_record_are_not_gone_on_with(beliefrag: Command, home: Path) -> None:
     line = line_of(home, "--methods", "static")
     assert beliefrag(*line).code == 0
@@ -240,31 +228,10 @@ class Troubled:
         return completion(text, logprobs={"content": [token]} if request.body.get("logprobs") else None)
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
-    beliefrag: Command, home: Path, chat_server: ChatServer, concurrency: int
-) -> None:
-    write_dataset(home, "north", 8 * concurrency)
-    chat_server.play(completion("Oslo", delay=0.05))
-    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(chat_server)]
-    assert beliefrag(*line, "--out", "run", "--set", f"concurrency={concurrency}").code == 0
-    assert chat_server.most_at_once == concurrency
-
-
 def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
     write_dataset(home, "north", 4)
-    line = [
-        "bench",
-        "run",
-        "--data",
-        "north",
-        "--methods",
-        "all",
-        "--no-judge",
-        *served(chat_server),
-        "--set",
-        "cache=false",
-    ]
+    line = ["bench", "run", "--data", "north", "--methods", "all", "--no-judge", *served(chat_server)]
+    line += ["--set", "cache=false"]
     chat_server.play(Troubled(0.0))
     assert beliefrag(*line, "--out", "calm", "--set", "concurrency=8").code == 0
     trouble = Troubled(0.3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,18 +47,6 @@ def test_an_exported_cache_replays_the_run_elsewhere(
     ran = beliefrag(*line, "--replay")
     assert (ran.code, "0 keys are missing" in ran.err) == (0, True)
     assert comparable_lines(home / "again") == comparable_lines(home / "run")
-
-
-def test_an_import_never_replaces_what_is_there(beliefrag: Command, home: Path) -> None:
-    played(beliefrag, home)
-    beliefrag("cache", "export", "replies.jsonl")
-    lines = [json.loads(line) for line in Path("replies.jsonl").read_text().splitlines()]
-    lines[0]["reply"]["text"] = "something else"
-    del lines[0]["seal"]
-    Path("other.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "1 differ" in beliefrag("cache", "import", "other.jsonl").out
-    beliefrag("cache", "export", "after.jsonl")
-    assert Path("after.jsonl").read_bytes() == Path("replies.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("damage", ["not json", '{"key": "x"}', '{"key":"zz","model":"m","created":1,"reply":{}}'])

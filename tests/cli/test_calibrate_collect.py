@@ -49,11 +49,6 @@ def test_own_questions_on_own_documents_give_states_with_labels(beliefrag: Comma
     assert sum(int(row[1]) for row in counted[1:]) == 6
 
 
-def test_no_calibration_is_needed_to_collect_for_one(beliefrag: Command, home: Path) -> None:
-    assert beliefrag(*own(home)).code == 0
-    assert read_trajectories(home / "run")[0].calibrations == ()
-
-
 def test_a_second_time_nothing_is_played_again_and_a_replay_gives_the_same(beliefrag: Command, home: Path) -> None:
     command = own(home, 3)
     assert beliefrag(*command).code == 0

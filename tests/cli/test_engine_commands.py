@@ -57,12 +57,6 @@ def test_passages_that_an_engine_does_not_hold_are_not_asked_there(
     assert filled.out == "Larvik\n", filled.err
 
 
-def test_an_engine_that_cannot_be_filled_is_named(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag("index", write_docs(home), "--to", "bm25")
-    assert ran.code == 2
-    assert "postgres" in ran.err
-
-
 def count_connections(postgres: PostgresServer) -> int:
     """How many connections to the database are open, apart from the one that asks."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "

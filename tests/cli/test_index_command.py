@@ -41,16 +41,6 @@ def test_what_could_not_be_read_is_listed_with_the_reason(beliefrag: Command, ho
     assert "(.png" in skipped["picture.png"]
 
 
-def test_a_second_run_takes_in_what_changed(beliefrag: Command, home: Path) -> None:
-    docs = write_docs(home)
-    first = beliefrag("index", docs, "--out", home / "ships")
-    (docs / "gjoa.md").unlink()
-    (docs / "maud.md").write_text("# Maud\n\nMaud was another ship of Amundsen's.\n")
-    second = beliefrag("index", docs, "--out", home / "ships")
-    assert rows(second)["files"] == "1 read, 2 unchanged, 1 removed"
-    assert rows(second)["fingerprint"] != rows(first)["fingerprint"]
-
-
 def test_nothing_readable_is_a_failure_and_leaves_no_index(beliefrag: Command, home: Path) -> None:
     (home / "docs").mkdir()
     (home / "docs" / "picture.png").write_bytes(b"\x89PNG")

@@ -40,13 +40,6 @@ def test_a_prompt_that_does_not_exist(beliefrag: Command) -> None:
     assert "rewriter" in ran.err
 
 
-def test_a_prompt_folder_from_the_settings_counts_too(beliefrag: Command, home: Path) -> None:
-    (home / "words").mkdir()
-    (home / "words" / "rewriter.txt").write_text("Again, {question}")
-    (home / "beliefrag.toml").write_text('prompts = "words"\n')
-    assert beliefrag("prompt", "rewriter").out == "Again, {question}\n"
-
-
 def test_a_terminal_does_not_obey_a_prompt(home: Path) -> None:
     (home / "words").mkdir()
     (home / "words" / "rewriter.txt").write_text("{question} \x1b]0;owned\x07")

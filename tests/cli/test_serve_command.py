@@ -165,14 +165,6 @@ def test_the_address_of_the_model_is_not_told_to_clients(
     wait_for(lambda: any("refused the connection" in line for line in server.log))
 
 
-def test_a_method_without_a_calibration_answers_and_does_not_say_how_sure_it_is(
-    home: Path, start: Callable[..., Process]
-) -> None:
-    server = start("--model", write_script(home, ANSWER), "--method", "static", "--set", "retriever=bm25")
-    reply = server.ask().json()
-    assert (reply["answer"], reply["answerability"], reply["calibration"]) == ("Larvik", None, "none")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit on open files is set as Linux has it")
 def test_thousands_of_half_open_connections_exhaust_neither_the_files_nor_the_log(
     home: Path, start: Callable[..., Process]

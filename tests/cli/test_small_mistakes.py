@@ -5,21 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from beliefrag.cli.ask import LineDisplay
-from beliefrag.cli.output import show_status
 from beliefrag.errors import CorpusError
-from beliefrag.events import CallStarted
 from beliefrag.retrieval.engine_errors import explain_engine_errors
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
-from tests.cli.test_ask_mistakes import closed_port, expect_one_line
-from tests.support.messages import mentions
+from tests.cli.test_ask_mistakes import expect_one_line
 
 Command = Callable[..., Ran]
 
@@ -54,14 +48,6 @@ def _refuse(*_: object, **__: object) -> None:
     raise error
 
 
-def test_a_dead_server_is_told_once_and_shortly(beliefrag: Command, home: Path) -> None:
-    address = f"http://127.0.0.1:{closed_port()}/v1"
-    ran = beliefrag("ask", QUESTION, "--docs", write_docs(home), "--model", "m", "--base-url", address, *BORROWED)
-    assert ran.code == 1
-    assert (ran.out + ran.err).count("refused the connection") == 1
-    assert ran.err.count("\n") == 1 and address in ran.err
-
-
 def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
     model = write_script(home, SURE, ANSWER)
     line = [*command("ask", "Who", "--docs", write_docs(home), "--model", model, *BORROWED)]
@@ -70,13 +56,6 @@ def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
     done = subprocess.run(raw, capture_output=True, check=False, timeout=60)
     assert done.returncode == 2
     assert done.stdout == b"" and b"UTF-8" in done.stderr and done.stderr.count(b"\n") == 1
-
-
-def test_a_budget_of_the_environment_names_the_variable(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BELIEFRAG_BUDGET__TOP_K", "0")
-    expect_one_line(beliefrag("ask", QUESTION, "--docs", "x"), 2, "BELIEFRAG_BUDGET__TOP_K", "at least 1", "not 0")
 
 
 def test_an_index_where_a_file_is(beliefrag: Command, home: Path) -> None:
@@ -126,22 +105,3 @@ def test_an_index_reports_as_json(beliefrag: Command, home: Path) -> None:
     assert report["index"] == str(home / "ships") and len(report["fingerprint"]) == 32
     again = json.loads(beliefrag("index", "--upgrade", "--out", home / "ships", "--json").out)
     assert again == {"index": str(home / "ships"), "upgraded": False}
-
-
-def test_without_a_terminal_a_silent_wait_is_broken_by_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.cli.output._SECONDS_OF_SILENCE", 0.05)
-    written = StringIO()
-    with LineDisplay(written, calibration="none") as display:
-        display.show(CallStarted(step=0, at=0.0, purpose="answer"))
-        time.sleep(0.4)
-    lines = written.getvalue().splitlines()
-    assert len(lines) >= 3 and all(mentions(line, "model", "answer,") for line in lines)
-
-
-def test_opening_says_what_it_does_when_it_takes_long(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("beliefrag.cli.output._SECONDS_OF_SILENCE", 0.05)
-    with show_status("opening index and model"):
-        time.sleep(0.3)
-    assert capsys.readouterr().err.startswith("opening index and model, 0 s\n")

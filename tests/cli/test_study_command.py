@@ -83,12 +83,6 @@ def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> N
     assert not (home / "studies").exists()
 
 
-def test_a_judge_is_asked_only_where_the_study_needs_one_or_it_is_wanted(beliefrag: Command, home: Path) -> None:
-    told = {words: beliefrag(*line_of(home, "belief", "--dry-run", *words)) for words in ((), ("--label", "judge"))}
-    assert [ran.code for ran in told.values()] == [0, 0]
-    assert ["judge" in ran.err for ran in told.values()] == [False, True]
-
-
 @pytest.mark.usefixtures("without_pictures")
 def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "frontier"))
@@ -98,22 +92,6 @@ def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Com
     assert mentions(ran.err, "studies/runs/comparison", "run comparison")
     assert numbers_of(home / "from" / "frontier") == made
     assert not (home / "from" / "runs").exists()
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier:of=static", "--methods", "static,no_rag"))
-    ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
-    assert ran.code == 1
-    assert mentions(ran.err, "studies/runs/comparison", "episodes of beliefrag", "--from")
-    assert not (home / "from").exists()
-
-
-def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -> None:
-    (home / "empty").mkdir()
-    ran = beliefrag("study", "belief", "--from", "empty", "--out", "from")
-    assert ran.code == 1
-    assert "empty holds no run" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -152,14 +130,6 @@ def test_a_dataset_of_another_kind_is_left_to_other_studies(beliefrag: Command, 
     ran = beliefrag("study", "thresholds", "--data", "rows", "--model", model, *BORROWED, "--out", "o")
     assert ran.code == 1
     assert mentions(ran.err, "short answers", "none of the 1")
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_too_little_is_said_in_a_sentence(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag(*line_of(home, "belief", "--n", "1"))
-    assert ran.code == 0
-    assert mentions(ran.out, "at least 5 questions", "f1")
-    assert "too_little" in numbers_of(home / "studies" / "belief")["numbers"]
 
 
 def _as_planted(studies: Path) -> None:

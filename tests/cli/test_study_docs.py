@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset, write_script
 from tests.support.study_data import write_rows, write_snippets
@@ -33,8 +32,3 @@ def test_the_commands_of_the_page_work(
     for line in commands:
         ran = beliefrag(*shlex.split(line))
         assert ran.code == 0, f"{line}: {ran.err}"
-
-
-def test_the_page_names_every_study() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert all(f"`{name}`" in text for name in STUDIES)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from beliefrag.runs.record import RunRecord, thresholds_of
-from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.studied import numbers_of
@@ -69,19 +67,6 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
         if r["method"] == "beliefrag"
     }
     assert "VERIFY" in ways["north-q1"]
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_one_command_makes_all_six_studies_within_a_minute(beliefrag: Command, home: Path, data: list[str]) -> None:
-    began = time.process_time()
-    ran = beliefrag("study", "all", *data, "--out", "whole")
-    assert ran.code == 0, ran.err
-    assert time.process_time() - began < 60
-    assert "is left out" not in ran.err
-    index = (home / "whole" / "index.md").read_text()
-    for name in STUDIES:
-        assert (home / "whole" / name / "numbers.json").exists(), name
-        assert f"({name}/index.md)" in index
 
 
 @pytest.mark.usefixtures("without_pictures")

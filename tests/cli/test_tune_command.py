@@ -72,15 +72,6 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
         assert mean(home / out, "beliefrag", lambda r: r["usage"]["tokens"]) == pytest.approx(float(expected["tokens"]))
 
 
-def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Path) -> None:
-    survey(home)
-    line = ("tune", "run", "--set", "borrow=published", "--min-f1", "0.5")
-    first, second = beliefrag(*line), beliefrag(*line, "--out", "again/tune.csv")
-    assert (first.code, first.out) == (0, second.out)
-    assert (home / "run" / "tune.csv").read_bytes() == (home / "again" / "tune.csv").read_bytes()
-    assert "\tF1\ttokens\tanswered\terror\t" in first.out
-
-
 def test_a_goal_out_of_reach_fails(beliefrag: Command, home: Path) -> None:
     survey(home)
     ran = beliefrag("tune", "run", "--set", "borrow=published", "--max-tokens", "1", "--retrieval-value", "0.05")
@@ -93,11 +84,6 @@ def test_a_run_that_cannot_be_tuned_says_what_to_run_instead(beliefrag: Command,
     ran = beliefrag("tune", "run", "--set", "borrow=published")
     assert (ran.code, ran.out) == (1, "")
     assert mentions(ran.err, "static", "'beliefrag calibrate collect'")
-
-
-def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path) -> None:
-    survey(home)
-    assert mentions(beliefrag("tune", "run").err, "calibration", "scripted:", "--borrow")
 
 
 @pytest.mark.parametrize(
