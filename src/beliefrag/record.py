@@ -114,6 +114,7 @@ class Search(_Record):
     known: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     """Passages that were dropped before."""
+    novelty: Share = 1.0
 
     @property
     def was_made(self) -> bool:
@@ -259,6 +260,11 @@ class EpisodeSummary(_Record):
     def cause(self) -> str:
         """Why it failed, as a stable name; empty if it did not."""
         return self.error.cause if self.error else ""
+
+    @property
+    def message(self) -> str:
+        """Why it failed, in words; empty if it did not."""
+        return self.error.message if self.error else ""
 
     @property
     def judge_failure(self) -> str:

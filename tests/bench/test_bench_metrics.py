@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from beliefrag.bench.metrics import (
     token_f1,
 )
 from beliefrag.bench.questions import Gold
-from beliefrag.outcome import Abstained, Answered, Failed, Stopped
 from beliefrag.types import Usage
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 

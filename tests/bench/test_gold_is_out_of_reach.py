@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beliefrag.outcome import Answered
+from beliefrag.result import Result
 
 import beliefrag
 from beliefrag.bench.perturbation import Injection, Injector
@@ -26,10 +28,8 @@ from beliefrag.engine import loop
 from beliefrag.engine.controller import Controller, Measurement, Method, View, hide_question_id
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
-from beliefrag.outcome import Answered
 from beliefrag.policy.decide import Spent
 from beliefrag.prompts import Prompts
-from beliefrag.result import Result
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.settings import Settings
 from beliefrag.types import Action, Budget, Decision, Passage, Question

@@ -7,7 +7,6 @@ import random
 import re
 from pathlib import Path
 
-from beliefrag.events import CallFinished
 from beliefrag.policy import Situation, Thresholds, decide
 from beliefrag.types import Action, Belief
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
@@ -54,5 +53,5 @@ async def test_a_corrected_episode_asks_the_model_what_it_asked_before(tmp_path:
     lines = (weak, good, says("rewriter", "other words"), says("answer", "x"))
     searches = PlannedRetriever(hits("a", "b", "c"), hits("d", "b", "e"))
     result = await play(script(tmp_path, *lines), searches, method=published_method())
-    asked = [str((e.purpose, e.messages)) for e in result.events if isinstance(e, CallFinished)]
+    asked = [str((e.purpose, e.messages)) for e in result.calls]
     assert hashlib.sha256("\n".join([*asked, *searches.queries]).encode()).hexdigest()[:32] == REQUESTS

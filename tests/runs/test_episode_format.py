@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from beliefrag.runs.episode_format import (
     DAMAGED_LINE,
     FORMAT,
@@ -20,6 +19,7 @@ from beliefrag.runs.episode_format import (
     read_summary,
     summary_record,
 )
+
 from beliefrag.runs.record import RunRecord
 
 RECORDED = Path(__file__).parents[1] / "recorded"
