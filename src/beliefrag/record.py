@@ -49,7 +49,6 @@ QUESTION = "[question]"
 """What stands for the text of a benchmark's question in the files of a run."""
 
 Share: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
-_SCORES = ("exact_match", "f1", "cover")
 _NOT_SHARES = frozenset({"rounds", "actions", "rows_needed", "rows_read", "false_read"})
 
 
@@ -114,6 +113,7 @@ class Search(_Record):
     known: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     """Passages that were dropped before."""
+    novelty: Share = 1.0
 
     @property
     def was_made(self) -> bool:
@@ -261,6 +261,11 @@ class EpisodeSummary(_Record):
         return self.error.cause if self.error else ""
 
     @property
+    def message(self) -> str:
+        """Why it failed, in words; empty if it did not."""
+        return self.error.message if self.error else ""
+
+    @property
     def judge_failure(self) -> str:
         """Why the judge failed on it, as a stable name; empty if it did not, or was not asked."""
         return self.verdict.error.cause if self.verdict and self.verdict.error else ""
@@ -274,11 +279,10 @@ class EpisodeSummary(_Record):
         for name, value in self.metrics.items():
             if value is not None and not 0 <= value <= (float("inf") if name in _NOT_SHARES else 1):
                 raise ValueError(f"the metric {name} is {value}")
-        if self.dataset and self.finished:
-            scores = [self.metrics.get(name, -1) for name in _SCORES]
-            # A question about a set of rows has another score than one about a fact; every question has one of the two.
-            if -1 in scores or (None in scores and (scores != [None] * 3 or self.metrics["answer_row_recall"] is None)):
-                raise ValueError("it finished without a score")
+        # A question about a set of rows has another score than one about a fact; every question has one of the two.
+        scores = self.metrics.get("f1"), self.metrics.get("answer_row_recall")
+        if self.dataset and self.finished and scores == (None, None):
+            raise ValueError("it finished without a score")
         return self
 
 

@@ -186,7 +186,7 @@ def _failures(found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Iter
         for episode in episodes:
             if not episode.finished:
                 failed[episode.cause, dataset, method][episode.key.question_id] = (
-                    episode.error.message if episode.error else ""
+                    episode.message
                 )
     for (cause, dataset, method), said in sorted(failed.items()):
         ids = tuple(sorted(said))
