@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.methods import METHODS
+from beliefrag.record import QUESTION
 from beliefrag.runs.run_files import comparable_lines
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import line_of, records, served, write_dataset, write_script
@@ -24,12 +25,12 @@ def test_every_method_runs_and_every_episode_is_there_once(beliefrag: Command, h
     ran = beliefrag(*line_of(home, "--methods", "all"))
     assert (ran.code, ran.out) == (0, ""), ran.err
     found = records(home / "run")
-    keys = [(r["dataset"], r["method"], r["question_id"], r["seed"]) for r in found]
+    keys = [(r.dataset, r.method, r.question.id, r.seed) for r in found]
     asked = [(d, f"{d}-q{k}") for d in ("north", "south") for k in range(4)]
     assert sorted(keys) == sorted((d, m, q, 0) for (d, q), m in itertools.product(asked, METHODS))
-    assert {r["outcome"] for r in found} <= {"answered", "stopped", "abstained"}
-    static = {r["question_id"]: r for r in found if r["method"] == "static"}
-    assert static["north-q0"]["metrics"] == {
+    assert {r.outcome for r in found} <= {"answered", "stopped", "abstained"}
+    static = {r.question.id: r for r in found if r.method == "static"}
+    assert static["north-q0"].metrics == {
         "exact_match": 1.0,
         "f1": 1.0,
         "cover": 1.0,
@@ -39,22 +40,22 @@ def test_every_method_runs_and_every_episode_is_there_once(beliefrag: Command, h
         "rounds": 1,
         "actions": 2,
     }
-    assert static["north-q1"]["metrics"]["f1"] == pytest.approx(2 / 3)
-    assert static["north-q1"]["metrics"]["judge"] == 0.0
-    assert static["north-q2"]["metrics"]["f1"] == 0.0
+    assert static["north-q1"].metrics["f1"] == pytest.approx(2 / 3)
+    assert static["north-q1"].metrics["judge"] == 0.0
+    assert static["north-q2"].metrics["f1"] == 0.0
 
 
 def test_the_judge_is_never_in_a_methods_cost(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "--methods", "static", "--no-judge"))
     # One method may be named as in other commands.
     beliefrag(*line_of(home, "--method", "static", out="judged"))
-    plain, judged = ({r["question_id"]: r for r in records(home / out)} for out in ("run", "judged"))
+    plain, judged = ({r.question.id: r for r in records(home / out)} for out in ("run", "judged"))
     for question_id, record in judged.items():
-        assert record["usage"] == plain[question_id]["usage"]
-        assert set(record["usage"]["by_purpose"]) == {"answer"}
-        assert record["judge"]["usage"]["calls"] == 1
-        assert plain[question_id]["judge"] is None
-        assert plain[question_id]["metrics"]["judge"] is None
+        assert record.usage.tokens == plain[question_id].usage.tokens
+        assert set(record.usage.by_purpose) == {"answer"}
+        assert record.verdict is not None and record.verdict.usage.calls == 1
+        assert plain[question_id].verdict is None
+        assert plain[question_id].metrics["judge"] is None
 
 
 def test_a_run_without_judge_can_be_judged_later_without_playing_again(beliefrag: Command, home: Path) -> None:
@@ -74,10 +75,10 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     assert mentions(ran.err, "8 episodes finished", "0 failed", "8 could not", "judged")
     assert "last error: " in ran.err
     first = records(home / "run")[0]
-    assert first["metrics"]["judge"] is None
-    assert first["metrics"]["f1"] is not None
-    assert first["judge"]["error"]["cause"] == "UnreadableReply"
-    assert first["judge"]["usage"]["calls"] == 2
+    assert first.metrics["judge"] is None
+    assert first.metrics["f1"] is not None
+    assert first.judge_failure == "UnreadableReply"
+    assert first.verdict is not None and first.verdict.usage.calls == 2
     said = beliefrag("bench", "report", "run").out.splitlines()[0]
     assert said.startswith("INCOMPLETE: 8 ") and "not judged" in said
     ran = beliefrag(*line)
@@ -105,11 +106,10 @@ def test_a_run_holds_no_benchmark_text(beliefrag: Command, home: Path) -> None:
     assert "Where was the builder" not in written
     assert "was built by" not in written
     assert "was born in" not in written
-    first = next(r for r in records(home / "run") if r["method"] == "static")["steps"][0]
-    assert first["query"] is None
-    assert first["query_is_the_question"]
+    searches = [step.search for each in records(home / "run") for step in each.steps if step.search]
+    queries = [search.query for search in searches if search.query]
+    assert QUESTION in queries
     # Where the query writer repeats itself, the question is searched for with a title: a mark stands for the question.
-    queries = [step["query"] for each in records(home / "run") for step in each["steps"] if step.get("query")]
     assert any(query.startswith("[question] ") for query in queries)
 
 
@@ -130,7 +130,7 @@ def test_a_run_can_grow_by_methods_and_questions(beliefrag: Command, home: Path)
     beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
     beliefrag(*line_of(home, "--methods", "no_rag", "--n", "3"))
     beliefrag(*line_of(home, "--methods", "static,no_rag", "--n", "3"))
-    found = [(r["method"], r["question_id"]) for r in records(home / "run")]
+    found = [(r.method, r.question.id) for r in records(home / "run")]
     assert len(found) == len(set(found)) == 12
     run = json.loads((home / "run" / "run.json").read_text())
     assert run["methods"] == ["static", "no_rag"]
@@ -205,7 +205,7 @@ def test_replay_gives_the_same_episodes_without_a_model(beliefrag: Command, home
     assert ran.code == 0
     assert "0 keys are missing" in ran.err
     assert comparable_lines(home / "again") == comparable_lines(home / "run")
-    assert all(r["timing"]["cached_calls"] == r["usage"]["calls"] for r in records(home / "again"))
+    assert all(r.usage.cached_calls == r.usage.calls for r in records(home / "again"))
 
 
 def test_a_replay_goes_on_where_neither_model_nor_replies_are_there(beliefrag: Command, home: Path) -> None:
@@ -216,9 +216,9 @@ def test_a_replay_goes_on_where_neither_model_nor_replies_are_there(beliefrag: C
     ran = beliefrag(*line, "--replay")
     assert ran.code == 1
     assert "4 keys are missing" in ran.err
-    failed = [r for r in records(home / "run") if r["outcome"] == "failed"]
-    assert {r["error"]["cause"] for r in failed} == {"ReplayMiss"}
-    assert all(r["metrics"] == {} for r in failed)
+    failed = [r for r in records(home / "run") if r.outcome == "failed"]
+    assert {r.cause for r in failed} == {"ReplayMiss"}
+    assert all(r.metrics == {} for r in failed)
 
 
 def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command, home: Path) -> None:
@@ -232,10 +232,10 @@ def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command,
     assert ran.code == 1
     assert mentions(ran.err, "8 episodes finished", "8 failed")
     assert mentions(ran.err, "last error", "token probabilities")
-    failed = [r for r in records(home / "run") if r["method"] == "flare"]
-    assert {r["error"]["cause"] for r in failed} == {"ModelError"}
-    assert "token probabilities" in failed[0]["error"]["message"]
-    assert all(r["outcome"] == "failed" and r["metrics"] == {} and r["answer"] is None for r in failed)
+    failed = [r for r in records(home / "run") if r.method == "flare"]
+    assert {r.cause for r in failed} == {"ModelError"}
+    assert failed[0].error is not None and "token probabilities" in failed[0].error.message
+    assert all(r.outcome == "failed" and r.metrics == {} and r.answer is None for r in failed)
     ran = beliefrag(*line)
     assert mentions(ran.err, 8, "done", 8, "failed")
     assert len(records(home / "run")) == 24

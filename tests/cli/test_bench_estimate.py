@@ -97,7 +97,7 @@ def test_what_is_ahead_is_reckoned_from_the_runs_own_episodes(beliefrag: Command
     beliefrag(*line, "--n", "2")
     said = ahead(beliefrag(*line, "--dry-run"))
     assert "measured on this run" in said["ahead"]
-    mean = sum(r["usage"]["tokens_in"] for r in records(north / "run")) / 2
+    mean = sum(r.usage.tokens_in for r in records(north / "run")) / 2
     assert amounts(said["ahead"])[:2] == (2, round(2 * mean))
 
 
@@ -108,15 +108,14 @@ def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_s
     assert beliefrag(*line).code == 0
     found = records(north / "run")
     own, judge = (
-        sum(u["tokens_in"] + 3 * u["tokens_out"] for u in usages)
-        for usages in ([r["usage"] for r in found], [r["judge"]["usage"] for r in found])
+        sum(usage.tokens_in + 3 * usage.tokens_out for usage in usages)
+        for usages in ([r.usage for r in found], [r.verdict.usage for r in found if r.verdict])
     )
     ran = beliefrag("bench", "report", "run")
     assert mentions(ahead(ran)["cost"], f"${own:,.2f}", "$1000000.00 in", "$3000000.00 out")
     assert mentions(ahead(ran)["cost of the judge"], "no method's", f"${judge:,.2f}")
-    assert f"| cost | 4 calls, {sum(r['usage']['tokens_in'] for r in found):,} tokens in" in (
-        north / "run" / "report" / "report.md"
-    ).read_text(encoding="utf-8")
+    page = (north / "run" / "report" / "report.md").read_text(encoding="utf-8")
+    assert f"| cost | 4 calls, {sum(r.usage.tokens_in for r in found):,} tokens in" in page
     # A price that was mended is taken by the next command; one that was taken away is still known to the run.
     (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 2000000\ntokens_out = 6000000\n")
     beliefrag(*line)

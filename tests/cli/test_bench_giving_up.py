@@ -36,13 +36,13 @@ def killed_after(home: Path, lines: int) -> None:
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:lines]))
 
 
-def outcomes(home: Path) -> Counter[tuple[str, str]]:
-    latest = {(r["method"], r["question_id"]): r["outcome"] for r in records(home / "run")}
+def outcomes(home: Path) -> Counter[tuple[str, str | None]]:
+    latest = {(r.method, r.question.id): r.outcome for r in records(home / "run")}
     return Counter((method, outcome) for (method, _), outcome in latest.items())
 
 
 def tried(home: Path, since: int = 0) -> list[str]:
-    return [record["question_id"] for record in records(home / "run")[since:]]
+    return [record.question.id for record in records(home / "run")[since:]]
 
 
 def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(beliefrag: Command, home: Path) -> None:
@@ -86,7 +86,7 @@ def test_verdicts_that_cannot_be_read_keep_nothing_from_being_played(beliefrag: 
     more = [*line[:5], "no_rag,static", *line[6:]]
     ran = beliefrag(*more)
     assert mentions(ran.err, "60 could not", "judged"), ran.err
-    assert [r["method"] for r in records(home / "run")[60:]] == ["static"] * 60 + ["no_rag"] * 30
+    assert [r.method for r in records(home / "run")[60:]] == ["static"] * 60 + ["no_rag"] * 30
     # Nothing but such verdicts is left: they are asked for again, and block nothing.
     ran = beliefrag(*line)
     assert mentions(ran.err, "30 episodes finished", "0 failed", "30 could not", "judged")

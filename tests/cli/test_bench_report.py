@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.types import Usage
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.messages import mentions
@@ -46,15 +47,15 @@ def test_a_report_has_the_numbers_of_the_episodes(beliefrag: Command, home: Path
     assert (row["n"], row["EM"], row["F1"]) == ("6", "0.167", f"{(1 + 2 / 3) / 6:.3f}")
     assert row["F1 95 %"].endswith(" ?"), "six questions are too few, and that is said"
     assert row["answered/stopped/abstained/failed"] == "6/0/0/0"
-    static = [r for r in records(run) if (r["dataset"], r["method"]) == ("north", "static")]
+    static = [r for r in records(run) if (r.dataset, r.method) == ("north", "static")]
     numbers = tidy(run)
     for measure in ("tokens", "tokens_in", "tokens_out", "calls"):
-        mean = sum(r["usage"][measure] for r in static) / 6
+        mean = sum(getattr(r.usage, measure) for r in static) / 6
         assert float(numbers["north", "static", measure]["value"]) == pytest.approx(mean)
     assert float(numbers["north", "static", "judge"]["value"]) == pytest.approx(1 / 6)
     assert float(numbers["north", "static", "calls_answer"]["value"]) == 1.0
     assert float(numbers["north", "static", "above_cap"]["value"]) == 0
-    spent = sum(r["judge"]["usage"]["tokens"] for r in static)
+    spent = sum(r.verdict.usage.tokens for r in static if r.verdict)
     assert int(numbers["north", "static", "judge_tokens"]["value"]) == spent > 0
 
 
@@ -70,12 +71,12 @@ def test_a_report_gives_the_tokens_of_each_purpose(beliefrag: Command, home: Pat
     beliefrag("bench", "report", run)
     numbers, shown = tidy(run), section(run, "Tokens by purpose")
     for dataset, method, title in (("north", "static", "Static"), ("south", "beliefrag", "BeliefRAG")):
-        own = [r["usage"] for r in records(run) if (r["dataset"], r["method"]) == (dataset, method)]
-        purposes = {purpose for usage in own for purpose in usage["by_purpose"]}
+        own = [r.usage for r in records(run) if (r.dataset, r.method) == (dataset, method)]
+        purposes = {purpose for usage in own for purpose in usage.by_purpose}
         assert purposes
         for purpose in purposes:
             means = [
-                sum(usage["by_purpose"].get(purpose, {}).get(side, 0) for usage in own) / len(own)
+                sum(getattr(usage.by_purpose.get(purpose, Usage()), side) for usage in own) / len(own)
                 for side in ("tokens_in", "tokens_out")
             ]
             told = [
@@ -149,7 +150,7 @@ def test_a_mean_over_datasets_is_withheld_where_a_dataset_has_no_episode(beliefr
 
 def test_a_number_that_lacks_questions_is_marked(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home)
-    without(run, '"method":"static"', '"question_id":"south-q3"')
+    without(run, '"method":"static"', '"id":"south-q3"')
     row = {(r["dataset"], r["method"]): r["n"] for r in table(beliefrag("bench", "report", run).out)}
     assert (row["south", "Static"], row["mean", "Static"], row["mean", "No-RAG"]) == ("5 of 6", "11 of 12", "12")
     f1 = (run / "report" / "report.md").read_text().split("## ")[1]
@@ -251,7 +252,7 @@ def test_the_comparison_is_paired_and_signed(beliefrag: Command, home: Path) -> 
     assert tokens["difference"].startswith("+"), "passages cost tokens"
     assert "too few questions" in tokens["reading"]
     spent = {
-        m: sum(r["usage"]["tokens"] for r in records(run) if (r["dataset"], r["method"]) == ("north", m)) / 6
+        m: sum(r.usage.tokens for r in records(run) if (r.dataset, r.method) == ("north", m)) / 6
         for m in ("static", "no_rag")
     }
     assert tokens["difference"] == f"{spent['static'] - spent['no_rag']:+,.0f}"
@@ -261,15 +262,15 @@ def test_the_comparison_is_paired_and_signed(beliefrag: Command, home: Path) -> 
 def test_unequal_question_sets_are_refused_unless_told_otherwise(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home)
     file = run / "episodes.jsonl"
-    kept = [line for line in file.read_text().splitlines() if '"method":"static","dataset":"north"' not in line]
-    lost = [line for line in file.read_text().splitlines() if '"method":"static","dataset":"north"' in line]
+    lost = [line for line in file.read_text().splitlines() if '"method":"static"' in line and '"north"' in line]
+    kept = [line for line in file.read_text().splitlines() if line not in lost]
     file.write_text("\n".join([*kept, *lost[:4]]) + "\n")
     ran = beliefrag("bench", "compare", run, "static", "no_rag")
     assert (ran.code, ran.out) == (1, "")
     assert "2 of 6 questions" in ran.err
     ran = beliefrag("bench", "compare", run, "static", "no_rag", "--allow-unequal")
     assert ran.code == 0
-    missing = sorted(json.loads(line)["question_id"] for line in lost[4:])
+    missing = sorted(json.loads(line)["question"]["id"] for line in lost[4:])
     assert mentions(ran.err, "north: 2 questions", "left out", ", ".join(missing))
     assert "\n".join(ran.out.splitlines()[1:]).startswith("north\t4\tF1")
 

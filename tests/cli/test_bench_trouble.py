@@ -121,7 +121,7 @@ def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Pat
     done = subprocess.run(command(*line), capture_output=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert comparable_lines(home / "killed") == whole
-    keys = [(r["dataset"], r["method"], r["question_id"]) for r in records(home / "killed")]
+    keys = [(r.dataset, r.method, r.question.id) for r in records(home / "killed")]
     assert len(keys) == len(set(keys)) == 2 * 6 * len(METHODS)
 
 
@@ -238,23 +238,23 @@ def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat
     chat_server.play(trouble)
     ran = beliefrag(*line, "--out", "rough", "--set", "concurrency=8")
     assert trouble.failures > 20
-    calm = {(r["method"], r["question_id"]): r for r in records(home / "calm")}
-    rough = {(r["method"], r["question_id"]): r for r in records(home / "rough")}
+    calm = {(r.method, r.question.id): r for r in records(home / "calm")}
+    rough = {(r.method, r.question.id): r for r in records(home / "rough")}
     assert rough.keys() == calm.keys()
     assert {method for method, _ in calm} == set(METHODS)
-    failed = [record for record in rough.values() if record["outcome"] == "failed"]
+    failed = [record for record in rough.values() if record.outcome == "failed"]
     # Nearly every call gets its reply in the end; where one does not, a whole episode must not become a number.
     assert len(failed) <= len(rough) // 10
-    assert all(record["error"]["cause"] and record["error"]["message"] for record in failed)
+    assert all(record.error and record.error.message for record in failed)
     retried = 0
     for key, record in rough.items():
-        if record["outcome"] == "failed":
-            assert record["metrics"] == {}
+        if record.outcome == "failed":
+            assert record.metrics == {}
             continue
-        assert record["metrics"] == calm[key]["metrics"]
-        assert record["answer"] == calm[key]["answer"]
+        assert record.metrics == calm[key].metrics
+        assert record.answer == calm[key].answer
         for name in ("calls", "tokens", "tokens_in", "tokens_out"):
-            assert record["usage"][name] == calm[key]["usage"][name]
-        retried += record["usage"]["retries"]
+            assert getattr(record.usage, name) == getattr(calm[key].usage, name)
+        retried += record.usage.retries
     assert retried > 10
     assert ran.code == (1 if failed else 0)

@@ -98,8 +98,8 @@ def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_
     beliefrag: Command, home: Path, guaranteed: Path
 ) -> None:
     model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--set", "verifier=structured")
-    common = ("bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", *model)
-    common = (*common, "--set", "cache=false", "--set", f"calibration={guaranteed}")
+    common = ["bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", *model]
+    common += ["--set", "cache=false", "--set", f"calibration={guaranteed}"]
     assert beliefrag(*common, "--out", home / "plain").code == 0
     refused = beliefrag(*common, "--out", home / "plain", "--set", "max_error=0.5", *TARGET[2:])
     (threshold,) = [each.threshold for each in load_artifact(str(guaranteed)).guarantees if each.threshold is not None]

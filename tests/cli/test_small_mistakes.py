@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from beliefrag.events import CallStarted
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.engine_errors import explain_engine_errors

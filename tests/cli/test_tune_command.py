@@ -12,6 +12,7 @@ import pytest
 
 from beliefrag.bench.setup import RunSpec
 from beliefrag.cli.bench import carry_out_run
+from beliefrag.record import Episode
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import Settings
 from tests.cli.shell import Ran
@@ -47,8 +48,8 @@ def survey(home: Path, verdict: dict[str, Any] = WEAK, methods: tuple[str, ...] 
     return model
 
 
-def mean(run: Path, name: str, of: Callable[[dict[str, Any]], float]) -> float:
-    held_out = [of(r) for r in records(run) if r["method"] == name and partition(r["question_id"]) is Partition.XHOLD]
+def mean(run: Path, name: str, of: Callable[[Episode], float | None]) -> float:
+    held_out = [of(r) or 0.0 for r in records(run) if r.method == name and partition(r.question.id) is Partition.XHOLD]
     assert held_out
     return sum(held_out) / len(held_out)
 
@@ -68,8 +69,8 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
     for out, expected, toml in (("before", before, ""), ("after", promised, settings)):
         (home / "beliefrag.toml").write_text(toml)
         assert beliefrag(*line, "--out", out).code == 0
-        assert mean(home / out, "beliefrag", lambda r: r["metrics"]["f1"]) == pytest.approx(float(expected["F1"]))
-        assert mean(home / out, "beliefrag", lambda r: r["usage"]["tokens"]) == pytest.approx(float(expected["tokens"]))
+        assert mean(home / out, "beliefrag", lambda r: r.metrics["f1"]) == pytest.approx(float(expected["F1"]))
+        assert mean(home / out, "beliefrag", lambda r: r.usage.tokens) == pytest.approx(float(expected["tokens"]))
 
 
 def test_a_goal_out_of_reach_fails(beliefrag: Command, home: Path) -> None:
