@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from beliefrag.cli import pages
+from beliefrag.cli import view as view_commands
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
 
 Command = Callable[..., Ran]
@@ -118,7 +118,7 @@ def test_a_browser_is_opened_where_there_is_a_screen_and_only_there(monkeypatch:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    assert not pages._open_browser("http://here")
+    assert not view_commands._open_browser("http://here")
     monkeypatch.setenv("DISPLAY", ":0")
-    assert pages._open_browser("http://here")
+    assert view_commands._open_browser("http://here")
     assert opened == ["http://here"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from beliefrag.cli.pages import PageAccess, make_page
+from beliefrag.cli.serve import PageAccess, make_page
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage

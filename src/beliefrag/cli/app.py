@@ -21,8 +21,8 @@ from beliefrag.cli.demo import demo
 from beliefrag.cli.index import index
 from beliefrag.cli.options import flag
 from beliefrag.cli.output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, print_notice, show_warnings
-from beliefrag.cli.pages import ask_page, view
 from beliefrag.cli.study import study
+from beliefrag.cli.view import view
 from beliefrag.errors import BeliefRAGError, SettingsError
 
 __all__ = ["app", "main"]
@@ -37,7 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
 app.command()(ask)
-app.command("app")(ask_page)
+app.command("app")(serve.ask_page)
 app.command()(demo)
 app.command()(index)
 app.add_typer(data.app, name="data")

@@ -23,7 +23,19 @@ from beliefrag.cli.options import (
     option,
     with_settings,
 )
-from beliefrag.cli.output import ABSTAINED, FAILED, OK, USAGE, Heartbeat, is_screen, print_notice, safe_line
+from beliefrag.cli.output import (
+    ABSTAINED,
+    FAILED,
+    OK,
+    USAGE,
+    Heartbeat,
+    is_screen,
+    open_console,
+    print_notice,
+    safe_line,
+    show_index_progress,
+    show_status,
+)
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_reason, explain_episode
 from beliefrag.record import CallStarted, Episode, Outcome, Progress, Step, to_json_line
@@ -104,7 +116,7 @@ def ask(
         observers: list[Callable[[Progress], object]] = [stack.enter_context(open_trace(trace))] if trace else []
         assembly = open_assembly(settings, docs=paths, index=documents.index)
         if view:
-            from beliefrag.cli.pages import serve_live_page, wait_for_interrupt
+            from beliefrag.cli.view import serve_live_page, wait_for_interrupt
 
             observers.append(stack.enter_context(serve_live_page(assembly)))
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
@@ -135,7 +147,6 @@ def _check_prompt(**options: object) -> None:
 
 def open_assembly(settings: Settings, *, docs: Sequence[Path] | None, index: Path | None) -> Assembly:
     """Open the model, the documents or the index, and warn about documents that could not be read."""
-    from beliefrag.cli.output import show_index_progress, show_status
     from beliefrag.engine.assembly import assemble
 
     if docs is None or index is not None:
@@ -264,7 +275,6 @@ def choose_display(
     if is_screen(stream):
         # Only a terminal needs rich.
         from beliefrag.cli.live import LiveDisplay
-        from beliefrag.cli.output import open_console
 
         thresholds = getattr(assembly.method, "thresholds", settings.thresholds)
         threshold = max(thresholds.answer, thresholds.decline_below or 0.0)

@@ -25,6 +25,18 @@ from beliefrag.cli.options import (
     option,
     with_settings,
 )
+from beliefrag.cli.output import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    is_confirmed,
+    print_notice,
+    print_table,
+    print_written,
+    safe_line,
+    show_progress,
+    show_status,
+)
 
 if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
@@ -50,9 +62,7 @@ def run(
     *,
     out: Out,
     asked: LabelledQuestions,
-    methods: Annotated[
-        str, option("NAMES", "'all', or names with commas: NAME or NAME:key=value.", "--methods", "--method")
-    ] = "all",
+    methods: Annotated[str, option("NAMES", "'all', or names with commas.", "--methods", "--method")] = "all",
     how: RunOptions,
     replay: Annotated[bool, flag("--replay", "Take every reply from the cache, and ask no model.")] = False,
     on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': run on a Ray cluster.", "--on")] = None,
@@ -83,7 +93,6 @@ def report(
     Example: beliefrag bench report runs/first
     """
     from beliefrag import bench
-    from beliefrag.cli.output import print_notice, print_table, print_written, safe_line
 
     # The files come first, so that a reader who closes the output early still has them.
     found = bench.report(run, out=out or run / "report")
@@ -108,7 +117,6 @@ def compare(
     Example: beliefrag bench compare runs/first beliefrag iterative
     """
     from beliefrag import bench
-    from beliefrag.cli.output import print_notice, print_table
 
     found = bench.compare(run, first, second, allow_unequal=allow_unequal)
     for warning in found.warnings:
@@ -119,7 +127,6 @@ def compare(
 def carry_out_run(settings: Settings, spec: RunSpec, out: Path, *, on: str | None = None, yes: bool) -> int:
     """Print what is ahead, ask before a large run, carry it out, and return the exit code."""
     from beliefrag import bench
-    from beliefrag.cli.output import OK, print_notice, show_status
     from beliefrag.ray_cluster import check_place
 
     if on is not None:
@@ -138,8 +145,6 @@ def carry_out_run(settings: Settings, spec: RunSpec, out: Path, *, on: str | Non
 
 def may_call(calls: int, *, replay: bool) -> bool:
     """Return whether this many calls may be made. A person at a terminal is asked before a large number."""
-    from beliefrag.cli.output import is_confirmed
-
     return replay or calls < _MANY_CALLS or is_confirmed("Run it?")
 
 
@@ -158,8 +163,6 @@ def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
 def _interrupts(control: RunControl) -> Iterator[None]:
     """Let the first Ctrl-C stop the run, and the second one cancel running episodes."""
     import signal
-
-    from beliefrag.cli.output import print_notice
 
     def interrupt(*_: object) -> None:
         if control.is_stopping:
@@ -182,8 +185,6 @@ def _interrupts(control: RunControl) -> Iterator[None]:
 def _print_result(found: Run, spec: RunSpec) -> int:
     import shlex
     import sys
-
-    from beliefrag.cli.output import FAILED, INTERRUPTED, OK, print_notice
 
     tally = found.tally
     if spec.replay:
@@ -238,7 +239,6 @@ def _show_run() -> Iterator[Callable[[RunProgress], None]]:
     """Show on standard error how a run goes, with a line for each method that is done with a dataset."""
     import time
 
-    from beliefrag.cli.output import print_notice, show_progress
     from beliefrag.methods import METHODS
 
     sums: dict[tuple[str, str], _Sums] = {}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli.options import argument, option
+from beliefrag.cli.output import print_table
 
 # ruff: noqa: PLC0415 - the help does not wait for what only a command needs
 
@@ -23,7 +24,6 @@ def stats() -> None:
     Example: beliefrag cache stats
     """
     from beliefrag.cli.model import format_size
-    from beliefrag.cli.output import print_table
     from beliefrag.models.reply_store import ReplyStore, reply_store_path
 
     path = reply_store_path()

@@ -27,6 +27,17 @@ from beliefrag.cli.options import (
     option,
     with_settings,
 )
+from beliefrag.cli.output import (
+    FAILED,
+    is_confirmed,
+    print_notice,
+    print_report,
+    print_table,
+    print_warnings,
+    print_written,
+    show_progress,
+    show_status,
+)
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
@@ -64,7 +75,6 @@ def auto(
     Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import is_confirmed, print_notice, print_report, print_warnings, show_progress
     from beliefrag.errors import SettingsError
 
     paths = join_paths(docs, further)
@@ -107,15 +117,9 @@ def collect(
     *,
     out: Out,
     asked: LabelledQuestions,
-    part: Annotated[
-        list[str] | None,
-        option("NAME", "Only questions of this part, by a hash of their id: xfit, xsel or xhold. Repeatable."),
-    ] = None,
+    part: Annotated[list[str] | None, option("NAME", "Only this part: xfit, xsel or xhold. Repeatable.")] = None,
     method: Annotated[str, option("NAME", "The method whose states are recorded: beliefrag or lean.")] = "beliefrag",
-    uncorrected: Annotated[
-        bool,
-        flag("--uncorrected", "Ask each question again without corrections, so that 'beliefrag tune' can try that."),
-    ] = False,
+    uncorrected: Annotated[bool, flag("--uncorrected", "Ask again without corrections, for 'beliefrag tune'.")] = False,
     reads_only: Annotated[bool, typer.Option("--reads-only", hidden=True)] = False,
     how: RunOptions,
     no_judge: NoJudge = False,
@@ -127,7 +131,6 @@ def collect(
     """
     from beliefrag.calibrate import collection_spec
     from beliefrag.cli.bench import carry_out_run
-    from beliefrag.cli.output import print_table
     from beliefrag.report.calibration_tables import state_counts_table
     from beliefrag.runs.partitions import Partition
     from beliefrag.runs.states import read_trajectories
@@ -152,28 +155,15 @@ def fit(
     *,
     label: Label = None,
     name: Annotated[str | None, option("NAME", "The name of the calibration; by default that of the model.")] = None,
-    out: Annotated[
-        Path | None, option("FILE", "Where to write it; by default calibration.json in the first run's folder.")
-    ] = None,
-    everything: Annotated[
-        bool,
-        flag("--everything", "Fit the chosen kind on all questions, held-out ones too; it is marked contaminated."),
-    ] = False,
-    quality_on: Annotated[
-        list[Path] | None,
-        option(
-            "RUN",
-            "Measure the quality on the states of this run in place of xhold, on questions that are neither fitted nor "
-            "chosen on. Repeatable.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Where to write it; by default RUN/calibration.json.")] = None,
+    everything: Annotated[bool, flag("--everything", "Fit on held-out questions too; marked contaminated.")] = False,
+    quality_on: Annotated[list[Path] | None, option("RUN", "Measure on unseen states of this run. Repeatable.")] = None,
 ) -> None:
     """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice, print_report
 
     path = out or runs[0] / "calibration.json"
     found = calibrate.fit(runs, label=label, name=name, everything=everything, quality_on=quality_on or (), out=path)
@@ -202,7 +192,6 @@ def ranker(
     """
     from beliefrag import bench
     from beliefrag.bench.own_ranker import fit_own_ranker
-    from beliefrag.cli.output import print_notice, show_status
     from beliefrag.errors import SettingsError
 
     if not out.absolute().parent.is_dir():
@@ -228,9 +217,7 @@ def ranker(
 
 @app.command()
 def show(
-    artifact: Annotated[
-        str | None, argument("NAME|FILE", "A calibration; without it, those that come with the package.")
-    ] = None,
+    artifact: Annotated[str | None, argument("NAME|FILE", "A calibration; without it, the shipped ones.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show what a calibration was fitted on, how good it is on held-out questions, and its coefficients.
@@ -238,7 +225,6 @@ def show(
     Example: beliefrag calibrate show qwen2.5-coder-1.5b
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_report
 
     found = calibrate.show(artifact)
     if as_json:
@@ -252,14 +238,7 @@ def show(
 def compare(
     first: _Artifact,
     second: _Artifact,
-    states: Annotated[
-        list[Path] | None,
-        option(
-            "RUN",
-            "Compare them on the recorded states of this run, on questions that neither was fitted or chosen on. "
-            "Repeatable.",
-        ),
-    ] = None,
+    states: Annotated[list[Path] | None, option("RUN", "Compare on unseen states of this run. Repeatable.")] = None,
     label: Label = None,
 ) -> None:
     """Set two calibrations side by side; with --states also on the same states, with intervals of the difference.
@@ -267,7 +246,6 @@ def compare(
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice, print_report, print_warnings
 
     found = calibrate.compare(first, second, states=states or (), label=label)
     print_warnings(found.warnings)
@@ -290,7 +268,6 @@ def check(
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice, print_report, print_warnings
 
     found = calibrate.check(artifact, states, label=label)
     print_warnings(found.warnings)
@@ -320,13 +297,9 @@ def risk(
     calibration: Annotated[str, argument("CALIBRATION", "The file of a calibration.")],
     run: Annotated[Path, argument("RUN", "A run with recorded states.")],
     *,
-    max_error: Annotated[
-        list[float], option("SHARE", "The largest share of wrong answers among those given. Repeatable.")
-    ],
+    max_error: Annotated[list[float], option("SHARE", "The largest share of wrong answers. Repeatable.")],
     label: Label = None,
-    out: Annotated[
-        Path | None, option("FILE", "Where to save the calibration with it; by default in its own file.")
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Where to save it; by default in the calibration's file.")] = None,
     given: GivenSettings,
 ) -> None:
     """Choose the least answerability to answer at, so that at most a given share of the answers is wrong.
@@ -338,7 +311,6 @@ def risk(
     """
     from beliefrag import calibrate
     from beliefrag.calibration import shipped_artifacts
-    from beliefrag.cli.output import print_notice, print_report, print_written
     from beliefrag.errors import SettingsError
 
     for share in max_error:
@@ -370,27 +342,13 @@ def risk(
 
 @with_settings("calibration", "borrow")
 def tune(
-    run: Annotated[
-        Path,
-        argument(
-            "RUN", "The folder of a run with an answer recorded at each state; see 'beliefrag calibrate collect'."
-        ),
-    ],
+    run: Annotated[Path, argument("RUN", "A run of 'beliefrag calibrate collect'.")],
     *,
-    max_tokens: Annotated[
-        float | None, option("N", "Choose the greatest mean F1 at no more mean tokens per question.", min=0)
-    ] = None,
-    min_f1: Annotated[
-        float | None, option("X", "Choose the fewest tokens at no less mean F1.", "--min-f1", min=0, max=1)
-    ] = None,
+    max_tokens: Annotated[float | None, option("N", "The best F1 at no more tokens per question.", min=0)] = None,
+    min_f1: Annotated[float | None, option("X", "The fewest tokens at no less F1.", "--min-f1", min=0, max=1)] = None,
     measure: Annotated[str, option("NAME", "Use f1, exact_match, cover or judge in place of F1.")] = "f1",
-    answer: Annotated[
-        list[float] | None, option("X", "Try this answer threshold (repeatable); default 0.05 to 0.95.", min=0, max=1)
-    ] = None,
-    retrieval_value: Annotated[
-        list[float] | None,
-        option("X", "Try this retrieval threshold (repeatable); default 0.02 to 0.5.", min=0, max=1),
-    ] = None,
+    answer: Annotated[list[float] | None, option("X", "Answer thresholds to try. Repeatable.", min=0, max=1)] = None,
+    retrieval_value: Annotated[list[float] | None, option("X", "Retrieval thresholds to try.", min=0, max=1)] = None,
     corrections: Annotated[
         bool | None,
         typer.Option("--corrections/--no-corrections", help="Switch corrections; by default as in the run."),
@@ -405,7 +363,6 @@ def tune(
     Example: beliefrag tune runs/states --max-tokens 4000
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import FAILED, print_notice, print_table, print_warnings, print_written, show_status
     from beliefrag.report.table import format_number
 
     grid = calibrate.Grid(

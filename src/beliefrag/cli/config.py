@@ -19,6 +19,7 @@ from beliefrag.cli.options import (
     join_paths,
     with_settings,
 )
+from beliefrag.cli.output import FAILED, print_notice, print_table, safe_lines, show_status
 
 # ruff: noqa: PLC0415 - the help does not wait for what only a command needs
 
@@ -37,7 +38,6 @@ def show(config: Config = None, as_json: Json = False) -> None:
 
     Example: beliefrag config show
     """
-    from beliefrag.cli.output import print_table
     from beliefrag.settings import load_settings
 
     rows = [
@@ -61,7 +61,6 @@ def extensions() -> None:
     Example: beliefrag config extensions
     """
     from beliefrag.bench.datasets.formats import DATASET_FORMATS
-    from beliefrag.cli.output import print_table
     from beliefrag.methods import METHODS
     from beliefrag.models.providers import MODEL_PROVIDERS
     from beliefrag.registry import Registry
@@ -91,7 +90,6 @@ def prompt(
 
     Example: beliefrag prompt answer > my-prompts/answer.txt
     """
-    from beliefrag.cli.output import print_notice, print_table, safe_lines
     from beliefrag.prompts import NAMES, Prompts
 
     library = Prompts.load(given.read().prompts)
@@ -118,7 +116,6 @@ def doctor(further: FurtherPaths = None, *, documents: Documents, given: GivenSe
 
     Example: beliefrag doctor --index handbook.index
     """
-    from beliefrag.cli.output import FAILED, print_table, show_status
     from beliefrag.doctor import CheckState, check_everything
 
     with show_status("checking everything"):

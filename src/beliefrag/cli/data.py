@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli.options import argument, flag, option
+from beliefrag.cli.output import FAILED, print_facts, print_notice, print_table, safe_line
 
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Card
@@ -20,24 +21,17 @@ app = typer.Typer(help="Import published benchmarks, and show datasets.", no_arg
 @app.command("import")
 def import_(
     name: Annotated[str, argument("NAME", "A format of 'beliefrag data list'.")],
-    files: Annotated[
-        list[Path] | None, argument("FILE", "The published files; without any, they are downloaded.")
-    ] = None,
+    files: Annotated[list[Path] | None, argument("FILE", "The published files; by default downloaded.")] = None,
     *,
     out: Annotated[Path, option("DIR", "The folder to make.", "--out")],
-    corpus: Annotated[
-        Path | None, option("FILE|DIR", "Further passages (JSON Lines with title and text).", "--corpus")
-    ] = None,
-    skip_broken: Annotated[
-        bool, flag("--skip-broken", "Leave out invalid records, and list them in the card.")
-    ] = False,
+    corpus: Annotated[Path | None, option("FILE|DIR", "Further passages, as JSON Lines.", "--corpus")] = None,
+    skip_broken: Annotated[bool, flag("--skip-broken", "Skip invalid records, and list them in the card.")] = False,
 ) -> None:
     """Convert published files to the common form, with a card of counts, licence, source and hashes.
 
     Example: beliefrag data import hotpotqa hotpot_dev_distractor_v1.json --out data/hotpotqa
     """
     from beliefrag.bench.datasets import fetch_published_files, import_dataset
-    from beliefrag.cli.output import print_notice
     from beliefrag.paths import cache_dir
 
     if not files:
@@ -64,7 +58,6 @@ def list_(
     Example: beliefrag data list data
     """
     from beliefrag.bench.datasets import all_formats, is_dataset, load_dataset
-    from beliefrag.cli.output import FAILED, print_table
     from beliefrag.runs.run_errors import DataError
 
     if folder is None:
@@ -98,7 +91,6 @@ def list_(
 
 
 def _print_card(card: Card, folder: Path) -> None:
-    from beliefrag.cli.output import print_facts, safe_line
 
     facts = [("dataset", str(folder)), ("title", card.title or card.name), ("licence", card.licence or "not known")]
     facts += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from beliefrag.cli.options import GivenSettings, Yes, flag, option, with_settings
+from beliefrag.cli.output import print_facts, print_table, show_status
 
 # ruff: noqa: PLC0415 - the help does not wait for what only a command needs
 
@@ -30,7 +31,6 @@ def demo(
 
     from beliefrag.cli.ask import choose_display, exit_code, print_failure, run_episode
     from beliefrag.cli.model import ensure_weights
-    from beliefrag.cli.output import print_facts, print_table, show_status
     from beliefrag.demo import load_passages, load_questions
     from beliefrag.engine.assembly import assemble
 

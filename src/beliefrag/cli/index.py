@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli.options import GivenSettings, Json, argument, flag, option, with_settings
+from beliefrag.cli.output import print_facts, safe_line, show_index_progress
 
 if TYPE_CHECKING:
     from beliefrag.retrieval import IndexReport
@@ -22,15 +23,9 @@ def index(
     paths: Annotated[list[Path] | None, argument("PATH", "Files and folders with documents.")] = None,
     *,
     out: Annotated[Path | None, option("DIR", "The folder of the index.", "--out")] = None,
-    to: Annotated[
-        str | None, option("ENGINE", "A search engine instead of a folder: NAME:key=value,...", "--to")
-    ] = None,
-    names: Annotated[
-        bool, typer.Option("--names/--no-names", help="Build the graph of names for --retriever linked.")
-    ] = True,
-    vectors: Annotated[
-        bool, flag("--vectors", "Build vectors for --retriever dense and hybrid; about 0.1 s a passage.")
-    ] = False,
+    to: Annotated[str | None, option("ENGINE", "A search engine: NAME:key=value,...", "--to")] = None,
+    names: Annotated[bool, typer.Option("--names/--no-names", help="Build names for linked retrieval.")] = True,
+    vectors: Annotated[bool, flag("--vectors", "Build vectors for dense and hybrid retrieval.")] = False,
     on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': read on a Ray cluster.", "--on")] = None,
     upgrade: Annotated[bool, flag("--upgrade", "Convert an index of an older version, without its documents.")] = False,
     as_json: Json = False,
@@ -43,7 +38,6 @@ def index(
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
     from beliefrag import index as make_index
-    from beliefrag.cli.output import safe_line, show_index_progress
     from beliefrag.errors import SettingsError
     from beliefrag.retrieval import RETRIEVERS, upgrade_index
     from beliefrag.retrieval.indexing import index_paths_to
@@ -73,7 +67,6 @@ def index(
 
 
 def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
-    from beliefrag.cli.output import print_facts, safe_line
 
     if as_json:
         typer.echo(json.dumps({"index": out, **asdict(report)}, default=str))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from beliefrag.cli.options import argument
+from beliefrag.cli.output import can_confirm, is_confirmed, print_notice, print_table, show_progress
 
 if TYPE_CHECKING:
     from beliefrag.models.weights import Weights
@@ -47,7 +48,6 @@ def pull(
 
 
 def _print_weights() -> None:
-    from beliefrag.cli.output import print_table
     from beliefrag.models.weights import CATALOGUE, DEFAULT, is_present
 
     rows = [
@@ -90,7 +90,6 @@ def ensure_weights(model: str, *, agreed: bool) -> None:
 
 
 def _ask_permission(weights: Weights) -> None:
-    from beliefrag.cli.output import can_confirm, is_confirmed
     from beliefrag.errors import ModelError
     from beliefrag.models.weights.download_sources import all_sources
 
@@ -121,7 +120,6 @@ def format_size(size: int) -> str:
 @contextmanager
 def show_download() -> Iterator[DownloadProgress]:
     """Show a download on standard error."""
-    from beliefrag.cli.output import print_notice, show_progress
     from beliefrag.models.weights.download import DownloadProgress
 
     with show_progress("pulling") as show:

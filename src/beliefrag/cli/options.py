@@ -18,6 +18,7 @@ import typer
 from pydantic import Field, TypeAdapter, ValidationError
 from typer.models import OptionInfo
 
+from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings, describe_error, load_settings
 
@@ -45,9 +46,7 @@ def argument(metavar: str, help_: str) -> Any:
 
 OwnDocs = Annotated[list[Path] | None, option("PATH...", "Files and folders to answer from.", "--docs")]
 FurtherPaths = Annotated[list[Path] | None, argument("PATH", "Further paths after --docs or --data.")]
-Label = Annotated[
-    str | None, option("NAME", "What makes an answer right: judge, f1 (at least 0.5), exact_match or cover.")
-]
+Label = Annotated[str | None, option("NAME", "What makes an answer right: judge, f1, exact_match or cover.")]
 Json = Annotated[bool, flag("--json", "Print one JSON object.")]
 NoOpen = Annotated[bool, flag("--no-open", "Print the address, and open no browser.")]
 Yes = Annotated[bool, flag("--yes", "Do not ask for confirmation.", "-y")]
@@ -55,9 +54,7 @@ DryRun = Annotated[bool, flag("--dry-run", "Print the estimate, and end.")]
 Data = Annotated[list[Path] | None, option("DIR...", "Datasets in the common form; see 'beliefrag data'.", "--data")]
 Out = Annotated[Path, option("RUN", "The folder of the run. An existing run is resumed.", "--out")]
 NoJudge = Annotated[bool, flag("--no-judge", "Leave the judge out. The same command without it judges later.")]
-Config = Annotated[
-    Path | None, option("FILE", "Settings in TOML in place of beliefrag.toml; works with every command.", "--config")
-]
+Config = Annotated[Path | None, option("FILE", "Settings in TOML; works with every command.", "--config")]
 
 _METAVARS = {"base_url": "URL", "max_error": "SHARE", "pack": "WORDS", "prompts": "DIR"}
 
@@ -108,9 +105,7 @@ class LabelledQuestions:
     """Questions with known answers: of benchmarks, or somebody's own."""
 
     data: Data = None
-    questions: Annotated[
-        Path | None, option("FILE", "Your own questions with answers (CSV, TSV, JSON Lines); needs --docs.")
-    ] = None
+    questions: Annotated[Path | None, option("FILE", "Your questions with answers (CSV, TSV, JSON Lines).")] = None
     docs: OwnDocs = None
 
     def read(self, further: list[Path] | None) -> tuple[tuple[Path, ...], tuple[Dataset, ...]]:
@@ -126,7 +121,6 @@ class LabelledQuestions:
         if not self.docs:
             raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
         from beliefrag import bench
-        from beliefrag.cli.output import print_notice, show_status
 
         with show_status("reading documents"):
             dataset = bench.user_dataset(self.questions, join_paths(self.docs, further) or [])

@@ -17,6 +17,7 @@ from beliefrag.cli.options import (
     option,
     with_settings,
 )
+from beliefrag.cli.output import INTERRUPTED, OK, print_notice, print_written, safe_line, show_status
 
 if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun
@@ -28,26 +29,14 @@ if TYPE_CHECKING:
 
 @with_settings("model", "base_url")
 def study(
-    name: Annotated[
-        str,
-        argument(
-            "NAME[:KEY=VALUE,...]",
-            "mechanism, thresholds, belief, robustness, holobench, frontier, one of another package, or all.",
-        ),
-    ],
+    name: Annotated[str, argument("NAME[:KEY=VALUE,...]", "A study of 'beliefrag config extensions', or all.")],
     further: FurtherPaths = None,
     *,
     out: Annotated[Path, option("DIR", "The folder of all studies and their runs.", "--out")],
     data: Data = None,
-    from_: Annotated[
-        list[Path] | None, option("RUN", "Use the episodes of an existing run. Repeatable.", "--from")
-    ] = None,
-    label: Annotated[
-        str, option("NAME", "What makes an answer right: f1 (at least 0.5), exact_match, cover, judge.")
-    ] = "f1",
-    methods: Annotated[
-        str | None, option("NAMES", "What frontier compares: all, or names with commas; by default the paper's.")
-    ] = None,
+    from_: Annotated[list[Path] | None, option("RUN", "Use the episodes of a run. Repeatable.", "--from")] = None,
+    label: Annotated[str, option("NAME", "What makes an answer right: f1, exact_match, cover, judge.")] = "f1",
+    methods: Annotated[str | None, option("NAMES", "What frontier compares; by default the paper's.")] = None,
     how: RunOptions,
     given: GivenSettings,
 ) -> None:
@@ -58,7 +47,6 @@ def study(
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
     from beliefrag.calibration.collection import parse_label
-    from beliefrag.cli.output import show_status
     from beliefrag.errors import SettingsError
     from beliefrag.studies.make import prepare_studies
     from beliefrag.studies.study import choose_studies
@@ -87,7 +75,6 @@ def study(
 def _make_studies(prepared: PreparedStudies, *, yes: bool) -> int:
     """Make the runs that studies need, then each study from the records, then the index; return the exit code."""
     from beliefrag.cli.bench import carry_out, may_call
-    from beliefrag.cli.output import INTERRUPTED, OK, print_notice, print_written, safe_line, show_status
 
     for name, why in prepared.left_out.items():
         print_notice(f"{name} is left out: {why}")
@@ -126,7 +113,6 @@ def _make_studies(prepared: PreparedStudies, *, yes: bool) -> int:
 
 def _print_previews(prepared: PreparedStudies) -> dict[str, Plan]:
     from beliefrag.bench.benchmark import format_duration, format_usage
-    from beliefrag.cli.output import print_notice, show_status
     from beliefrag.types import Usage
 
     plans: dict[str, Plan] = {}

@@ -1,0 +1,127 @@
+"""`beliefrag view`: a run or a trace as pages in a browser; also opens the browser for other commands."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beliefrag.cli.options import (
+    FurtherPaths,
+    NoOpen,
+    argument,
+    option,
+)
+from beliefrag.cli.output import print_notice, show_status
+from beliefrag.errors import SettingsError
+
+if TYPE_CHECKING:
+    from beliefrag.engine.assembly import Assembly
+    from beliefrag.record import Progress
+    from beliefrag.web.view import RunSource, TraceSource
+
+# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
+
+_Port = Annotated[int, option("N", "The port; 0 takes a free one.", "--port", min=0, max=65535)]
+
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
+"""One of these is set where a Linux machine has a screen for a browser."""
+
+
+@contextlib.contextmanager
+def serve_live_page(assembly: Assembly) -> Iterator[Callable[[Progress], object]]:
+    """Serve a page that shows an episode as it happens; return what takes its steps."""
+    from beliefrag.web.view import LiveSource, ViewServer, active_thresholds
+
+    source = LiveSource(active_thresholds(asdict(assembly.parts.thresholds)))
+    with ViewServer(source) as server:
+        open_address("view", server.address, server.address_once)
+        yield source.add_event
+
+
+def view(
+    path: Annotated[Path, argument("RUN|TRACE", "The folder of a run, or a trace file.")],
+    further: FurtherPaths = None,
+    *,
+    data: Annotated[
+        list[Path] | None, option("DIR...", "The run's datasets.", "--data", envvar="BELIEFRAG_DATA")
+    ] = None,
+    questions: Annotated[Path | None, option("FILE", "Your own questions, if moved; needs --docs.")] = None,
+    docs: Annotated[list[Path] | None, option("PATH...", "The run's documents; needs --questions.")] = None,
+    port: _Port = 0,
+    no_open: NoOpen = False,
+    export: Annotated[Path | None, option("FILE", "Write one episode to this new HTML file, and end.")] = None,
+    episode: Annotated[int | None, option("N", "Which episode of a run to export.", min=0)] = None,
+) -> None:
+    """Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.
+
+    The page is served on this machine alone, and works offline.
+
+    Example: beliefrag view runs/first --data data
+    """
+    from beliefrag.bench.own_documents import OwnDocuments
+    from beliefrag.web.view import RunSource, ViewServer, open_source
+
+    if episode is not None and export is None:
+        raise typer.BadParameter("it is only for --export: give --export too", param_hint="--episode")
+    if further and not (data or docs):
+        raise typer.BadParameter(f"{str(further[0])!r} is unexpected", param_hint="RUN|TRACE")
+    if (questions is None) != (not docs):
+        raise SettingsError("--questions and --docs go together, and one is missing.", remedy="Give both or neither.")
+    more = further or []
+    # Values after the first one belong to the option that takes several.
+    own = OwnDocuments(questions, (*(docs or ()), *more)) if questions is not None else None
+    with show_status("reading"):
+        source = open_source(path, data or () if own else [*(data or ()), *more], own)
+    if export is None:
+        with ViewServer(source, port) as server:
+            open_address("view", server.address, server.address_once, no_open=no_open)
+            wait_for_interrupt()
+        return
+    try:
+        if isinstance(source, RunSource) and episode is None:
+            raise typer.BadParameter("a run has many episodes; name one with --episode", param_hint="--export")
+        _export(source, episode or 0, export)
+    finally:
+        source.close()
+
+
+def _export(source: RunSource | TraceSource, number: int, file: Path) -> None:
+    from beliefrag.web.view import export_page
+
+    page = export_page(source.episode(number), source.prompts(number))
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(page)
+    except FileExistsError:
+        raise SettingsError(f"The file {file} exists already.", remedy="Name another one.") from None
+
+
+def open_address(command: str, address: str, address_once: str, *, no_open: bool = False) -> None:
+    """Print an address, and open it in a browser unless told not to."""
+    print_notice(f"{command}: {address}")
+    if not no_open and not _open_browser(address_once):
+        print_notice(f"{command}: no browser was found here; open the address yourself.")
+
+
+def wait_for_interrupt() -> None:
+    """Wait for Ctrl-C, which ends a viewer."""
+    print_notice("view: the page stays until Ctrl-C.")
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+def _open_browser(address: str) -> bool:
+    import webbrowser
+
+    # Without a screen, a text browser would take over the terminal.
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in _SCREENS):
+        return False
+    return webbrowser.open(address)
