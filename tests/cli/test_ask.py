@@ -12,7 +12,6 @@ import pytest
 from beliefrag.record import Episode, Outcome
 from beliefrag.types import Action
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, UNSURE, Ran, write_docs, write_script
-from tests.support.episodes import verdict
 from tests.support.http_server import ChatServer, completion
 from tests.support.messages import mentions
 
@@ -140,16 +139,6 @@ def test_replies_are_recorded_unless_told_otherwise(beliefrag: Command, docs: Pa
     assert mentions(beliefrag(*given).out, "2 calls, 2 of", "recorded earlier")
 
 
-def test_the_verifier_form_is_the_one_asked_for(beliefrag: Command, docs: Path, home: Path) -> None:
-    graded = verdict(10, 0, 0)
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, graded, ANSWER), "--borrow", "published")
-    belief = beliefrag(*given, "--set", "verifier=graded", "--json").record["steps"][1]["diagnostics"]
-    assert (belief["support"], belief["gap"]) == (1.0, 0.0)
-    refused = beliefrag(*given, "--set", "verifier=tea-leaves")
-    assert refused.code == 2
-    assert mentions(refused.err, "'tea-leaves'", "structured")
-
-
 @pytest.mark.parametrize("method", ["no_rag", "static", "iterative:rounds=1"])
 def test_any_method_answers_and_needs_no_calibration_unless_it_says_so(
     beliefrag: Command, docs: Path, home: Path, method: str
@@ -223,8 +212,3 @@ def test_documents_that_could_not_be_read_are_told_of(beliefrag: Command, docs: 
     assert mentions(one.err, "warning:", "1 file", "scan.pdf")
     (docs / "photo.png").write_bytes(b"\x89PNG")
     assert mentions(beliefrag(*given).err, "warning:", "2 files")
-
-
-def test_a_wrong_setting_is_told_before_documents_are_read(beliefrag: Command, docs: Path, home: Path) -> None:
-    assert beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER)).code == 1
-    assert not (home.parent / "cache" / "indexes").exists()

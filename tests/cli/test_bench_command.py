@@ -173,29 +173,6 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
     assert (home / "run" / "episodes.jsonl").read_bytes() == before
 
 
-def test_a_torn_last_line_is_dropped_and_made_up_for(beliefrag: Command, home: Path) -> None:
-    line = line_of(home, "--methods", "static")
-    beliefrag(*line)
-    whole = comparable_lines(home / "run")
-    file = home / "run" / "episodes.jsonl"
-    file.write_bytes(file.read_bytes()[:-40])
-    assert beliefrag(*line).code == 0
-    assert comparable_lines(home / "run") == whole
-    assert len(records(home / "run")) == 8
-
-
-def test_a_damaged_line_in_the_middle_is_told_with_its_number(beliefrag: Command, home: Path) -> None:
-    line = line_of(home, "--methods", "static")
-    beliefrag(*line)
-    file = home / "run" / "episodes.jsonl"
-    lines = file.read_bytes().split(b"\n")
-    lines[2] = lines[2][:30]
-    file.write_bytes(b"\n".join(lines))
-    ran = beliefrag(*line)
-    assert ran.code == 1
-    assert "Line 3 of" in ran.err
-
-
 def test_replay_gives_the_same_episodes_without_a_model(beliefrag: Command, home: Path) -> None:
     line = line_of(home, "--methods", "all")
     beliefrag(*line)
@@ -239,14 +216,6 @@ def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command,
     ran = beliefrag(*line)
     assert mentions(ran.err, 8, "done", 8, "failed")
     assert len(records(home / "run")) == 24
-
-
-def test_a_dataset_cannot_have_the_name_of_the_mean(beliefrag: Command, home: Path) -> None:
-    write_dataset(home, "mean", 2)
-    line = ["bench", "run", "--data", "mean", "--methods", "static", "--model", write_script(home), "--out", "run"]
-    ran = beliefrag(*line)
-    assert ran.code == 1 and mentions(ran.err, "mean", "card.json")
-    assert not (home / "run").exists()
 
 
 def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, home: Path) -> None:

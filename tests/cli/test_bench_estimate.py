@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.plan import model_pace
-from beliefrag.methods import METHODS, TypicalCost, typical_cost
 from tests.cli.shell import Ran
 from tests.support.bench_runs import records, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion
@@ -39,21 +37,6 @@ def amounts(line: str) -> tuple[int, int, int]:
     assert found
     calls, tokens_in, tokens_out = (int(number.replace(",", "")) for number in found.groups())
     return calls, tokens_in, tokens_out
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_has_a_figure_for_every_verifier_form(method: str) -> None:
-    for form in ("structured", "graded", "probability", "slots"):
-        figure = typical_cost(method, form)
-        assert figure and figure.calls >= 1
-        assert figure.tokens_in > figure.tokens_out > 0
-
-
-def test_an_embedded_model_takes_its_time_for_tokens_and_a_script_none() -> None:
-    long, short = TypicalCost(1, 3000, 10), TypicalCost(1, 300, 10)
-    assert model_pace("local:m:1").seconds(long) > 5 * model_pace("local:m:1").seconds(short)
-    assert model_pace("openai:m@http://x").seconds(long) == model_pace("openai:m@http://x").seconds(short) > 0
-    assert model_pace("scripted:1").seconds(long) == 0
 
 
 def test_a_listed_model_is_priced_and_the_judge_is_on_a_line_of_its_own(beliefrag: Command, north: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -75,21 +74,6 @@ def test_a_server_that_is_still_gone_ends_every_attempt_and_each_gets_to_other_e
     chat_server.play(completion("Oslo"))
     ran = beliefrag(*line)
     assert mentions(ran.err, "40 episodes finished", "0 failed")
-
-
-def test_verdicts_that_cannot_be_read_keep_nothing_from_being_played(beliefrag: Command, home: Path) -> None:
-    broken: Iterator[dict[str, Any]] = (
-        {"purpose": "judge", "match": f"north{k} born", "reply": "who knows", "repeat": True} for k in range(1, 60, 2)
-    )
-    line = run_of(home, "no_rag", "--model", write_script(home, *broken), questions=60)
-    assert mentions(beliefrag(*line).err, "30 could not", "judged")
-    more = [*line[:5], "no_rag,static", *line[6:]]
-    ran = beliefrag(*more)
-    assert mentions(ran.err, "60 could not", "judged"), ran.err
-    assert [r.method for r in records(home / "run")[60:]] == ["static"] * 60 + ["no_rag"] * 30
-    # Nothing but such verdicts is left: they are asked for again, and block nothing.
-    ran = beliefrag(*line)
-    assert mentions(ran.err, "30 episodes finished", "0 failed", "30 could not", "judged")
 
 
 def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from beliefrag.types import Usage
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.messages import mentions
@@ -59,44 +56,6 @@ def test_a_report_has_the_numbers_of_the_episodes(beliefrag: Command, home: Path
     assert int(numbers["north", "static", "judge_tokens"]["value"]) == spent > 0
 
 
-def section(run: Path, title: str) -> dict[tuple[str, str], dict[str, str]]:
-    """A table of the Markdown report, by dataset and method."""
-    text = (run / "report" / "report.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
-    return {(row[0], row[1]): dict(zip(lines[0], row, strict=True)) for row in lines[2:]}
-
-
-def test_a_report_gives_the_tokens_of_each_purpose(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
-    beliefrag("bench", "report", run)
-    numbers, shown = tidy(run), section(run, "Tokens by purpose")
-    for dataset, method, title in (("north", "static", "Static"), ("south", "beliefrag", "BeliefRAG")):
-        own = [r.usage for r in records(run) if (r.dataset, r.method) == (dataset, method)]
-        purposes = {purpose for usage in own for purpose in usage.by_purpose}
-        assert purposes
-        for purpose in purposes:
-            means = [
-                sum(getattr(usage.by_purpose.get(purpose, Usage()), side) for usage in own) / len(own)
-                for side in ("tokens_in", "tokens_out")
-            ]
-            told = [
-                float(numbers[dataset, method, f"{side}_{purpose}"]["value"]) for side in ("tokens_in", "tokens_out")
-            ]
-            assert told == pytest.approx(means)
-            assert shown[dataset, title][purpose.replace("_", " ")] == f"{means[0]:,.0f}/{means[1]:,.0f}"
-        # Together they are what the method cost.
-        for side in ("tokens_in", "tokens_out"):
-            parts = [float(numbers[dataset, method, f"{side}_{purpose}"]["value"]) for purpose in purposes]
-            assert sum(parts) == pytest.approx(float(numbers[dataset, method, side]["value"]))
-    assert shown["north", "Static"]["verifier"] == "0/0"
-    north, south, mean = (
-        float(numbers[d, "beliefrag", "tokens_in_verifier"]["value"]) for d in ("north", "south", "mean")
-    )
-    assert mean == pytest.approx((north + south) / 2) and mean > 0
-    for name in ("report.html", "tables.tex"):
-        assert "Tokens by purpose" in (run / "report" / name).read_text()
-
-
 def test_the_mean_over_datasets_weighs_them_alike(beliefrag: Command, home: Path) -> None:
     write_dataset(home, "north", 6)
     write_dataset(home, "south", 2)
@@ -134,20 +93,6 @@ def without(run: Path, *marks: str) -> None:
     (run / "episodes.jsonl").write_text("".join(line for line in lines if not all(mark in line for mark in marks)))
 
 
-def test_a_mean_over_datasets_is_withheld_where_a_dataset_has_no_episode(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
-    without(run, '"method":"static"', '"dataset":"south"')
-    ran = beliefrag("bench", "report", run)
-    assert mentions(ran.out.splitlines()[0], "No mean", "Static")
-    numbers = tidy(run)
-    assert ("north", "static", "f1") in numbers
-    assert ("mean", "static", "f1") not in numbers
-    assert ("mean", "static", "calls_answer") not in numbers
-    assert numbers["mean", "no_rag", "f1"]["datasets"] == "2"
-    page = (run / "report" / "report.html").read_text()
-    assert page.count('<g id="point-0-') == 2
-
-
 def test_a_number_that_lacks_questions_is_marked(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home)
     without(run, '"method":"static"', '"id":"south-q3"')
@@ -170,64 +115,6 @@ def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, h
     listed = text[text.index("## Failed episodes") :].split("\n## ")[0]
     ids = " ".join(f"north-q{k}" for k in range(5))
     assert mentions(listed, f"ReplayMiss | north | No-RAG | 6 | {ids} and 1 more |", "cache", "answer call", "key")
-
-
-@pytest.mark.parametrize("left", ["nothing", "failures"])
-def test_a_run_without_a_finished_episode_is_told_of_everywhere(beliefrag: Command, home: Path, left: str) -> None:
-    run = played(beliefrag, home, methods="static,no_rag")
-    lines = (run / "episodes.jsonl").read_text().splitlines()
-    failed = [json.loads(line) | {"outcome": "failed", "metrics": {}, "judge": None} for line in lines]
-    failed = [line | {"error": {"cause": "TransportError", "message": "", "remedy": ""}} for line in failed]
-    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in failed if left == "failures"))
-    ran = beliefrag("bench", "report", run)
-    assert ran.code == 0
-    assert ran.out.startswith("INCOMPLETE: 24 ")
-    assert {row["F1"] for row in table(ran.out)} == {"-"}
-    for arguments in (
-        ("bench", "compare", run, "static", "no_rag"),
-        ("bench", "compare", run, "static", "no_rag", "--allow-unequal"),
-    ):
-        ran = beliefrag(*arguments)
-        assert (ran.code, ran.out) == (1, "")
-        assert "finished" in ran.err
-
-
-def test_the_report_files_hold_every_table(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
-    beliefrag("bench", "report", run)
-    text = (run / "report" / "report.md").read_text()
-    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert titles[:2] == ["F1 by dataset", "EM by dataset"]
-    assert {"Effort", "Calls by purpose", "Tokens by purpose", "Outcomes", "Provenance"} <= set(titles)
-    for block in text.split("\n\n"):
-        rows = [line for line in block.splitlines() if line.startswith("|")]
-        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1, "a table with rows of unequal length"
-    tex = (run / "report" / "tables.tex").read_text()
-    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == len(titles) - 1
-    assert r"95 \% bootstrap" in tex
-
-
-class _Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.points = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
-        self.points += (dict(attrs).get("id") or "").startswith("point-0-")
-
-
-def test_the_page_stands_by_itself_with_a_point_for_each_method(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
-    beliefrag("bench", "report", run)
-    page = _Page()
-    page.feed((run / "report" / "report.html").read_text())
-    assert page.points == 3
-    assert not page.addresses
-    assert not {"script", "link", "img", "iframe"} & set(page.tags)
 
 
 def test_a_hostile_dataset_name_stays_text(beliefrag: Command, home: Path) -> None:

@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench import setup
-from beliefrag.cli import bench as bench_commands
 from beliefrag.methods import METHODS
 from beliefrag.runs.record import versions
 from beliefrag.runs.run_files import comparable_lines
-from tests.cli.shell import Ran, command, in_shell
-from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
-from tests.support.http_server import ChatServer, Request, Response, completion, failure
+from tests.cli.shell import Ran, command
+from tests.support.bench_runs import line_of, records, served, write_dataset
+from tests.support.http_server import ChatServer, Response, completion
 from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
@@ -35,30 +34,6 @@ def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> Non
         ran = beliefrag(*line)
     assert ran.code == 1
     assert "One process" in ran.err
-
-
-def meanwhile(monkeypatch: pytest.MonkeyPatch, *line: str) -> None:
-    """Has another process run a command while a person is asked whether to run ours, and then says yes."""
-
-    def may_call(calls: int, *, replay: bool) -> bool:
-        return in_shell(*line).code == 0
-
-    monkeypatch.setattr(bench_commands, "may_call", may_call)
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_what_another_process_added_to_a_run_meanwhile_stays_in_its_record(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
-) -> None:
-    if begun:
-        assert beliefrag(*line_of(home, "--methods", "static", "--n", "1")).code == 0
-    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--n", "3"))
-    ran = beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
-    assert ran.code == 0, ran.err
-    run = json.loads((home / "run" / "run.json").read_text())
-    assert sorted(run["methods"]) == ["no_rag", "static"]
-    assert len(run["datasets"]["north"]["question_ids"]) == 3
-    assert len(records(home / "run")) == 10
 
 
 def test_episodes_without_a_record_are_not_gone_on_with(beliefrag: Command, home: Path) -> None:
@@ -182,79 +157,3 @@ def test_a_second_ctrl_c_drops_what_is_under_way(home: Path, chat_server: ChatSe
     assert len(records(home / "run")) == 1
     assert mentions(err.decode(), "dropped", "beliefrag bench run --data north")
     assert b"Traceback" not in err
-
-
-class Troubled:
-    """A server that answers by what it is asked, and fails three requests in ten, each time in another way."""
-
-    def __init__(self, share: float) -> None:
-        self._share = share
-        self._chance = random.Random(5)
-        self._lock = threading.Lock()
-        self.failures = 0
-
-    def __call__(self, request: Request) -> Response:
-        with self._lock:
-            fails = self._chance.random() < self._share
-            kind = self.failures % 6
-            self.failures += fails
-        if fails:
-            return (
-                failure(500, "broken"),
-                failure(429, "slow down", retry_after="0"),
-                Response(close=True),
-                completion("Larvik", cut=20),
-                completion(""),
-                Response(b"<html>gateway</html>", 502, content_type="text/html"),
-            )[kind]
-        return self._reply(request)
-
-    def _reply(self, request: Request) -> Response:
-        said = " ".join(message["content"] for message in request.body["messages"])
-        place = "Larvik" if "north0 born" in said else "Oslo"
-        if "response_format" in request.body:
-            text = json.dumps(VERDICT)
-        elif "Reply with one letter, A, B or C" in said:
-            text = "C"
-        elif "Must something more be looked up" in said:
-            text = "yes"
-        elif "Next sentence:" in said:
-            text = f"So the answer is: {place}."
-        elif "<answer>" in said:
-            text = f"<answer>{place}</answer>"
-        else:
-            text = place
-        token = {"token": text, "logprob": -0.1, "top_logprobs": [{"token": text, "logprob": -0.1}]}
-        return completion(text, logprobs={"content": [token]} if request.body.get("logprobs") else None)
-
-
-def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
-    write_dataset(home, "north", 4)
-    line = ["bench", "run", "--data", "north", "--methods", "all", "--no-judge", *served(chat_server)]
-    line += ["--set", "cache=false"]
-    chat_server.play(Troubled(0.0))
-    assert beliefrag(*line, "--out", "calm", "--set", "concurrency=8").code == 0
-    trouble = Troubled(0.3)
-    chat_server.play(trouble)
-    ran = beliefrag(*line, "--out", "rough", "--set", "concurrency=8")
-    assert trouble.failures > 20
-    calm = {(r.method, r.question.id): r for r in records(home / "calm")}
-    rough = {(r.method, r.question.id): r for r in records(home / "rough")}
-    assert rough.keys() == calm.keys()
-    assert {method for method, _ in calm} == set(METHODS)
-    failed = [record for record in rough.values() if record.outcome == "failed"]
-    # Nearly every call gets its reply in the end; where one does not, a whole episode must not become a number.
-    assert len(failed) <= len(rough) // 10
-    assert all(record.error and record.error.message for record in failed)
-    retried = 0
-    for key, record in rough.items():
-        if record.outcome == "failed":
-            assert record.metrics == {}
-            continue
-        assert record.metrics == calm[key].metrics
-        assert record.answer == calm[key].answer
-        for name in ("calls", "tokens", "tokens_in", "tokens_out"):
-            assert getattr(record.usage, name) == getattr(calm[key].usage, name)
-        retried += record.usage.retries
-    assert retried > 10
-    assert ran.code == (1 if failed else 0)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +10,8 @@ import pytest
 
 from beliefrag._version import __version__
 from beliefrag.calibration import fitting, load_artifact
-from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.runs.partitions import Partition, partition
-from tests.cli.shell import Ran, on_terminal
+from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset, write_script
 from tests.support.messages import mentions
 from tests.support.planted_states import SCALE, write_run
@@ -53,16 +50,6 @@ def test_a_fit_is_written_told_and_can_be_shown_again(beliefrag: Command, states
     assert rows(ran.out, "Coefficients of the logistic")["conflict"][:2] == ["+0.000", "-"]
     assert mentions(ran.out, "left out\t120 states", "0 without a label")
     assert "conflict does not vary" in ran.out.split("\nWarnings")[1]
-
-
-def test_name_label_and_everything_are_in_the_file(beliefrag: Command, states: Path, home: Path) -> None:
-    ran = beliefrag(
-        "calibrate", "fit", states, "--name", "mine", "--label", "cover", "--everything", "--out", "a/b.json"
-    )
-    assert ran.code == 0, ran.err
-    shown = beliefrag("calibrate", "show", "a/b.json", "--json").record
-    assert (shown["name"], shown["fit"]["label"], shown["contaminated"]) == ("mine", "cover", True)
-    assert "The numbers in use" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -139,15 +126,6 @@ def test_a_calibration_is_measured_on_states_that_it_has_not_seen(beliefrag: Com
     assert float(told["gain over the base rate"][0]) == pytest.approx(own.quality["brier_gain"], abs=6e-5)
 
 
-def test_a_calibration_that_has_seen_every_question_cannot_be_compared_on_them(
-    beliefrag: Command, states: Path
-) -> None:
-    beliefrag("calibrate", "fit", states, "--everything", "--out", "mine.json")
-    ran = beliefrag("calibrate", "compare", "mine.json", "published", "--states", states)
-    assert ran.code == 1
-    assert mentions(ran.err, "120 questions", "--label")
-
-
 def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Command, states: Path, home: Path) -> None:
     beliefrag("calibrate", "fit", states)
     artifact = load_artifact(str(states / "calibration.json"))
@@ -177,31 +155,6 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
     record = json.loads((home / "run" / "run.json").read_text())["datasets"]["north"]
     assert sorted(record["seen_by_calibration"]) == ["north-q0", "north-q2"]
     assert record["score_scales"]["bm25"]["scale"] > 0
-
-
-def test_a_terminal_gets_tables(home: Path) -> None:
-    code, screen = on_terminal("calibrate", "show", "qwen2.5-coder-1.5b", columns=100)
-    assert code == 0
-    fitted = load_artifact("qwen2.5-coder-1.5b").answerability
-    assert isinstance(fitted, LogisticFit)
-    assert re.search(rf"uncertainty\s+{fitted.weights.uncertainty:+.3f}", screen)
-
-
-def test_the_commands_of_the_page_work(
-    beliefrag: Command, home: Path, states: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_dataset(home / "data", "hotpotqa", split="train")
-    (home / "notes").mkdir()
-    story = "She sailed to the north and to the south with a crew of thirteen men, and came home after years."
-    (home / "notes" / "ship.txt").write_text(f"The ship north0 was built in Larvik. {story}", encoding="utf-8")
-    (home / "asked.csv").write_text("question,answers\nWhere was ship north0 built?,Larvik\n", encoding="utf-8")
-    monkeypatch.setenv("BELIEFRAG_MODEL", write_script(home))
-    monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")
-    commands = re.findall(r"^beliefrag (calibrate .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(commands) >= 5
-    for line in commands:
-        ran = beliefrag(*shlex.split(line))
-        assert ran.code == 0, f"{line}: {ran.err}"
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,10 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from beliefrag.calibration import fitting, load_artifact
+from beliefrag.calibration import load_artifact
 from beliefrag.cli import main
 from beliefrag.runs.run_files import read_episodes
 from tests.cli.shell import Ran
@@ -147,25 +146,6 @@ def test_other_thresholds_or_a_decline_below_of_ones_own_are_refused(
     assert beliefrag(*asking(home, UNKNOWN)).code == 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"backbone": "openai:another"}, "fitted for openai:another"),
-        ({"verifier": "graded"}, "graded verifier, not structured"),
-        ({"contaminated": True}, "held out"),
-    ],
-)
-def test_a_calibration_of_something_else_than_the_run_gets_none(
-    beliefrag: Command, home: Path, made: Path, changes: dict[str, Any], words: str
-) -> None:
-    calibration(home, f"scripted:{home / 'bench.jsonl'}", **changes)
-    before = made.read_bytes()
-    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET)
-    assert ran.code == 1 and words in ran.err
-    assert "borrowed" not in ran.err
-    assert made.read_bytes() == before
-
-
 def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Command, home: Path, made: Path) -> None:
     assert mentions(beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err, "published", "--out")
     there = home / "there.json"
@@ -176,30 +156,3 @@ def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Co
     assert beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", home / "new" / "risk.json").code == 0
     assert made.read_bytes() == before
     assert len(load_artifact(str(home / "new" / "risk.json")).guarantees) == 1
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--max-error", "0"), "not at 0"),
-        (("--max-error", "0.1", "--label", "taste"), "'taste'. Known: judge"),
-        (("--max-error", "0.1", "--label", "judge"), "no verdict by judge"),
-    ],
-)
-def test_what_cannot_be_used_is_told(
-    beliefrag: Command, home: Path, made: Path, more: tuple[str, ...], words: str
-) -> None:
-    ran = beliefrag("calibrate", "risk", made, home / "run", *more)
-    assert ran.code != 0 and words in ran.err
-
-
-def test_a_new_fit_says_that_the_guarantees_of_the_old_one_are_gone(
-    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fitting, "RESAMPLES", 20)
-    again = ("calibrate", "fit", home / "run", "--out", guaranteed)
-    ran = beliefrag(*again)
-    assert ran.code == 0
-    assert mentions(ran.err, f"warning: {guaranteed}", "2 guarantees", "'beliefrag calibrate risk'")
-    assert load_artifact(str(guaranteed)).guarantees == ()
-    assert "guarantees" not in beliefrag(*again).err

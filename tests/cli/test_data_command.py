@@ -72,11 +72,6 @@ def test_a_broken_line_stops_an_import_unless_it_is_skipped(beliefrag: Command, 
     assert "skipped      1\n" in ran.out and "dev.jsonl line 2" in ran.out
 
 
-def test_an_unknown_name_is_wrong_usage(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag("data", "import", "squad", home / "x.json", "--out", home / "out")
-    assert ran.code == 2 and "Known: hotpotqa" in ran.err
-
-
 def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, home: Path) -> None:
     ran = beliefrag("data", "list")
     assert [line.split("\t")[0] for line in ran.out.splitlines()[1:]] == list(DATASET_FORMATS)

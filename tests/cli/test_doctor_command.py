@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -13,8 +12,7 @@ import pytest
 
 from beliefrag.models.weights.catalogue import find
 from beliefrag.models.weights.store import path_of
-from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, write_docs, write_script
-from tests.cli.test_ask_mistakes import closed_port
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, closed_port, write_docs, write_script
 from tests.support.http_server import ChatServer, completion, failure
 from tests.support.messages import mentions
 
@@ -161,14 +159,6 @@ def test_every_broken_thing_has_its_row_and_none_hides_another(beliefrag: Comman
     assert "no setting 'colour'" in found["settings"][1]
 
 
-def test_a_cache_folder_that_is_a_file_is_a_problem(beliefrag: Command, home: Path) -> None:
-    (home.parent / "cache").write_text("in the way")
-    ran = beliefrag("doctor", "--model", write_script(home, ANSWER), *BORROWED)
-    assert ran.code == 1
-    assert findings(ran)["cache folder"][0] == "problem"
-    assert "BELIEFRAG_CACHE_DIR" in findings(ran)["cache folder"][1]
-
-
 def test_a_package_that_breaks_when_imported_is_named(
     beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,34 +176,3 @@ def test_a_package_that_breaks_when_imported_is_named(
     assert state == "problem"
     assert "libfoo.so is missing" in detail
     assert "pip install --force-reinstall tantivy" in detail
-
-
-def test_a_calibration_made_with_other_prompts_is_a_problem_and_borrowed_it_is_doubted(
-    beliefrag: Command, home: Path
-) -> None:
-    model = write_script(home, ANSWER)
-    from beliefrag.calibration import load_artifact
-    from beliefrag.models.scripted import Scripted
-
-    own = load_artifact("published").model_dump(mode="json")
-    own |= {
-        "name": "mine",
-        "backbone": Scripted(model.removeprefix("scripted:")).identity,
-        "prompts": {"answer": "0" * 16},
-    }
-    (home / "mine.json").write_text(json.dumps(own))
-    for option, expected in (("calibration", "problem"), ("borrow", "warning")):
-        ran = beliefrag(
-            "doctor", "--model", model, "--set", f"{option}={home / 'mine.json'}", "--set", "verifier=graded"
-        )
-        state, detail = findings(ran)["calibration"]
-        assert state == expected
-        assert "other prompts (answer)" in detail
-        assert "structured verifier, not graded" in detail
-
-
-def test_a_retriever_that_is_not_known_is_a_problem_that_names_those_there_are(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag("doctor", "--model", write_script(home, SURE), *BORROWED, "--set", "retriever=bm52")
-    state, detail = findings(ran)["retriever"]
-    assert (ran.code, state) == (1, "problem")
-    assert "'bm52'" in detail and "bm25" in detail

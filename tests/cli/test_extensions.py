@@ -71,14 +71,6 @@ def test_a_retriever_of_another_package_searches_with_its_options(home: Path, in
     assert "'wait'" in wrong.err and "weight: float = 2.0" in wrong.err
 
 
-def test_a_package_that_cannot_be_imported_is_named_in_one_line(home: Path, tmp_path: Path, installed: Command) -> None:
-    module = tmp_path / "site" / "beliefrag_example" / "two_searches.py"
-    module.write_text("import nothing_of_that_name\n", encoding="utf-8")
-    ran = installed(*question(home, "--method", "two_searches"))
-    assert ran.code == 2
-    assert ran.err.count("\n") == 1 and "beliefrag-example" in ran.err and "nothing_of_that_name" in ran.err
-
-
 def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Path, installed: Command) -> None:
     listed = installed("data", "list")
     assert "quiz_cards\tCC0\tno\texample.org/cards\tcards.jsonl\n" in listed.out

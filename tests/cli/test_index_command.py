@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.retrieval import Bm25Index
-from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, on_terminal, write_docs, write_script
+from tests.cli.shell import Ran, on_terminal, write_docs
 from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
@@ -69,23 +69,6 @@ def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:
     assert "3 read, 0 unchanged, 0 removed" in last
 
 
-@pytest.mark.weights
-def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
-    embedding_weights: Path, beliefrag: Command, home: Path
-) -> None:
-    docs, weights = write_docs(home), embedding_weights
-    ran = beliefrag("index", docs, "--out", home / "ships", "--vectors", "--set", f"retrievers.dense.weights={weights}")
-    assert (ran.code, ran.err) == (0, "")
-    assert re.fullmatch(r"all-minilm-l6-v2 [0-9a-f]{8}", rows(ran)["vectors"])
-    assert len(list((home / "ships").glob("vectors/*/*/keys"))) == 1
-    model = write_script(home, SURE, ANSWER)
-    given = ["--index", home / "ships", "--retriever", f"hybrid:weights={weights}"]
-    asked = beliefrag("ask", QUESTION, *given, "--model", model, *BORROWED, "--json")
-    assert asked.code == 0, asked.err
-    assert f"dense {rows(ran)['vectors']}" in asked.record["made_with"]["retriever"]
-    assert not (home.parent / "cache" / "vectors").exists(), "none had to be made again"
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -105,3 +88,12 @@ def test_vectors_that_cannot_be_made_are_a_failure_and_leave_no_index(
     assert words in ran.err
     assert ran.err.count("\n") == 1
     assert not (home / "ships").exists()
+
+
+def test_an_index_reports_as_json(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("index", write_docs(home), "--out", home / "ships", "--json")
+    report = ran.record
+    assert (ran.code, report["files_read"], report["passages_total"], report["skipped"]) == (0, 3, 3, [])
+    assert report["index"] == str(home / "ships") and len(report["fingerprint"]) == 32
+    again = beliefrag("index", "--upgrade", "--out", home / "ships", "--json").record
+    assert again == {"index": str(home / "ships"), "upgraded": False}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable
@@ -57,16 +56,6 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
 
 
 @pytest.mark.usefixtures("without_pictures")
-def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier:methods=static+beliefrag"))
-    ran = beliefrag(
-        *line_of(home, "frontier", "--methods", "static,beliefrag", "--set", "run.replay=true", out="again")
-    )
-    assert "0 keys are missing" in ran.err
-    assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
-
-
-@pytest.mark.usefixtures("without_pictures")
 def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "thresholds"))
     assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
@@ -111,25 +100,6 @@ def test_what_cannot_be_studied_is_refused(beliefrag: Command, home: Path, line:
     assert ran.code == 2
     assert re.search(words, ran.err)
     assert not (home / "o").exists()
-
-
-def test_a_dataset_of_another_kind_is_left_to_other_studies(beliefrag: Command, home: Path) -> None:
-    write_study_data(home)
-    folder = home / "rows"
-    folder.mkdir()
-    question = {
-        "id": "r0",
-        "question": "Which ships?",
-        "answers": ["Ship a", "Ship b"],
-        "answer_form": "set",
-        "supporting": [],
-    }
-    (folder / "questions.jsonl").write_text(json.dumps(question) + "\n")
-    (folder / "corpus.jsonl").write_text(json.dumps({"id": "p", "title": "T", "text": "Ship a"}) + "\n")
-    model = f"scripted:{home / 'bench.jsonl'}"
-    ran = beliefrag("study", "thresholds", "--data", "rows", "--model", model, *BORROWED, "--out", "o")
-    assert ran.code == 1
-    assert mentions(ran.err, "short answers", "none of the 1")
 
 
 def _as_planted(studies: Path) -> None:

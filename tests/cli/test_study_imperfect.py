@@ -69,19 +69,6 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
     assert "VERIFY" in ways["north-q1"]
 
 
-@pytest.mark.usefixtures("without_pictures")
-def test_a_study_that_was_stopped_goes_on(beliefrag: Command, home: Path, data: list[str]) -> None:
-    whole = beliefrag("study", "mechanism", *data, "--out", "whole")
-    assert whole.code == 0
-    beliefrag("study", "mechanism", *data, "--out", "part")
-    permuted = home / "part" / "runs" / "answerability_permuted" / "episodes.jsonl"
-    permuted.write_bytes(b"".join(permuted.read_bytes().splitlines(keepends=True)[:2]))
-    again = beliefrag("study", "mechanism", *data, "--out", "part")
-    assert again.code == 0, again.err
-    assert "2 are done already" in again.err
-    assert numbers_of(home / "part" / "mechanism") == numbers_of(home / "whole" / "mechanism")
-
-
 def test_a_study_without_its_kind_of_dataset_says_which_it_needs(
     beliefrag: Command, home: Path, data: list[str]
 ) -> None:

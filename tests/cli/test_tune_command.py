@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,32 +84,3 @@ def test_a_run_that_cannot_be_tuned_says_what_to_run_instead(beliefrag: Command,
     ran = beliefrag("tune", "run", "--set", "borrow=published")
     assert (ran.code, ran.out) == (1, "")
     assert mentions(ran.err, "static", "'beliefrag calibrate collect'")
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--answer", "x"), "'--answer'"),
-        (("--answer", "nan"), "'--answer'"),
-        (("--max-tokens", "9", "--min-f1", "0.5"), "two goals"),
-        (("--max-tokens", "nan"), "Invalid value for '--max-tokens'"),
-        (("--measure", "f2"), "'f2'.* judge, f1"),
-    ],
-)
-def test_wrong_usage_is_one_line(beliefrag: Command, given: tuple[str, ...], words: str) -> None:
-    ran = beliefrag("tune", "run", *given)
-    assert ran.code == 2
-    assert re.search(words, ran.err)
-
-
-def test_the_commands_of_the_page_work(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    survey(home)
-    (home / "runs").mkdir()
-    (home / "run").rename(home / "runs" / "states")
-    monkeypatch.setenv("BELIEFRAG_BORROW", "published")
-    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^beliefrag (.*)$", page, re.MULTILINE)
-    assert len(commands) >= 4
-    for line in commands:
-        ran = beliefrag(*line.split())
-        assert ran.code == 0, f"{line}: {ran.out} {ran.err}"

@@ -13,29 +13,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from beliefrag.cli.options import (
-    Documents,
-    FurtherPaths,
-    GivenSettings,
-    argument,
-    flag,
-    join_paths,
-    option,
-    with_settings,
-)
-from beliefrag.cli.output import (
-    ABSTAINED,
-    FAILED,
-    OK,
-    USAGE,
-    Heartbeat,
-    is_screen,
-    open_console,
-    print_notice,
-    safe_line,
-    show_index_progress,
-    show_status,
-)
+from beliefrag.cli import options, output
+from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_reason, explain_episode
 from beliefrag.record import CallStarted, Episode, Outcome, Progress, Step, to_json_line
@@ -69,9 +48,9 @@ _OUTCOMES = {
 @with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error")
 def ask(
     question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
-    documents: Documents,
+    documents: options.Documents,
     given: GivenSettings,
     best_guess: Annotated[bool, flag("--best-guess", "Never decline: always give the best guess.")] = False,
     as_json: Annotated[bool, flag("--json", "Print one JSON object and nothing else.")] = False,
@@ -150,14 +129,14 @@ def open_assembly(settings: Settings, *, docs: Sequence[Path] | None, index: Pat
     from beliefrag.engine.assembly import assemble
 
     if docs is None or index is not None:
-        with show_status("opening index and model"):
+        with output.show_status("opening index and model"):
             return assemble(settings, docs=docs, index=index)
-    with show_index_progress() as progress:
+    with output.show_index_progress() as progress:
         assembly = assemble(settings, docs=docs, progress=progress)
     if assembly.report is not None and (skipped := assembly.report.skipped):
         number = f"{len(skipped):,} files were" if len(skipped) > 1 else "1 file was"
         more = " 'beliefrag index' lists all of them." if len(skipped) > 1 else ""
-        print_notice(f"warning: {number} left out: {skipped[0].path} {skipped[0].reason}.{more}")
+        output.print_notice(f"warning: {number} left out: {skipped[0].path} {skipped[0].reason}.{more}")
     return assembly
 
 
@@ -242,24 +221,24 @@ def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
 def exit_code(episode: Episode) -> int:
     """Return the exit code for how a question ended."""
     if episode.outcome is Outcome.FAILED:
-        return USAGE if episode.cause == SettingsError.__name__ else FAILED
-    return ABSTAINED if episode.outcome is Outcome.ABSTAINED else OK
+        return output.USAGE if episode.cause == SettingsError.__name__ else output.FAILED
+    return output.ABSTAINED if episode.outcome is Outcome.ABSTAINED else output.OK
 
 
 def print_answer(episode: Episode) -> None:
     """Print the answer alone; that it was declined, or is only the best there is, goes to standard error."""
     if episode.answer is not None:
-        sys.stdout.write(safe_line(episode.answer) + "\n")
+        sys.stdout.write(output.safe_line(episode.answer) + "\n")
     if episode.outcome in {Outcome.ABSTAINED, Outcome.STOPPED}:
-        print_notice(f"{episode.outcome}: {explain_end(episode).stopped}")
+        output.print_notice(f"{episode.outcome}: {explain_end(episode).stopped}")
     if episode.best_guess is not None:
-        print_notice(f"best guess: {episode.best_guess} (--best-guess makes it the answer)")
+        output.print_notice(f"best guess: {episode.best_guess} (--best-guess makes it the answer)")
 
 
 def print_failure(episode: Episode) -> None:
     """Print on standard error why an episode failed."""
     if episode.error is not None:
-        print_notice(f"error: {episode.error.message} {episode.error.remedy}")
+        output.print_notice(f"error: {episode.error.message} {episode.error.remedy}")
 
 
 def choose_display(
@@ -272,14 +251,16 @@ def choose_display(
     if quiet:
         return None
     stream = sys.stderr if as_json else sys.stdout
-    if is_screen(stream):
+    if output.is_screen(stream):
         # Only a terminal needs rich.
         from beliefrag.cli.live import LiveDisplay
 
         thresholds = getattr(assembly.method, "thresholds", settings.thresholds)
         threshold = max(thresholds.answer, thresholds.decline_below or 0.0)
         calibration = describe_calibration(assembly)
-        return LiveDisplay(open_console(stream), calibration=calibration, threshold=threshold, record=not as_json)
+        return LiveDisplay(
+            output.open_console(stream), calibration=calibration, threshold=threshold, record=not as_json
+        )
     return None if as_json else LineDisplay(stream, calibration=describe_calibration(assembly))
 
 
@@ -307,7 +288,7 @@ class LineDisplay:
         self._titles: dict[str, str] = {}
         self._waiting_for = "working"
         self._lock = threading.Lock()
-        self._heartbeat = Heartbeat(lambda seconds: self._write(f"{self._waiting_for}, {seconds:.0f} s"))
+        self._heartbeat = output.Heartbeat(lambda seconds: self._write(f"{self._waiting_for}, {seconds:.0f} s"))
 
     def __enter__(self) -> LineDisplay:
         self._heartbeat.__enter__()
@@ -338,7 +319,7 @@ class LineDisplay:
 
     def _write_line(self, heading: str, value: str) -> None:
         self._heartbeat.reset()
-        self._write(f"{heading}: {safe_line(value)}")
+        self._write(f"{heading}: {output.safe_line(value)}")
 
     def _write(self, line: str) -> None:
         with self._lock:

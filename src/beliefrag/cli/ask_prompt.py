@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import typer
 
@@ -14,12 +12,9 @@ from beliefrag.cli import ask
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import print_notice, safe_line
 from beliefrag.engine.assembly import Assembly
-from beliefrag.errors import SettingsError
-from beliefrag.paths import cache_dir
 from beliefrag.record import Episode
 from beliefrag.types import Question
 
-_HISTORY_LINES = 1_000
 _HELP = """Type a question, or one of
   /sources   what the last answer rests on, and what else was read
   /why       what was done for the last answer, and why it ended so
@@ -44,8 +39,10 @@ class AskPrompt:
     def run(self) -> None:
         """Read lines until the end of the input or /quit."""
         typer.echo("Type a question; /help lists the commands.")
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401, PLC0415 - lets the arrow keys bring earlier questions back; Windows has none
         # One event loop for all questions: connections to a model's server belong to the loop that opened them.
-        with _keep_history(), asyncio.Runner() as runner:
+        with asyncio.Runner() as runner:
             try:
                 while (line := _read_line()) is not None and line not in ("/quit", "/exit", "/q"):
                     self._take(line, runner)
@@ -107,29 +104,3 @@ def _read_line() -> str | None:
         except KeyboardInterrupt:
             # A line that was begun is dropped, as in a shell.
             typer.echo()
-
-
-@contextmanager
-def _keep_history() -> Iterator[None]:
-    """Let the arrow keys bring earlier lines back, also those of earlier sessions, if the system can do that."""
-    try:
-        import readline  # noqa: PLC0415 - Windows has none
-    except ImportError:
-        yield
-        return
-    with contextlib.suppress(OSError, SettingsError):
-        readline.read_history_file(_history_file())
-    try:
-        yield
-    finally:
-        readline.set_history_length(_HISTORY_LINES)
-        # A folder that cannot be written must not turn a good ending into an error.
-        with contextlib.suppress(OSError, SettingsError):
-            file = _history_file()
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch(mode=0o600)
-            readline.write_history_file(file)
-
-
-def _history_file() -> Path:
-    return cache_dir() / "asked"

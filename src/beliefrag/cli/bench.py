@@ -13,30 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import (
-    FurtherPaths,
-    GivenSettings,
-    LabelledQuestions,
-    NoJudge,
-    Out,
-    RunOptions,
-    argument,
-    flag,
-    option,
-    with_settings,
-)
-from beliefrag.cli.output import (
-    FAILED,
-    INTERRUPTED,
-    OK,
-    is_confirmed,
-    print_notice,
-    print_table,
-    print_written,
-    safe_line,
-    show_progress,
-    show_status,
-)
+from beliefrag.cli import options, output
+from beliefrag.cli.options import GivenSettings, argument, flag, option, with_settings
 
 if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
@@ -58,15 +36,15 @@ _Run = Annotated[Path, argument("RUN", "The folder of a run.")]
 @app.command()
 @with_settings("model", "base_url")
 def run(
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
-    out: Out,
-    asked: LabelledQuestions,
+    out: options.Out,
+    asked: options.LabelledQuestions,
     methods: Annotated[str, option("NAMES", "'all', or names with commas.", "--methods", "--method")] = "all",
-    how: RunOptions,
+    how: options.RunOptions,
     replay: Annotated[bool, flag("--replay", "Take every reply from the cache, and ask no model.")] = False,
     on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': run on a Ray cluster.", "--on")] = None,
-    no_judge: NoJudge = False,
+    no_judge: options.NoJudge = False,
     given: GivenSettings,
 ) -> None:
     """Run methods on datasets. Give the same command again to resume a run that was interrupted.
@@ -96,13 +74,13 @@ def report(
 
     # The files come first, so that a reader who closes the output early still has them.
     found = bench.report(run, out=out or run / "report")
-    typer.echo(safe_line(found.summary.first_line))
-    print_table(found.results.headings, found.results.texts)
+    typer.echo(output.safe_line(found.summary.first_line))
+    output.print_table(found.results.headings, found.results.texts)
     for note in found.notes:
-        print_notice(f"note: {note}")
+        output.print_notice(f"note: {note}")
     for what, words in found.costs.items():
-        print_notice(f"{what}: {words}")
-    print_written(found.files)
+        output.print_notice(f"{what}: {words}")
+    output.print_written(found.files)
 
 
 @app.command()
@@ -120,8 +98,8 @@ def compare(
 
     found = bench.compare(run, first, second, allow_unequal=allow_unequal)
     for warning in found.warnings:
-        print_notice(warning)
-    print_table(found.table.headings, found.table.texts)
+        output.print_notice(warning)
+    output.print_table(found.table.headings, found.table.texts)
 
 
 def carry_out_run(settings: Settings, spec: RunSpec, out: Path, *, on: str | None = None, yes: bool) -> int:
@@ -131,21 +109,21 @@ def carry_out_run(settings: Settings, spec: RunSpec, out: Path, *, on: str | Non
 
     if on is not None:
         check_place(on)
-    with show_status("opening datasets and model"):
+    with output.show_status("opening datasets and model"):
         prepared = bench.prepare_run(spec, out=out, settings=settings)
     for line in prepared.describe():
-        print_notice(line)
+        output.print_notice(line)
     if spec.preview:
-        return OK
+        return output.OK
     if not yes and not may_call(prepared.plan.estimate.calls, replay=spec.replay):
-        print_notice("nothing was run")
-        return OK
+        output.print_notice("nothing was run")
+        return output.OK
     return carry_out(prepared, on=on)
 
 
 def may_call(calls: int, *, replay: bool) -> bool:
     """Return whether this many calls may be made. A person at a terminal is asked before a large number."""
-    return replay or calls < _MANY_CALLS or is_confirmed("Run it?")
+    return replay or calls < _MANY_CALLS or output.is_confirmed("Run it?")
 
 
 def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
@@ -169,7 +147,7 @@ def _interrupts(control: RunControl) -> Iterator[None]:
             control.cancel()
         else:
             control.stop()
-            print_notice("stopping after the running episodes; press Ctrl-C again to drop them")
+            output.print_notice("stopping after the running episodes; press Ctrl-C again to drop them")
 
     before = None
     # Not in the main thread: Ctrl-C then ends the run at once.
@@ -188,23 +166,23 @@ def _print_result(found: Run, spec: RunSpec) -> int:
 
     tally = found.tally
     if spec.replay:
-        print_notice(f"{found.missing_replies:,} keys are missing from the cache")
+        output.print_notice(f"{found.missing_replies:,} keys are missing from the cache")
     resume = f"resume with: {shlex.join(['beliefrag', *sys.argv[1:]])}"
     if tally.cancelled:
-        print_notice(f"dropped the running episodes; {resume}")
-        return INTERRUPTED
+        output.print_notice(f"dropped the running episodes; {resume}")
+        return output.INTERRUPTED
     words = f"{tally.finished:,} episodes finished, {tally.failed:,} failed"
     if tally.unjudged:
         words += f", {tally.unjudged:,} could not be judged"
     if tally.trouble:
-        print_notice(f"last error: {tally.trouble}")
+        output.print_notice(f"last error: {tally.trouble}")
     if tally.stopped:
         left = (found.plan.left if found.plan else 0) - tally.finished - tally.failed
-        print_notice(f"{words}, {left:,} left; {resume}")
-        return INTERRUPTED
+        output.print_notice(f"{words}, {left:,} left; {resume}")
+        return output.INTERRUPTED
     again = bool(tally.failed or tally.unjudged)
-    print_notice(f"{words}; {'the same command tries those again' if again else 'everything is done'}")
-    return FAILED if again else OK
+    output.print_notice(f"{words}; {'the same command tries those again' if again else 'everything is done'}")
+    return output.FAILED if again else output.OK
 
 
 @dataclass(slots=True)
@@ -243,7 +221,7 @@ def _show_run() -> Iterator[Callable[[RunProgress], None]]:
 
     sums: dict[tuple[str, str], _Sums] = {}
     began = time.monotonic()
-    with show_progress("running") as show:
+    with output.show_progress("running") as show:
 
         def take(progress: RunProgress) -> None:
             plan, episode = progress.plan, progress.episode
@@ -264,6 +242,6 @@ def _show_run() -> Iterator[Callable[[RunProgress], None]]:
             count = f"{progress.done:,} of {plan.left:,} episodes, about {left:.0f} min left"
             show(progress.done, plan.left, f"{count}; {words}")
             if sums[place].done >= sums[place].total:
-                print_notice(words)
+                output.print_notice(words)
 
         yield take

@@ -9,35 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import (
-    DryRun,
-    FurtherPaths,
-    GivenSettings,
-    Json,
-    Label,
-    LabelledQuestions,
-    NoJudge,
-    Out,
-    OwnDocs,
-    RunOptions,
-    Yes,
-    argument,
-    flag,
-    join_paths,
-    option,
-    with_settings,
-)
-from beliefrag.cli.output import (
-    FAILED,
-    is_confirmed,
-    print_notice,
-    print_report,
-    print_table,
-    print_warnings,
-    print_written,
-    show_progress,
-    show_status,
-)
+from beliefrag.cli import options, output
+from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
@@ -56,15 +29,15 @@ _ReadsOnly = Annotated[bool, flag("--reads-only", "With lean: read once, and fit
 @app.command()
 @with_settings("model", "base_url", "method")
 def auto(
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
-    docs: OwnDocs = None,
+    docs: options.OwnDocs = None,
     out: Annotated[Path, option("FILE", "Where to write the calibration.")] = Path("calibration.json"),
     n: Annotated[int, option("N", "How many questions to make.", "--n", "-n", min=10)] = 120,
     reads_only: _ReadsOnly = False,
     seed: Annotated[int, option("N", "Another seed asks about other passages.")] = 0,
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
     given: GivenSettings,
 ) -> None:
     """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
@@ -83,10 +56,10 @@ def auto(
     settings = given.load()
 
     def confirm(plan: AutoPlan) -> bool:
-        print_notice(f"estimate: {plan}")
-        return not dry_run and (yes or is_confirmed("Ask the model?"))
+        output.print_notice(f"estimate: {plan}")
+        return not dry_run and (yes or output.is_confirmed("Ask the model?"))
 
-    with show_progress("calibrating") as show_:
+    with output.show_progress("calibrating") as show_:
         found = calibrate.auto(
             paths,
             out=out,
@@ -99,30 +72,30 @@ def auto(
             run_progress=lambda run: show_(run.done, run.plan.left, f"{run.done} of {run.plan.left} questions asked"),
         )
     if found is None:
-        print_notice("nothing was asked")
+        output.print_notice("nothing was asked")
         return
     kinds = ", ".join(f"{count} {kind.replace('_', '-')}" for kind, count in found.counts.items())
-    print_notice(f"{len(found.made.questions)} questions ({kinds}) are in {found.folder / 'questions.jsonl'}")
+    output.print_notice(f"{len(found.made.questions)} questions ({kinds}) are in {found.folder / 'questions.jsonl'}")
     for reason, count in sorted(found.made.rejected.items()):
-        print_notice(f"rejected {count}: {reason}")
-    print_report(found.tables)
-    print_warnings(found.warnings)
-    print_notice(f"written: {found.path}; use it with --set calibration={found.path}")
+        output.print_notice(f"rejected {count}: {reason}")
+    output.print_report(found.tables)
+    output.print_warnings(found.warnings)
+    output.print_notice(f"written: {found.path}; use it with --set calibration={found.path}")
 
 
 @app.command()
 @with_settings("model", "base_url")
 def collect(
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
-    out: Out,
-    asked: LabelledQuestions,
+    out: options.Out,
+    asked: options.LabelledQuestions,
     part: Annotated[list[str] | None, option("NAME", "Only this part: xfit, xsel or xhold. Repeatable.")] = None,
     method: Annotated[str, option("NAME", "The method whose states are recorded: beliefrag or lean.")] = "beliefrag",
     uncorrected: Annotated[bool, flag("--uncorrected", "Ask again without corrections, for 'beliefrag tune'.")] = False,
     reads_only: Annotated[bool, typer.Option("--reads-only", hidden=True)] = False,
-    how: RunOptions,
-    no_judge: NoJudge = False,
+    how: options.RunOptions,
+    no_judge: options.NoJudge = False,
     given: GivenSettings,
 ) -> None:
     """Record the states of a method on labelled questions, and the answer at each. Run it again to resume.
@@ -145,7 +118,7 @@ def collect(
     code = carry_out_run(settings, states, out, yes=how.yes)
     if not how.dry_run:
         table = state_counts_table(read_trajectories(out)[1])
-        print_table(table.headings, table.texts)
+        output.print_table(table.headings, table.texts)
     raise typer.Exit(code)
 
 
@@ -153,7 +126,7 @@ def collect(
 def fit(
     runs: Annotated[list[Path], argument("RUN...", "Folders with recorded states.")],
     *,
-    label: Label = None,
+    label: options.Label = None,
     name: Annotated[str | None, option("NAME", "The name of the calibration; by default that of the model.")] = None,
     out: Annotated[Path | None, option("FILE", "Where to write it; by default RUN/calibration.json.")] = None,
     everything: Annotated[bool, flag("--everything", "Fit on held-out questions too; marked contaminated.")] = False,
@@ -167,13 +140,13 @@ def fit(
 
     path = out or runs[0] / "calibration.json"
     found = calibrate.fit(runs, label=label, name=name, everything=everything, quality_on=quality_on or (), out=path)
-    print_report(found.tables)
+    output.print_report(found.tables)
     if found.lost_guarantees:
-        print_notice(
+        output.print_notice(
             f"warning: {path} had {found.lost_guarantees:,} guarantees of the earlier fit, and they are gone: make new "
             "ones with 'beliefrag calibrate risk'"
         )
-    print_notice(f"written: {path}; use it with --set calibration={path}")
+    output.print_notice(f"written: {path}; use it with --set calibration={path}")
 
 
 @app.command()
@@ -198,9 +171,9 @@ def ranker(
         raise SettingsError(
             f"There is no folder {out.parent} for the ranker.", remedy="Make it, or name another --out."
         )
-    with show_status("reading documents"):
+    with output.show_status("reading documents"):
         dataset = bench.user_dataset(questions, docs)
-    with show_status("fitting"):
+    with output.show_status("fitting"):
         fitted = fit_own_ranker(dataset)
     fitted.ranker.save(out)
     typer.echo(
@@ -212,13 +185,13 @@ def ranker(
         typer.echo(
             f"needed passages among 5, {share.questions} held-out questions, {name}: {share.value:.2f}{interval}"
         )
-    print_notice(f"written: {out}; use it with --retriever linked:ranker={out}")
+    output.print_notice(f"written: {out}; use it with --retriever linked:ranker={out}")
 
 
 @app.command()
 def show(
     artifact: Annotated[str | None, argument("NAME|FILE", "A calibration; without it, the shipped ones.")] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show what a calibration was fitted on, how good it is on held-out questions, and its coefficients.
 
@@ -231,7 +204,7 @@ def show(
         texts = [each.model_dump_json(indent=2) for each in found.artifacts]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
     else:
-        print_report(found.tables)
+        output.print_report(found.tables)
 
 
 @app.command()
@@ -239,7 +212,7 @@ def compare(
     first: _Artifact,
     second: _Artifact,
     states: Annotated[list[Path] | None, option("RUN", "Compare on unseen states of this run. Repeatable.")] = None,
-    label: Label = None,
+    label: options.Label = None,
 ) -> None:
     """Set two calibrations side by side; with --states also on the same states, with intervals of the difference.
 
@@ -248,20 +221,20 @@ def compare(
     from beliefrag import calibrate
 
     found = calibrate.compare(first, second, states=states or (), label=label)
-    print_warnings(found.warnings)
+    output.print_warnings(found.warnings)
     if found.comparison and found.comparison.left_out:
-        print_notice(
+        output.print_notice(
             f"{found.comparison.left_out:,} questions are left out: one of the two was fitted or chosen on them"
         )
-    print_report(found.tables, fold_first=True)
+    output.print_report(found.tables, fold_first=True)
 
 
 @app.command()
 def check(
     artifact: _Artifact,
     states: Annotated[list[Path], option("RUN", "A run with recorded states. Repeatable.", "--states")],
-    label: Label = None,
-    as_json: Json = False,
+    label: options.Label = None,
+    as_json: options.Json = False,
 ) -> None:
     """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
@@ -270,7 +243,7 @@ def check(
     from beliefrag import calibrate
 
     found = calibrate.check(artifact, states, label=label)
-    print_warnings(found.warnings)
+    output.print_warnings(found.warnings)
     checked = found.check
     if as_json:
         record = {
@@ -284,11 +257,11 @@ def check(
         typer.echo(json.dumps(record, indent=1))
         return
     if checked.left_out:
-        print_notice(f"{checked.left_out:,} questions are left out: it was fitted or chosen on them")
+        output.print_notice(f"{checked.left_out:,} questions are left out: it was fitted or chosen on them")
     own = checked.has_own_base_rate
     source = "of the fitted questions" if own else "of these states: the calibration does not give one"
     typer.echo(f"base rate {checked.base_rate:.3f}, {source}\n")
-    print_report(found.tables)
+    output.print_report(found.tables)
 
 
 @app.command()
@@ -298,7 +271,7 @@ def risk(
     run: Annotated[Path, argument("RUN", "A run with recorded states.")],
     *,
     max_error: Annotated[list[float], option("SHARE", "The largest share of wrong answers. Repeatable.")],
-    label: Label = None,
+    label: options.Label = None,
     out: Annotated[Path | None, option("FILE", "Where to save it; by default in the calibration's file.")] = None,
     given: GivenSettings,
 ) -> None:
@@ -330,14 +303,14 @@ def risk(
         thresholds=settings.policy_thresholds,
         out=out or Path(calibration).expanduser(),
     )
-    print_report(found.tables)
+    output.print_report(found.tables)
     for warning in found.warnings:
-        print_notice(warning)
+        output.print_notice(warning)
     if curve := found.curve:
         typer.echo(
             f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
         )
-    print_written(found.files)
+    output.print_written(found.files)
 
 
 @with_settings("calibration", "borrow")
@@ -371,7 +344,7 @@ def tune(
         corrections=None if corrections is None else (corrections,),
     )
     settings = given.read()
-    with show_status("trying thresholds"):
+    with output.show_status("trying thresholds"):
         found = calibrate.tune(
             run,
             max_tokens=max_tokens,
@@ -382,17 +355,17 @@ def tune(
             borrow=settings.borrow,
             out=out or run / "tune.csv",
         )
-    print_warnings(found.tuning.notes)
+    output.print_warnings(found.tuning.notes)
     (table,) = found.tables
     # The frontier, the current thresholds and what was checked; the file has all settings.
-    print_table(table.headings, [row for row in table.texts if row[1]])
+    output.print_table(table.headings, [row for row in table.texts if row[1]])
     if found.tuning.differences:
         quality, tokens = found.tuning.differences
         typer.echo(f"chosen minus current on xhold: {format_number(quality)}, {format_number(tokens, ',.0f')} tokens")
     if found.settings:
         typer.echo(f"\nFor the settings file:\n{found.settings}")
     if found.file:
-        print_written([found.file])
+        output.print_written([found.file])
     if found.tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
-        print_notice("error: no setting reaches the goal")
-        raise typer.Exit(FAILED)
+        output.print_notice("error: no setting reaches the goal")
+        raise typer.Exit(output.FAILED)

@@ -9,16 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
-from beliefrag.cli.options import (
-    Config,
-    Documents,
-    FurtherPaths,
-    GivenSettings,
-    Json,
-    argument,
-    join_paths,
-    with_settings,
-)
+from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, argument, join_paths, with_settings
 from beliefrag.cli.output import FAILED, print_notice, print_table, safe_lines, show_status
 
 # ruff: noqa: PLC0415 - the help does not wait for what only a command needs
@@ -29,7 +21,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 @app.command()
-def show(config: Config = None, as_json: Json = False) -> None:
+def show(config: options.Config = None, as_json: options.Json = False) -> None:
     """Show every setting with its value and its source.
 
     A setting comes, in this order, from the command line (--set budget.rounds=2), from a variable
@@ -108,7 +100,7 @@ def prompt(
 
 
 @with_settings("model", "base_url", "retriever", "borrow")
-def doctor(further: FurtherPaths = None, *, documents: Documents, given: GivenSettings) -> None:
+def doctor(further: options.FurtherPaths = None, *, documents: options.Documents, given: GivenSettings) -> None:
     """Check everything that an answer depends on, and say how to fix what does not work.
 
     Checks the installation, the cache folder, the settings, the model (with calls of one token), the retriever, the

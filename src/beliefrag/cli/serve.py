@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import typer
 from pydantic import Field
 
-from beliefrag.cli.options import (
-    Documents,
-    FurtherPaths,
-    GivenSettings,
-    NoOpen,
-    flag,
-    join_paths,
-    option,
-    with_settings,
-)
+from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, flag, join_paths, option, with_settings
 from beliefrag.cli.output import print_notice
 
 if TYPE_CHECKING:
@@ -119,9 +111,9 @@ class HttpOptions:
 @app.command()
 @with_settings("model", "base_url", "method")
 def http(
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
-    documents: Documents,
+    documents: options.Documents,
     given: GivenSettings,
     host: _Host = None,
     port: _Port = None,
@@ -155,12 +147,12 @@ def http(
 
 @with_settings("model", "base_url", "method", "retriever")
 def ask_page(
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
-    documents: Documents,
+    documents: options.Documents,
     given: GivenSettings,
     port: Annotated[int, option("N", "The port; 0 takes a free one.", min=0, max=65535)] = 8082,
-    no_open: NoOpen = False,
+    no_open: options.NoOpen = False,
     feedback: Feedback = None,
 ) -> None:
     """Ask questions on a page in the browser, which opens quotes in their documents.
@@ -324,9 +316,9 @@ def _log_page(access: PageAccess) -> None:
 @app.command()
 @with_settings("model", "base_url", "method")
 def mcp(
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
-    documents: Documents,
+    documents: options.Documents,
     given: GivenSettings,
     over_http: Annotated[bool, flag("--http", "Serve over HTTP, at /mcp; by default over standard input.")] = False,
     host: _Host = None,

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import (
-    Data,
-    FurtherPaths,
-    GivenSettings,
-    RunOptions,
-    argument,
-    join_paths,
-    option,
-    with_settings,
-)
+from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, argument, join_paths, option, with_settings
 from beliefrag.cli.output import INTERRUPTED, OK, print_notice, print_written, safe_line, show_status
 
 if TYPE_CHECKING:
@@ -30,14 +22,14 @@ if TYPE_CHECKING:
 @with_settings("model", "base_url")
 def study(
     name: Annotated[str, argument("NAME[:KEY=VALUE,...]", "A study of 'beliefrag config extensions', or all.")],
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
     out: Annotated[Path, option("DIR", "The folder of all studies and their runs.", "--out")],
-    data: Data = None,
+    data: options.Data = None,
     from_: Annotated[list[Path] | None, option("RUN", "Use the episodes of a run. Repeatable.", "--from")] = None,
     label: Annotated[str, option("NAME", "What makes an answer right: f1, exact_match, cover, judge.")] = "f1",
     methods: Annotated[str | None, option("NAMES", "What frontier compares; by default the paper's.")] = None,
-    how: RunOptions,
+    how: options.RunOptions,
     given: GivenSettings,
 ) -> None:
     """Make one study, or all: run what it needs, and write its numbers, its figure and a page.
@@ -112,8 +104,7 @@ def _make_studies(prepared: PreparedStudies, *, yes: bool) -> int:
 
 
 def _print_previews(prepared: PreparedStudies) -> dict[str, Plan]:
-    from beliefrag.bench.benchmark import format_duration, format_usage
-    from beliefrag.types import Usage
+    from beliefrag.bench.benchmark import format_duration
 
     plans: dict[str, Plan] = {}
     previews = prepared.previews()
@@ -128,13 +119,6 @@ def _print_previews(prepared: PreparedStudies) -> dict[str, Plan]:
         plans[name] = preview.plan
     if len(plans) > 1:
         estimates = [plan.estimate for plan in plans.values()]
-        methods, judge = (
-            Usage(**{name: sum(getattr(use, name) for use in uses) for name in ("calls", "tokens_in", "tokens_out")})
-            for uses in ([each.methods for each in estimates], [each.judge for each in estimates])
-        )
-        words = f"{format_usage(methods)}, {format_duration(sum(each.seconds for each in estimates))}"
-        words += f"; judge {format_usage(judge)}" if judge.calls else ""
-        print_notice(
-            f"all runs together: {sum(len(plan.to_play) for plan in plans.values()):,} episodes to play; {words}"
-        )
+        calls, seconds = sum(each.calls for each in estimates), sum(each.seconds for each in estimates)
+        print_notice(f"all runs together: {calls:,} calls, {format_duration(seconds)}")
     return plans

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import (
-    FurtherPaths,
-    NoOpen,
-    argument,
-    option,
-)
+from beliefrag.cli import options
+from beliefrag.cli.options import argument, option
 from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 
@@ -48,7 +44,7 @@ def serve_live_page(assembly: Assembly) -> Iterator[Callable[[Progress], object]
 
 def view(
     path: Annotated[Path, argument("RUN|TRACE", "The folder of a run, or a trace file.")],
-    further: FurtherPaths = None,
+    further: options.FurtherPaths = None,
     *,
     data: Annotated[
         list[Path] | None, option("DIR...", "The run's datasets.", "--data", envvar="BELIEFRAG_DATA")
@@ -56,7 +52,7 @@ def view(
     questions: Annotated[Path | None, option("FILE", "Your own questions, if moved; needs --docs.")] = None,
     docs: Annotated[list[Path] | None, option("PATH...", "The run's documents; needs --questions.")] = None,
     port: _Port = 0,
-    no_open: NoOpen = False,
+    no_open: options.NoOpen = False,
     export: Annotated[Path | None, option("FILE", "Write one episode to this new HTML file, and end.")] = None,
     episode: Annotated[int | None, option("N", "Which episode of a run to export.", min=0)] = None,
 ) -> None:
