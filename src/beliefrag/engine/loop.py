@@ -407,7 +407,7 @@ class _Player:
 
 
 def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:
-    """Packs evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
+    """Pack evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
     return EvidencePacking(
         words,
         lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0),
