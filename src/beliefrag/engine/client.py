@@ -61,7 +61,15 @@ class BeliefRAG:
         from beliefrag.engine.assembly import assemble
         from beliefrag.models.server_models import use_server_model
         from beliefrag.settings import load_settings
+        from beliefrag.types import Passage
 
+        if passages is not None:
+            passages = tuple(passages)
+            if wrong := next((each for each in passages if not isinstance(each, Passage)), None):
+                raise SettingsError(
+                    f"passages holds a {type(wrong).__name__}, not a Passage.",
+                    remedy="Make each with beliefrag.Passage(id, title, text).",
+                )
         if isinstance(retriever, str):
             given, retriever = {**given, "retriever": retriever}, None
         if settings is not None and given:
