@@ -15,12 +15,11 @@ from beliefrag.bench.own_documents import OwnDocuments
 from beliefrag.record import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
-from beliefrag.web.view.analysis import RunAnalysis, analyse_run
 from beliefrag.web.view.episodes import GrowingEpisode, read_trace, view_run_episode
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.overview import RunOverview, view_run
 from beliefrag.web.view.replay import PromptReplayer
 from beliefrag.web.view.run_datasets import RunDatasets
+from beliefrag.web.view.run_page import RunAnalysis, RunOverview, analyse_run, view_run
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, ViewError, view_prompts, view_record
 
 __all__ = ["EpisodeSource", "LiveSource", "RunSource", "TraceSource", "open_source"]

@@ -24,9 +24,8 @@ from beliefrag.web.connections import ConnectionRegistry, limited_protocol
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import listen
 from beliefrag.web.view import listing
-from beliefrag.web.view.analysis import RunAnalysis
 from beliefrag.web.view.export import export_name, export_page, read_asset
-from beliefrag.web.view.overview import RunOverview
+from beliefrag.web.view.run_page import RunAnalysis, RunOverview
 from beliefrag.web.view.schema import NotAvailable, ViewError
 from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
 
