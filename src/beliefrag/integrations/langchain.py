@@ -294,7 +294,8 @@ def _to_document(passage: Passage, score: float | None = None) -> Document:
 def _to_answer(episode: Episode) -> LangChainAnswer:
     described = describe_answer(episode)
     sources = [_to_document(passage, score) for passage, score in scored_sources(episode)]
-    return LangChainAnswer(question=episode.question.text, answer=episode.answer, sources=sources, **described)
+    own = {"question": episode.question.text, "answer": episode.answer, "sources": sources}
+    return cast("LangChainAnswer", own | described)
 
 
 def _piece_of(progress: Progress) -> LangChainAnswer | None:
