@@ -7,12 +7,14 @@ episodes `without_texts`: no text of a benchmark is in its files.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic_core import PydanticSerializationError
 
 from beliefrag.types import (
     Action,
@@ -43,6 +45,8 @@ __all__ = [
     "ShownPassage",
     "Step",
     "Verdict",
+    "hide_question",
+    "to_json_line",
 ]
 
 QUESTION = "[question]"
@@ -292,8 +296,10 @@ class Episode(EpisodeSummary):
     model_config = ConfigDict(extra="forbid")
 
     model: str = ""
-    """The identity of the model; this and the next five are empty in a run, whose record has them."""
+    """The identity of the model; this and the next six are empty in a run, whose record has them."""
     budget: Budget | None = None
+    thresholds: Mapping[str, float | bool | None] = {}
+    """Of the policy, for a method that has one."""
     prompts: Mapping[str, str] = {}
     """The hash of each prompt."""
     verifier: str = ""
@@ -361,6 +367,7 @@ class Episode(EpisodeSummary):
                 "question": Question("", self.question.id),
                 "model": "",
                 "budget": None,
+                "thresholds": {},
                 "prompts": {},
                 "verifier": "",
                 "made_with": {},
@@ -409,8 +416,20 @@ Progress: TypeAlias = Episode | Step | CallStarted
 
 
 def to_json_line(record: BaseModel, **options: Any) -> str:
-    """Return a record as JSON on one line, in ASCII, ended by a newline."""
-    return record.model_dump_json(ensure_ascii=True, **options) + "\n"
+    """Return a record as JSON on one line, in ASCII, ended by a newline. Half of a surrogate pair becomes a ?."""
+    try:
+        return record.model_dump_json(ensure_ascii=True, **options) + "\n"
+    except PydanticSerializationError:
+        # A model, a question or a retriever may bring such text, and an episode that was paid for is kept all the same.
+        return json.dumps(_replace_lone_surrogates(record.model_dump(mode="json", **options))) + "\n"
+
+
+def _replace_lone_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_replace_lone_surrogates(key): _replace_lone_surrogates(each) for key, each in value.items()}
+    return [_replace_lone_surrogates(each) for each in value] if isinstance(value, list) else value
 
 
 def hide_question(text: str, question: str) -> str:

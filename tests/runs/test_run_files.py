@@ -238,6 +238,11 @@ def test_a_line_nested_beyond_measure_is_no_episode(tmp_path: Path) -> None:
         read_summaries(tmp_path)
 
 
+def test_text_that_no_encoding_can_hold_is_written_as_a_question_mark(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1", answer="a\ud800b")))
+    assert [each.answer for each in read_episodes(tmp_path)] == ["a?b"]
+
+
 def test_an_answer_that_is_a_set_of_rows_has_another_score(tmp_path: Path) -> None:
     rows = METRICS | dict.fromkeys(("exact_match", "f1", "cover")) | {"answer_row_recall": 0.25, "rows_read": 40.0}
     (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1", metrics=rows)))
