@@ -1,4 +1,4 @@
-"""What a person is told who asks wrongly, or whose machine refuses: one line that says what to do, and the exit code."""
+"""What a person is told who asks wrongly, or whose machine refuses: one line with a remedy, and the exit code."""
 
 from __future__ import annotations
 

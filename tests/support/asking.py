@@ -110,7 +110,7 @@ def asking(
     def page(service: AnswerService, bound: socket.socket) -> tuple[AskPage, Credential]:
         access = PageAccess.for_server(bound, token, command="beliefrag app")
         addresses.append(access.address.replace("=TOKEN", f"={token}"))
-        made = make_page(service, feedback, [Path("handbook")], None, show_prompts=own_machine)
+        made = make_page(feedback, [Path("handbook")], None, show_prompts=own_machine)
         return made, access.key if own_machine else TokenOrBrowserKey(BearerToken(token), access.key)
 
     with served(assembly, chosen, make_page=page, token=token, **how) as running:

@@ -97,7 +97,7 @@ def ask(
         if view:
             from beliefrag.cli.view import serve_live_page, wait_for_interrupt
 
-            observers.append(stack.enter_context(serve_live_page(assembly)))
+            observers.append(stack.enter_context(serve_live_page()))
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
         episode = asyncio.run(run_episode(Question(question), assembly, display=display, observers=observers))
         if as_json:

@@ -236,7 +236,7 @@ def _serve_http(
         if how.page:
             command = "beliefrag app" if show_page else "beliefrag serve http --page"
             access = PageAccess.for_server(bound, token, command=command)
-            page = make_page(service, how.feedback, served.docs, served.index, show_prompts=how.show_prompts)
+            page = make_page(how.feedback, served.docs, served.index, show_prompts=how.show_prompts)
             credential = access.key if show_page else TokenOrBrowserKey(BearerToken(token), access.key)
             on_listening = functools.partial(show_page or _log_page, access)
         context = HttpContext(
@@ -285,26 +285,13 @@ class PageAccess:
         return cls(key, f"{base}/?token={shown}", f"{base}/?token={once}")
 
 
-def make_page(
-    service: AnswerService,
-    feedback: Path | None,
-    docs: Sequence[Path] | None,
-    index: Path | None,
-    *,
-    show_prompts: bool,
-) -> AskPage:
-    """Return the page of a service, named after its documents; trajectories show prompts only if asked to.
-
-    Raises:
-        SettingsError: The feedback file cannot be written.
-    """
+def make_page(feedback: Path | None, docs: Sequence[Path] | None, index: Path | None, *, show_prompts: bool) -> AskPage:
+    """Return the page of a server, named after its documents."""
     from beliefrag.web.page import AskPage, FeedbackFile, PageEpisodes
-    from beliefrag.web.view import active_thresholds
 
     names = [path.resolve().name or str(path) for path in [*(docs or ()), *([index] if index else ())]]
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    thresholds = active_thresholds(asdict(service.assembly.parts.thresholds))
-    episodes = PageEpisodes(thresholds, show_prompts=show_prompts)
+    episodes = PageEpisodes(show_prompts=show_prompts)
     return AskPage(", ".join(names[:_NAMES_SHOWN]) + more, episodes, FeedbackFile(feedback or FEEDBACK_FILE))
 
 

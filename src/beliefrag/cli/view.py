@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,6 @@ from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
-    from beliefrag.engine.assembly import Assembly
     from beliefrag.record import Progress
     from beliefrag.web.view import RunSource, TraceSource
 
@@ -32,14 +30,14 @@ _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
 
 
 @contextlib.contextmanager
-def serve_live_page(assembly: Assembly) -> Iterator[Callable[[Progress], object]]:
+def serve_live_page() -> Iterator[Callable[[Progress], object]]:
     """Serve a page that shows an episode as it happens; return what takes its steps."""
-    from beliefrag.web.view import LiveSource, ViewServer, active_thresholds
+    from beliefrag.web.view import LiveSource, ViewServer
 
-    source = LiveSource(active_thresholds(asdict(assembly.parts.thresholds)))
+    source = LiveSource()
     with ViewServer(source) as server:
         open_address("view", server.address, server.address_once)
-        yield source.add_event
+        yield source.add
 
 
 def view(
