@@ -97,7 +97,8 @@ def check_everything(
         docs: Documents to look for.
         index: The folder of an index to read.
     """
-    found = [_ok("python", platform.python_version()), *map(_check_package, _required_packages()), *_check_cache()]
+    found = [_ok("python", platform.python_version()), *map(_check_package, _required_packages())]
+    found += [_attempt("cache folder", _check_cache_folder), _attempt("recorded replies", _check_replies)]
     settings: Settings | None = None
     try:
         loaded = load_settings(given, config=config)
@@ -137,36 +138,21 @@ def _check_package(name: str) -> Finding:
         return Finding(CheckState.PROBLEM, name, detail, f"Install it again: pip install --force-reinstall {name}")
 
 
-def _check_cache() -> Iterator[Finding]:
-    yield _attempt("cache folder", _check_cache_folder)
-    yield _attempt("recorded replies", _check_replies)
-
-
 def _check_cache_folder() -> Finding:
     folder = cache_dir()
     there = next(path for path in (folder, *folder.parents) if path.exists())
-    if reason := _why_not_writable(there):
+    try:
+        # Rights are not all: the disk may be full or read-only. The file has no name, so nothing is left behind.
+        with tempfile.TemporaryFile(dir=there) as file:
+            file.write(b"\0" * 4096)
+    except OSError as error:
         remedy = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to."
-        return Finding(CheckState.PROBLEM, "cache folder", f"{folder}: {reason}", remedy)
+        return Finding(CheckState.PROBLEM, "cache folder", f"{folder} cannot be written to: {error.strerror}", remedy)
     free = shutil.disk_usage(there).free
     detail = f"{folder}, {free / 1e9:.1f} GB free" + ("" if there == folder else ", not made yet")
     if free < _LITTLE_SPACE:
         return _warning("cache folder", detail, "Free some space, or set BELIEFRAG_CACHE_DIR to another disk.")
     return _ok("cache folder", detail)
-
-
-def _why_not_writable(folder: Path) -> str:
-    if not folder.is_dir():
-        return "is not a folder"
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return "cannot be written to"
-    try:
-        # Rights are not all: the disk may be full or read-only. The file has no name, so nothing is left behind.
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"\0" * 4096)
-    except OSError as error:
-        return f"cannot be written to: {error.strerror}"
-    return ""
 
 
 def _check_replies() -> Finding:
@@ -251,7 +237,7 @@ def _check_api_key(settings: Settings) -> Finding:
 
 
 async def _ask_model(model: ChatModel, *, needs_probabilities: bool) -> list[Finding]:
-    """Ask for one token, first without and then with probabilities, so that it is clear which of the two fails."""
+    """Ask for one token, first without and then with probabilities so that it is clear which of the two fails."""
     try:
         began = time.perf_counter()
         try:

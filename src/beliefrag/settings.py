@@ -107,7 +107,7 @@ class Settings(BaseModel):
         description="largest share of wrong answers among those given; needs a guarantee in the calibration",
     )
     confidence: float = Field(default=0.9, gt=0, lt=1, description="the probability with which max_error must hold")
-    cache: bool = Field(default=True, description="keep model replies, so that nothing is paid for twice")
+    cache: bool = Field(default=True, description="keep model replies so that nothing is paid for twice")
     method: str = Field(
         default="lean",
         description="method that answers, as NAME or NAME:key=value,...; by default lean for the embedded model, for "

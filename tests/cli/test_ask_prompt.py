@@ -100,7 +100,7 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(open_pr
     terminal.wait_for("Larvik")
     terminal.wait_for("ask> ")
     terminal.type("/nonsense\n")
-    terminal.wait_for("no command '/nonsense'; /help")
+    terminal.wait_for("unknown command '/nonsense'; /help")
     terminal.type("/help\n")
     terminal.wait_for("/quit")
     terminal.wait_for("ask> ")

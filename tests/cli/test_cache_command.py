@@ -25,7 +25,7 @@ def played(beliefrag: Command, home: Path, *more: str) -> list[str]:
 
 
 def test_stats_count_replies_by_model(beliefrag: Command, home: Path) -> None:
-    assert "no cache yet" in beliefrag("cache", "stats").out
+    assert "cache is empty" in beliefrag("cache", "stats").out
     played(beliefrag, home, "--no-judge")
     rows = dict(line.split("\t") for line in beliefrag("cache", "stats").out.splitlines())
     assert int(rows["replies"]) > 4

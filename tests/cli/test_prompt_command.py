@@ -36,7 +36,7 @@ def test_one_prompt_can_be_saved_changed_and_used(beliefrag: Command, home: Path
 def test_a_prompt_that_does_not_exist(beliefrag: Command) -> None:
     ran = beliefrag("prompt", "poem")
     assert (ran.code, ran.out) == (2, "")
-    assert "no prompt 'poem'" in ran.err
+    assert "unknown prompt 'poem'" in ran.err
     assert "rewriter" in ran.err
 
 

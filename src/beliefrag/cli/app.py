@@ -141,7 +141,7 @@ def _explain_error(error: Exception) -> tuple[str, int]:
 
 
 def _flush_output(code: int) -> int:
-    """Flush the output, so that a full disk is an error and a closed pipe is silent."""
+    """Flush the output so that a full disk is an error and a closed pipe is silent."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -161,5 +161,5 @@ def _discard_output() -> None:
 
 
 def _exit_on_sigterm(number: int, frame: FrameType | None) -> None:
-    # Unwinds like an interrupt, so that the terminal is restored and model calls are cancelled.
+    # Unwinds like an interrupt so that the terminal is restored and model calls are cancelled.
     raise SystemExit(TERMINATED)

@@ -389,7 +389,7 @@ def summary_rows(episode: Episode) -> Rows:
 
 
 def explain_end(episode: Episode) -> Explanation:
-    """Explain an episode to somebody at a terminal, who can ask again with other options."""
+    """Explain an episode to a person who can ask again with other options."""
     from beliefrag.answering.citing import find_uncovered
 
     uncovered = find_uncovered(episode.question.text, episode.read_passages)

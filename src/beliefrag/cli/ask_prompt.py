@@ -56,7 +56,7 @@ class AskPrompt:
         elif line.lower() == "/help":
             typer.echo(_HELP)
         elif line.lower() not in ("/sources", "/why"):
-            print_notice(f"There is no command {safe_line(line)!r}; /help lists them.")
+            print_notice(f"unknown command {safe_line(line)!r}; /help lists them")
         elif self._last is None:
             print_notice("Nothing was asked yet.")
         elif line.lower() == "/why":

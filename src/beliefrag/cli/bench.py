@@ -72,7 +72,7 @@ def report(
     """
     from beliefrag import bench
 
-    # The files come first, so that a reader who closes the output early still has them.
+    # The files come first so that a reader who closes the output early still has them.
     found = bench.report(run, out=out or run / "report")
     typer.echo(output.safe_line(found.summary.first_line))
     output.print_table(found.results.headings, found.results.texts)

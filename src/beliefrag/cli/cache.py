@@ -28,7 +28,7 @@ def stats() -> None:
 
     path = reply_store_path()
     if not path.is_file():
-        typer.echo(f"There is no cache yet; it will be {path}")
+        typer.echo(f"The cache is empty; it will be {path}")
         return
     with ReplyStore(path, read_only=True) as store:
         found = store.stats()

@@ -168,9 +168,7 @@ def ranker(
     from beliefrag.errors import SettingsError
 
     if not out.absolute().parent.is_dir():
-        raise SettingsError(
-            f"There is no folder {out.parent} for the ranker.", remedy="Make it, or name another --out."
-        )
+        raise SettingsError(f"The folder {out.parent} does not exist.", remedy="Make it, or name another --out.")
     with output.show_status("reading documents"):
         dataset = bench.user_dataset(questions, docs)
     with output.show_status("fitting"):
@@ -275,7 +273,7 @@ def risk(
     out: Annotated[Path | None, option("FILE", "Where to save it; by default in the calibration's file.")] = None,
     given: GivenSettings,
 ) -> None:
-    """Choose the least answerability to answer at, so that at most a given share of the answers is wrong.
+    """Choose the least answerability to answer at so that at most a given share of the answers is wrong.
 
     It is chosen on the held-out questions of the run, for the thresholds in force, and saved in the calibration; then
     'beliefrag ask --max-error' keeps to it. The risk-coverage curve is drawn next to it. No model is asked.

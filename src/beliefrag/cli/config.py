@@ -92,8 +92,8 @@ def prompt(
         print_table(("prompt", "hash", "whose"), rows)
         return
     if name not in NAMES:
-        raise typer.BadParameter(f"there is no prompt {name!r}; known: {', '.join(NAMES)}", param_hint="NAME")
-    # The hash goes to standard error, so that the prompt alone can be saved.
+        raise typer.BadParameter(f"unknown prompt {name!r}; known: {', '.join(NAMES)}", param_hint="NAME")
+    # The hash goes to standard error so that the prompt alone can be saved.
     print_notice(f"{name} {hashes[name]}")
     text = library.templates[name]
     typer.echo(safe_lines(text) if sys.stdout.isatty() else text)

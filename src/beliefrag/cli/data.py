@@ -67,7 +67,7 @@ def list_(
         print_table(("name", "licence", "download", "source", "files"), formats)
         return
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
+        raise DataError(f"{folder} is not a folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
     if is_dataset(folder):
         card = load_dataset(folder).card
         if as_json:

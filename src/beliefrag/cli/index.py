@@ -31,7 +31,7 @@ def index(
     as_json: Json = False,
     given: GivenSettings,
 ) -> None:
-    """Build an index of documents, so that many questions can use it. Run it again to update the index.
+    """Build an index of documents so that many questions can use it. Run it again to update the index.
 
     Reads text, Markdown, HTML, PDF, DOCX, JSON Lines and CSV, and lists the files that it could not read.
 

@@ -121,7 +121,7 @@ class LiveDisplay:
         self._record = record
         self._bars = BeliefBars(threshold=threshold, tokens=1)
         self._titles: dict[str, str] = {}
-        # The live part always vanishes; what stays is printed, so that it stays where nothing can be redrawn, too.
+        # The live part always vanishes; what stays is printed so that it stays where nothing can be redrawn, too.
         self._live = Live(
             console=console,
             refresh_per_second=8,

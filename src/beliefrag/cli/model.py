@@ -72,7 +72,7 @@ def ensure_weights(model: str, *, agreed: bool) -> None:
         agreed: Download without asking.
 
     Raises:
-        ModelError: The weights are missing, and nobody can be asked or the answer was no; or the download failed.
+        ModelError: The weights are missing and a download was not agreed to, or it failed.
     """
     if not model.startswith("local:"):
         return

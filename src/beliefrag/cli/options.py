@@ -102,7 +102,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledQuestions:
-    """Questions with known answers: of benchmarks, or somebody's own."""
+    """Questions with known answers: of benchmarks, or your own."""
 
     data: Data = None
     questions: Annotated[Path | None, option("FILE", "Your questions with answers (CSV, TSV, JSON Lines).")] = None

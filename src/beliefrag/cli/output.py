@@ -147,7 +147,7 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 
 def _write(text: str) -> None:
-    # When standard error is closed, nobody can read the notice.
+    # Standard error may be closed.
     with contextlib.suppress(OSError):
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
@@ -168,7 +168,7 @@ class _NoticeHandler(logging.Handler):
 
 
 def is_confirmed(question: str) -> bool:
-    """Return whether a person at a terminal agrees; without a terminal there is nobody to ask."""
+    """Return whether a person at a terminal agrees; without a terminal the answer is yes."""
     import typer
 
     return not can_confirm() or typer.confirm(question, default=True, err=True)

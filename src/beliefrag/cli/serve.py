@@ -296,7 +296,7 @@ def make_page(feedback: Path | None, docs: Sequence[Path] | None, index: Path | 
 
 
 def _log_page(access: PageAccess) -> None:
-    # The servers' own logger, so that their log holds the address of the page too.
+    # The servers' own logger so that their log holds the address of the page too.
     logging.getLogger("beliefrag.web.page").info("page", extra={"fields": {"page": access.address}})
 
 
