@@ -41,9 +41,8 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
 def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
     """Read the one JSON object in a reply.
 
-    A code fence or text around the object is passed over, and small damage (a trailing comma, wrong quotes) is repaired;
-    each of these is counted once. Two objects are not: which one is meant cannot be known. Nor is one that does not
-    close: its last number may be cut in half.
+    A code fence or text around the object is ignored, and small damage (a trailing comma, wrong quotes) is repaired;
+    each of these is counted once. Two objects are refused, and one that does not close: its last number may be cut.
 
     Raises:
         ReplyError: It holds no object, or several.
