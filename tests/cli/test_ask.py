@@ -131,14 +131,6 @@ def test_a_budget_flag_limits_the_episode(
     assert {name: found[name] for name in expected} == expected
 
 
-def test_replies_are_recorded_unless_told_otherwise(beliefrag: Command, docs: Path, home: Path) -> None:
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED)
-    assert beliefrag(*given, "--json", "--set", "cache=false").record["usage"]["cached_calls"] == 0
-    assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 0
-    assert beliefrag(*given, "--json").record["usage"]["cached_calls"] == 2
-    assert mentions(beliefrag(*given).out, "2 calls, 2 of", "recorded earlier")
-
-
 @pytest.mark.parametrize("method", ["no_rag", "static", "iterative:rounds=1"])
 def test_any_method_answers_and_needs_no_calibration_unless_it_says_so(
     beliefrag: Command, docs: Path, home: Path, method: str
@@ -151,16 +143,6 @@ def test_any_method_answers_and_needs_no_calibration_unless_it_says_so(
     lines = beliefrag(*given).out.splitlines()
     assert "confidence: unknown" in lines
     assert lines[2].startswith("calibration: none: ") and mentions(lines[2], method.partition(":")[0])
-
-
-def test_the_method_and_its_options_come_from_the_settings_file(beliefrag: Command, docs: Path, home: Path) -> None:
-    (home / "beliefrag.toml").write_text('method = "iterative"\n[methods.iterative]\nrounds = 1\n')
-    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, ANSWER), "--json")
-    record = beliefrag(*given).record
-    assert [step["action"] for step in record["steps"]] == ["RETRIEVE", "ANSWER"]
-    assert record["made_with"]["method_options"] == "rounds=1"
-    wrong = beliefrag(*given, "--method", "iterative:rounds=many")
-    assert wrong.code == 2 and "rounds='many'" in wrong.err and "rounds: int | None" in wrong.err
 
 
 def test_a_method_that_is_not_known_or_keeps_to_no_error_is_refused(beliefrag: Command, docs: Path, home: Path) -> None:
@@ -180,14 +162,6 @@ def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Comma
     assert foreign.code == 1
     assert mentions(foreign.err, "published", "fitted for openai:gpt-oss-120b", "--borrow published")
     assert beliefrag(*given, *BORROWED).code == 0
-
-
-def test_a_settings_file_is_read_and_a_flag_wins_over_it(beliefrag: Command, docs: Path, home: Path) -> None:
-    script = write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True})
-    (home / "mine.toml").write_text(f'model = "{script}"\nborrow = "published"\n[budget]\ntop_k = 1\n')
-    given = ("ask", QUESTION, "--docs", docs, "--config", home / "mine.toml", "--json")
-    assert len(beliefrag(*given).record["sources"]) == 1
-    assert len(beliefrag(*given, "--set", "budget.top_k=2").record["sources"]) == 2
 
 
 def test_an_endpoint_is_asked_at_the_address_given(

@@ -137,7 +137,7 @@ def test_a_run_can_grow_by_methods_and_questions(beliefrag: Command, home: Path)
     assert len(run["datasets"]["north"]["question_ids"]) == 3
 
 
-@pytest.mark.parametrize("change", ["corpus", "gold", "prompts", "model", "budget", "seed", "verifier"])
+@pytest.mark.parametrize("change", ["corpus", "prompts", "seed"])
 def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, change: str) -> None:
     line = line_of(home, "--methods", "static")
     assert beliefrag(*line).code == 0
@@ -146,27 +146,14 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
         with (home / "south" / "corpus.jsonl").open("a") as file:
             file.write('{"id": "new", "title": "New", "text": "New text."}\n')
         words = r"corpus of south [0-9a-f]{32},.* [0-9a-f]{32}"
-    elif change == "gold":
-        asked = home / "north" / "questions.jsonl"
-        asked.write_text(asked.read_text().replace('"Larvik"', '"Lervik"'))
-        words = r"questions of north [0-9a-f]{32},.* [0-9a-f]{32}"
     elif change == "prompts":
         (home / "words").mkdir()
         (home / "words" / "answer.txt").write_text("{question} {evidence}")
         line += ["--set", "prompts=words"]
         words = r"prompt answer [0-9a-f]{16},.* [0-9a-f]{16}"
-    elif change == "model":
-        line[line.index("--model") + 1] = write_script(home, {"purpose": "x", "reply": "y"}, name="other.jsonl")
-        words = r"model scripted:[0-9a-f]{16},.* scripted:[0-9a-f]{16}"
-    elif change == "budget":
-        (home / "beliefrag.toml").write_text("[budget]\ntop_k = 4\n")
-        words = r"budget top_k 5,.* 4"
-    elif change == "seed":
+    else:
         line += ["--set", "run.seed=7"]
         words = r"seed 0,.* 7"
-    else:
-        line += ["--set", "verifier=graded"]
-        words = r"verifier structured,.* graded"
     ran = beliefrag(*line)
     assert ran.code == 1
     assert re.search(rf"{words}\. .*--out", ran.err), ran.err
@@ -183,19 +170,6 @@ def test_replay_gives_the_same_episodes_without_a_model(beliefrag: Command, home
     assert "0 keys are missing" in ran.err
     assert comparable_lines(home / "again") == comparable_lines(home / "run")
     assert all(r.usage.cached_calls == r.usage.calls for r in records(home / "again"))
-
-
-def test_a_replay_goes_on_where_neither_model_nor_replies_are_there(beliefrag: Command, home: Path) -> None:
-    line = line_of(home, "--methods", "static,no_rag", "--n", "2")
-    beliefrag(*line)
-    (home / "bench.jsonl").unlink()
-    line[line.index("--n") + 1] = "3"
-    ran = beliefrag(*line, "--replay")
-    assert ran.code == 1
-    assert "4 keys are missing" in ran.err
-    failed = [r for r in records(home / "run") if r.outcome == "failed"]
-    assert {r.cause for r in failed} == {"ReplayMiss"}
-    assert all(r.metrics == {} for r in failed)
 
 
 def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command, home: Path) -> None:
@@ -227,18 +201,6 @@ def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, ho
     assert not (home / "run").exists()
 
 
-def test_a_dry_run_needs_no_weights(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(home / "nothing-pulled"))
-    write_dataset(home, "north", 2)
-    line = ["bench", "run", "--data", "north", "--methods", "beliefrag", "--model", "local:qwen2.5-coder-1.5b"]
-    ran = beliefrag(*line, "--out", "run", "--dry-run")
-    assert ran.code == 0
-    assert mentions(ran.err, "2 episodes", "2 questions", "1 datasets", "1 methods")
-    ran = beliefrag(*line, "--out", "run", "--dry-run", "--set", "run.judge_model=local:no-such-model")
-    assert ran.code != 0
-    assert "no-such-model" in ran.err
-
-
 def test_a_large_run_is_asked_about_on_a_terminal(home: Path) -> None:
     line = line_of(home, "--methods", "all", questions=10)
     write_dataset(home, "wide", 400)
@@ -263,13 +225,3 @@ def test_unknown_methods_and_splits_are_told(beliefrag: Command, home: Path) -> 
     assert mentions(beliefrag(*line_of(home, "--methods", "magic")).err, "method", "'magic'", "Known: all")
     ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev"))
     assert (ran.code, "has no split 'dev'" in ran.err) == (1, True)
-
-
-def test_a_split_is_taken_from_each_dataset_that_has_it(beliefrag: Command, home: Path) -> None:
-    write_dataset(home, "north", 3, split="dev")
-    write_dataset(home, "south", 3, split="test")
-    line = line_of(home, "--methods", "static", "--split", "dev", "--split", "test")
-    assert beliefrag(*line).code == 0
-    assert len(records(home / "run")) == 6
-    ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev", out="other"))
-    assert (ran.code, mentions(ran.err, "south", "no split 'dev'")) == (1, True)

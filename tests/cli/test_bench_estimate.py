@@ -65,16 +65,6 @@ def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Pa
     assert mentions(said["judge"], "$7.00 in", "$8.00 out")
 
 
-@pytest.mark.parametrize(
-    "prices", ["tokens_in = 1", "tokens_in = -1\ntokens_out = 1", "tokens_in = inf\ntokens_out = 1"]
-)
-def test_half_a_price_or_an_impossible_one_is_refused(beliefrag: Command, north: Path, prices: str) -> None:
-    (north / "beliefrag.toml").write_text(f"[prices]\n{prices}\n")
-    ran = beliefrag("config", "show")
-    assert ran.code == 2
-    assert "prices (from beliefrag.toml)" in ran.err
-
-
 def test_what_is_ahead_is_reckoned_from_the_runs_own_episodes(beliefrag: Command, north: Path) -> None:
     line = (*RUN, "--methods", "static", "--model", write_script(north))
     beliefrag(*line, "--n", "2")

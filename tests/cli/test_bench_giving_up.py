@@ -76,22 +76,6 @@ def test_a_server_that_is_still_gone_ends_every_attempt_and_each_gets_to_other_e
     assert mentions(ran.err, "40 episodes finished", "0 failed")
 
 
-def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(
-    beliefrag: Command, home: Path, chat_server: ChatServer
-) -> None:
-    chat_server.play(failure(401, "who are you"))
-    model = write_script(home)
-    beliefrag(*run_of(home, "no_rag", "--model", model, "--no-judge"))
-    judge = ("--set", "run.judge_model=j", "--set", f"run.judge_base_url={chat_server.url}")
-    judged = run_of(home, "no_rag,static", "--model", model, *judge)
-    for attempt in range(1, 4):
-        ran = beliefrag(*judged)
-        assert ran.code == 1
-        assert mentions(ran.err, "judge failed", GIVE_UP_AFTER), attempt
-        assert len(records(home / "run")) == 40 + attempt * GIVE_UP_AFTER
-    assert outcomes(home) == {("no_rag", "answered"): 40, ("static", "answered"): 40}
-
-
 @pytest.mark.parametrize(
     ("cause", "before", "replies", "alive", "counts"),
     [

@@ -93,30 +93,6 @@ def without(run: Path, *marks: str) -> None:
     (run / "episodes.jsonl").write_text("".join(line for line in lines if not all(mark in line for mark in marks)))
 
 
-def test_a_number_that_lacks_questions_is_marked(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
-    without(run, '"method":"static"', '"id":"south-q3"')
-    row = {(r["dataset"], r["method"]): r["n"] for r in table(beliefrag("bench", "report", run).out)}
-    assert (row["south", "Static"], row["mean", "Static"], row["mean", "No-RAG"]) == ("5 of 6", "11 of 12", "12")
-    f1 = (run / "report" / "report.md").read_text().split("## ")[1]
-    assert "* marks a number" in f1
-    static = next(line for line in f1.splitlines() if line.startswith("| Static"))
-    assert [cell.split(" (")[0].strip()[-1] == "*" for cell in static.split("|")[2:-1]] == [False, True, True]
-    assert "*" not in next(line for line in f1.splitlines() if line.startswith("| No-RAG"))
-
-
-def test_failures_are_listed_by_cause_with_their_questions(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home, "--no-judge", methods="static")
-    (home / "bench.jsonl").unlink()
-    line = ("bench", "run", "--data", "north", "south", "--methods", "static,no_rag", *BORROWED)
-    assert beliefrag(*line, "--out", "run", "--replay", "--no-judge").code == 1
-    beliefrag("bench", "report", run)
-    text = (run / "report" / "report.md").read_text()
-    listed = text[text.index("## Failed episodes") :].split("\n## ")[0]
-    ids = " ".join(f"north-q{k}" for k in range(5))
-    assert mentions(listed, f"ReplayMiss | north | No-RAG | 6 | {ids} and 1 more |", "cache", "answer call", "key")
-
-
 def test_a_hostile_dataset_name_stays_text(beliefrag: Command, home: Path) -> None:
     write_dataset(home, "a|b <script>x_$", 2)
     model = write_script(home)

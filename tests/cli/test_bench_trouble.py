@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -12,11 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from beliefrag.bench import setup
 from beliefrag.methods import METHODS
-from beliefrag.runs.record import versions
 from beliefrag.runs.run_files import comparable_lines
 from tests.cli.shell import Ran, command
 from tests.support.bench_runs import line_of, records, served, write_dataset
@@ -34,42 +29,6 @@ def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> Non
         ran = beliefrag(*line)
     assert ran.code == 1
     assert "One process" in ran.err
-
-
-def test_episodes_without_a_record_are_not_gone_on_with(beliefrag: Command, home: Path) -> None:
-    line = line_of(home, "--methods", "static")
-    assert beliefrag(*line).code == 0
-    (home / "run" / "run.json").unlink()
-    before = (home / "run" / "episodes.jsonl").read_bytes()
-    ran = beliefrag(*line)
-    assert ran.code == 1
-    assert mentions(ran.err, "no run.json", "--out")
-    assert (home / "run" / "episodes.jsonl").read_bytes() == before
-    assert not (home / "run" / "run.json").exists()
-    # A kill between the lock and the record leaves a file without episodes: that is no run yet.
-    (home / "run" / "episodes.jsonl").write_bytes(b"")
-    assert beliefrag(*line).code == 0
-
-
-def test_a_run_that_goes_on_with_another_build_says_so_and_reports_both(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = "other versions"
-    assert said not in beliefrag(*line_of(home, "--methods", "static", "--n", "2")).err
-    ours = versions()
-    monkeypatch.setattr(setup, "versions", lambda: {**ours, "xllamacpp": "99.1"})
-    ran = beliefrag(*line_of(home, "--methods", "static"))
-    assert ran.code == 0
-    assert mentions(ran.err, said, f"xllamacpp {ours['xllamacpp']}, now 99.1")
-    run = json.loads((home / "run" / "run.json").read_text())
-    assert (run["versions"], run["later_versions"]) == (ours, [{**ours, "xllamacpp": "99.1"}])
-    beliefrag("bench", "report", "run")
-    page = (home / "run" / "report" / "report.md").read_text()
-    assert f"xllamacpp {ours['xllamacpp']}" in page and "xllamacpp 99.1" in page
-    # Nothing is left to be made with anything.
-    monkeypatch.setattr(setup, "versions", lambda: {**ours, "xllamacpp": "99.2"})
-    assert said not in beliefrag(*line_of(home, "--methods", "static")).err
-    assert json.loads((home / "run" / "run.json").read_text()) == run
 
 
 def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:

@@ -49,19 +49,6 @@ def test_an_exported_cache_replays_the_run_elsewhere(
     assert comparable_lines(home / "again") == comparable_lines(home / "run")
 
 
-@pytest.mark.parametrize("damage", ["not json", '{"key": "x"}', '{"key":"zz","model":"m","created":1,"reply":{}}'])
-def test_a_damaged_file_imports_nothing(beliefrag: Command, home: Path, damage: str) -> None:
-    played(beliefrag, home)
-    beliefrag("cache", "export", "replies.jsonl")
-    (home.parent / "cache" / "replies.sqlite").unlink()
-    text = Path("replies.jsonl").read_text()
-    Path("replies.jsonl").write_text(text + damage + "\n")
-    ran = beliefrag("cache", "import", "replies.jsonl")
-    assert (ran.code, ran.out) == (2, "")
-    assert f"Line {len(text.splitlines()) + 1} " in ran.err and "beliefrag cache export" in ran.err
-    assert "replies\t0" in beliefrag("cache", "stats").out
-
-
 def test_a_damaged_cache_is_set_aside_and_its_readable_replies_are_kept(beliefrag: Command, home: Path) -> None:
     line = played(beliefrag, home, "--no-judge")
     store = home.parent / "cache" / "replies.sqlite"

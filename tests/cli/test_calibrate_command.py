@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag._version import __version__
 from beliefrag.calibration import fitting, load_artifact
-from beliefrag.runs.partitions import Partition, partition
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset, write_script
 from tests.support.messages import mentions
@@ -92,24 +90,6 @@ def test_a_fit_writes_over_a_calibration_and_over_nothing_else(beliefrag: Comman
     assert load_artifact("mine.json").name == "two"
 
 
-def test_two_calibrations_are_compared_on_states_that_neither_has_seen(beliefrag: Command, states: Path) -> None:
-    beliefrag("calibrate", "fit", states, "--out", "mine.json")
-    ran = beliefrag("calibrate", "compare", "mine.json", "published", "--states", states)
-    assert ran.code == 0, ran.err
-    held_out = sum(partition(f"q{n}") is Partition.XHOLD for n in range(120))
-    assert mentions(ran.err, f"{120 - held_out} questions", "left out")
-    assert mentions(ran.err, "published", "openai:gpt-oss-120b")
-    assert mentions(ran.out, f"{3 * held_out} states", f"{held_out} questions", "f1")
-    measured = rows(ran.out, "On the same")
-    own = load_artifact("mine.json")
-    for name in ("Brier", "AUC", "ECE"):
-        assert float(measured[name][0]) == pytest.approx(own.quality[name.lower()], abs=6e-5)
-        first, second, difference = (float(cell) for cell in measured[name][:3])
-        assert difference == pytest.approx(first - second, abs=2e-4)
-    assert measured["Brier"][4] == "clear"
-    assert measured["ECE"][3] == "-" and "no interval" in measured["ECE"][4]
-
-
 def test_a_calibration_is_measured_on_states_that_it_has_not_seen(beliefrag: Command, states: Path) -> None:
     beliefrag("calibrate", "fit", states, "--out", "mine.json")
     own = load_artifact("mine.json")
@@ -155,23 +135,3 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
     record = json.loads((home / "run" / "run.json").read_text())["datasets"]["north"]
     assert sorted(record["seen_by_calibration"]) == ["north-q0", "north-q2"]
     assert record["score_scales"]["bm25"]["scale"] > 0
-
-
-@pytest.mark.parametrize(
-    ("where", "command"),
-    [
-        ("budget", ("calibrate", "fit", "RUN")),
-        ("thresholds", ("tune", "RUN", "--set", "borrow=published")),
-    ],
-)
-def test_a_run_of_another_version_is_told_in_one_line(
-    beliefrag: Command, states: Path, where: str, command: tuple[str, ...]
-) -> None:
-    record = json.loads((states / "run.json").read_text())
-    changed = record["setups"]["survey"] if where == "thresholds" else record
-    changed[where]["newfangled"] = 1
-    (states / "run.json").write_text(json.dumps(record))
-    ran = beliefrag(*(str(states) if each == "RUN" else each for each in command))
-    assert (ran.code, ran.out) == (1, "")
-    assert mentions(ran.err, "another version", "run.json names 0", __version__, "newfangled")
-    assert ran.err.count("\n") == 1

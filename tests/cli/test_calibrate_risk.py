@@ -134,18 +134,6 @@ def test_a_guarantee_that_is_not_there_is_told_in_one_line(
     assert re.search(words, ran.err) and ran.err.count("\n") == 1
 
 
-def test_other_thresholds_or_a_decline_below_of_ones_own_are_refused(
-    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as other:
-        other.setenv("BELIEFRAG_THRESHOLDS__ANSWER", "0.6")
-        assert "thresholds.answer 0.5, not 0.6" in beliefrag(*asking(home, KNOWN, *TARGET)).err
-    monkeypatch.setenv("BELIEFRAG_THRESHOLDS__DECLINE_BELOW", "0.6")
-    refused = beliefrag(*asking(home, KNOWN, *TARGET)).err
-    assert mentions(refused, "max_error 0.5", "thresholds.decline_below", "0.6", "Set one")
-    assert beliefrag(*asking(home, UNKNOWN)).code == 3
-
-
 def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Command, home: Path, made: Path) -> None:
     assert mentions(beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err, "published", "--out")
     there = home / "there.json"

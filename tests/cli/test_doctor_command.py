@@ -96,23 +96,6 @@ def test_probabilities_are_missed_only_where_the_verifier_needs_them(
     assert "verifier=graded" in findings(needed)["token probabilities"][1]
 
 
-@pytest.mark.parametrize("place", ["option", "variable", "file"])
-def test_a_server_without_a_model_is_checked_with_its_one_model(
-    beliefrag: Command, home: Path, chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    chat_server.play(completion("yes"), completion("yes", logprobs=LOGPROBS))
-    monkeypatch.setattr("beliefrag.models.server_models.list_server_models", lambda _: ["gpt-oss-120b"])
-    if place == "variable":
-        monkeypatch.setenv("BELIEFRAG_BASE_URL", chat_server.url)
-    if place == "file":
-        (home / "beliefrag.toml").write_text(f'base_url = "{chat_server.url}"\n')
-    ran = beliefrag("doctor", *(("--base-url", chat_server.url) if place == "option" else ()))
-    found = findings(ran)
-    assert ran.code == 0
-    assert found["model"] == ("ok", f"openai:gpt-oss-120b@{chat_server.url}")
-    assert "weights" not in found and len(chat_server.requests) == 2
-
-
 @pytest.mark.parametrize(
     ("play", "words"),
     [
@@ -135,15 +118,6 @@ def test_the_part_of_the_endpoint_that_fails_is_named(
     assert words in detail
     assert "token probabilities" not in findings(ran)
     assert "sk-very-secret-key" not in ran.out + ran.err
-
-
-def test_a_model_that_says_nothing_within_one_token_was_reached_all_the_same(
-    beliefrag: Command, chat_server: ChatServer
-) -> None:
-    chat_server.play(completion("", finish="length"))
-    ran = beliefrag("doctor", "--model", "gpt-oss-120b", "--base-url", chat_server.url)
-    assert ran.code == 0
-    assert findings(ran)["model answers"][0] == "warning"
 
 
 def test_every_broken_thing_has_its_row_and_none_hides_another(beliefrag: Command, home: Path) -> None:

@@ -123,14 +123,3 @@ def test_a_study_of_another_package_is_made_with_its_options(home: Path, install
     ran = installed("study", "searches:colour=red", "--data", "north", "--out", "o")
     assert ran.code == 2
     assert "'colour'" in ran.err and "method: str" in ran.err
-
-
-def test_an_option_of_a_model_provider_stands_in_the_settings_file(
-    home: Path, installed: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = tmp_path / "own.toml"
-    settings.write_text("[models.echo]\nends_with = '!'\n", encoding="utf-8")
-    words = ("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Oslo", "--method", "static", "--json")
-    assert installed(*words, "--config", str(settings)).record["answer"] == "Oslo!"
-    monkeypatch.setenv("BELIEFRAG_MODELS__ECHO__ENDS_WITH", "?")
-    assert installed(*words).record["answer"] == "Oslo?"

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from beliefrag.retrieval import Bm25Index
 from tests.cli.shell import Ran, on_terminal, write_docs
 from tests.support.messages import mentions
@@ -67,27 +65,6 @@ def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:
     last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen[screen.rindex("\x1b[?25h") :])
     assert "indexing" not in last
     assert "3 read, 0 unchanged, 0 removed" in last
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["--out", "ships", "--vectors", "--set", "retrievers.dense.weights=nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--to", "milvus:url=ships.db", "--vectors"], "Give hybrid=true"),
-        (["--to", "milvus:url=ships.db,hybrid=true,weights=nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--out", "ships", "--upgrade", "--vectors"], "--upgrade only"),
-    ],
-)
-def test_vectors_that_cannot_be_made_are_a_failure_and_leave_no_index(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], words: str
-) -> None:
-    monkeypatch.chdir(home)
-    ran = beliefrag("index", write_docs(home), *given)
-    assert ran.code in (1, 2)
-    assert ran.out == ""
-    assert words in ran.err
-    assert ran.err.count("\n") == 1
-    assert not (home / "ships").exists()
 
 
 def test_an_index_reports_as_json(beliefrag: Command, home: Path) -> None:

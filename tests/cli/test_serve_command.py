@@ -135,20 +135,6 @@ def test_a_question_under_way_is_finished_and_new_ones_are_not_taken(
     assert server.end()[0] == 0
 
 
-def test_a_question_that_outlasts_the_grace_is_told_so(start: Callable[..., Process], chat_server: ChatServer) -> None:
-    chat_server.play(completion(SURE_REPLY, delay=300))
-    server = start("--model", "m", "--base-url", chat_server.url, "--set", "limits.grace=0.5")
-    thread, replies = later(server.ask)
-    wait_until_asked(chat_server)
-    server.process.terminate()
-    thread.join(timeout=200)
-    assert replies[0].status_code == 503
-    assert "shutting down" in replies[0].json()["detail"]
-    assert server.end()[0] == 0
-    assert '"outcome": "shut_down"' in "".join(server.log)
-    assert len(chat_server.requests) == 1
-
-
 def test_the_address_of_the_model_is_not_told_to_clients(
     start: Callable[..., Process], chat_server: ChatServer
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 from beliefrag.studies import STUDIES, belief_measures
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records
-from tests.support.messages import mentions
 from tests.support.studied import numbers_of, write_study_data
 
 Command = Callable[..., Ran]
@@ -70,17 +69,6 @@ def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> N
     assert (ran.code, ran.out) == (0, "")
     assert "ahead, an estimate" in ran.err
     assert not (home / "studies").exists()
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier"))
-    made = numbers_of(home / "studies" / "frontier")
-    ran = beliefrag("study", "frontier", "--from", "studies/runs/comparison", "--out", "from")
-    assert ran.code == 0, ran.err
-    assert mentions(ran.err, "studies/runs/comparison", "run comparison")
-    assert numbers_of(home / "from" / "frontier") == made
-    assert not (home / "from" / "runs").exists()
 
 
 @pytest.mark.parametrize(

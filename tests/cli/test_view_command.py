@@ -12,7 +12,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from beliefrag.cli import view as view_commands
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
 
 Command = Callable[..., Ran]
@@ -105,20 +104,3 @@ def test_what_cannot_be_viewed_is_told_in_one_line(
     assert ran.code in (1, 2)
     assert re.search(told, ran.err)
     assert ran.err.count("\n") == 1
-
-
-def test_a_browser_is_opened_where_there_is_a_screen_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-
-    def remember(address: str) -> bool:
-        opened.append(address)
-        return True
-
-    monkeypatch.setattr("webbrowser.open", remember)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("sys.platform", "linux")
-    assert not view_commands._open_browser("http://here")
-    monkeypatch.setenv("DISPLAY", ":0")
-    assert view_commands._open_browser("http://here")
-    assert opened == ["http://here"]
