@@ -44,7 +44,7 @@ Command = Callable[..., Ran]
         (("ask", QUESTION, "--docs", ".", "--set", "budget.rounds"), ("section.key=value",)),
         (("ask", QUESTION, "--docs", ".", "--config", "none.toml"), ("none.toml",)),
         (("ask", QUESTION, "--docs", ".", "--model", "scripted:none.jsonl"), ("none.jsonl",)),
-        (("ask", QUESTION, "--docs", ".", "--model", "m", *BORROWED), ("OPENAI_API_KEY",)),
+        (("ask", QUESTION, "--docs", "a.md", "--model", "m", *BORROWED), ("OPENAI_API_KEY",)),
         (("serve", "http", "--docs", "x", "--set", "limits.queue=-1"), ("limits.queue", "greater than or equal to 0")),
         (("serve", "http", "--docs", "x", "--set", "limits.row=1"), ("no setting 'limits.row'", "queue")),
         (("aks", QUESTION), ("No such command 'aks'", "ask")),
@@ -54,7 +54,7 @@ Command = Callable[..., Ran]
 def test_wrong_usage_exits_with_2(
     beliefrag: Command, home: Path, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    (home / "a.md").write_text("A text.", encoding="utf-8")
+    (home / "a.md").write_text("The designer of the Fram was born in Larvik.", encoding="utf-8")
     ran = beliefrag(*arguments)
     # An episode that fails has lines of its own before the error.
     expect_one_line(Ran(ran.code, "", ran.err), 2, *words)
