@@ -6,8 +6,8 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from beliefrag.errors import BeliefRAGError, CorpusError, SettingsError
@@ -31,49 +31,49 @@ _LARGE_FILE = 128 * 1024 * 1024
 """As many bytes as the engine may write at once: a limit on the size of files that is below it stops an index."""
 
 
-def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> AbstractContextManager[None]:
-    """Turns every error of the engine into one of ours.
+@contextmanager
+def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> Iterator[None]:
+    """Turn every error of the engine into one of ours.
 
     Args:
         kind: The error to raise.
-        message: What could not be done, without a full stop; the engine's own words follow it.
+        message: What failed, without a full stop; the engine's own words follow it.
         remedy: What to do next.
     """
-    return _replace_errors(lambda problem: kind(f"{message}: {_one_line(problem)}.", remedy=remedy))
+    try:
+        yield
+    except BaseException as problem:
+        if not _is_engine_error(problem):
+            raise
+        raise kind(f"{message}: {_one_line(problem)}.", remedy=remedy) from problem
 
 
-def explain_write_errors(index: Path) -> AbstractContextManager[None]:
-    """Turns every failure to write an index into one error, with the remedy that belongs to what the system said.
-
-    Args:
-        index: The folder of the index.
-    """
-    return _replace_errors(lambda problem: _make_write_error(index, problem))
+@contextmanager
+def explain_write_errors(index: Path) -> Iterator[None]:
+    """Turn every failure to write an index into one error, with the remedy for what the system said."""
+    try:
+        yield
+    except BaseException as problem:
+        if not _is_engine_error(problem):
+            raise
+        raise _make_write_error(index, problem) from problem
 
 
 def is_permission_denied(problem: BaseException) -> bool:
-    """Says whether tantivy failed because it may not write where the store lies."""
+    """Return whether tantivy failed because it may not write where the store lies."""
     return "PermissionDenied" in str(problem) or "ReadOnlyFilesystem" in str(problem)
 
 
 def is_disk_refusal(problem: BaseException) -> bool:
-    """Says whether the system did not let the engine write, so that the files of the index need not be damaged."""
+    """Return whether the system did not let the engine write, so that the files of the index need not be damaged."""
     return is_permission_denied(problem) or _system_number(problem) in _NO_SPACE | _NO_PERMISSION
 
 
-@contextmanager
-def _replace_errors(make_error: Callable[[BaseException], BeliefRAGError]) -> Iterator[None]:
-    try:
-        yield
-    except BeliefRAGError:
-        raise
-    except (OSError, RuntimeError, ValueError, KeyError) as problem:
-        raise make_error(problem) from problem
-    except BaseException as problem:
-        # On a damaged file tantivy may panic; that arrives as a BaseException whose class cannot be imported.
-        if type(problem).__name__ != "PanicException":
-            raise
-        raise make_error(problem) from problem
+def _is_engine_error(problem: BaseException) -> bool:
+    # On a damaged file tantivy may panic; that arrives as a BaseException whose class cannot be imported.
+    return isinstance(problem, OSError | RuntimeError | ValueError | KeyError) or (
+        type(problem).__name__ == "PanicException"
+    )
 
 
 def _make_write_error(index: Path, problem: BaseException) -> CorpusError:
@@ -94,7 +94,7 @@ def _hides_cause(problem: BaseException) -> bool:
 
 
 def _probe_folder(folder: Path) -> OSError | None:
-    """Writes a small file that has no name, and gives the error with which the system refuses it, if it does."""
+    """Write a small file that has no name; return the error with which the system refuses it, if it does."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(_PROBE)
@@ -128,7 +128,7 @@ def _is_in_cache(index: Path) -> bool:
 
 
 def _system_number(problem: BaseException) -> int | None:
-    """Gives the number of the system's error, also where the engine only quotes it."""
+    """Return the number of the system's error, even if the engine only quotes it."""
     if isinstance(problem, OSError):
         return problem.errno
     quoted = _SYSTEM_NUMBER.search(str(problem))
@@ -136,7 +136,7 @@ def _system_number(problem: BaseException) -> int | None:
 
 
 def _one_line(problem: BaseException) -> str:
-    """Gives what went wrong in words without a full stop: those of the system where the engine quotes it."""
+    """Return what went wrong without a full stop, in the words of the system if the engine quotes them."""
     if isinstance(problem, OSError) and problem.strerror:
         return problem.strerror
     text = " ".join(str(problem).split())

@@ -7,12 +7,11 @@ the given paths stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
@@ -23,11 +22,17 @@ from beliefrag.retrieval.passage_source import docs_index
 from beliefrag.retrieval.protocol import RETRIEVERS
 from beliefrag.types import Passage
 
+if TYPE_CHECKING:
+    from beliefrag.retrieval.engines.opensearch import OpenSearchWriter
+    from beliefrag.retrieval.engines.postgres import PostgresWriter
+
 __all__ = ["REWRITTEN_BELOW", "Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
 
 REWRITTEN_BELOW = 20_000
 """How many passages an index may have whose statistics are made anew whenever passages were deleted."""
 _BLOCK = 5_000
+EngineWriter: TypeAlias = "OpenSearchWriter | PostgresWriter"
+"""An index that is open to be filled; it is made if it does not exist."""
 _WRITERS = {"opensearch": "OpenSearchWriter", "postgres": "PostgresWriter"}
 
 
@@ -58,34 +63,6 @@ class Filled(NamedTuple):
     added: int
     removed: int
     state: CorpusState
-
-
-class EngineWriter(Protocol):
-    """An index on an engine that is open to be filled; it is made if it does not exist."""
-
-    def explain_errors(self) -> AbstractContextManager[None]:
-        """Turn errors of the client library into errors that say what to do."""
-        ...
-
-    def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
-        """Return what the index holds under these ids."""
-        ...
-
-    def write(self, changes: Changes) -> None:
-        """Write some changes; writing them twice does no harm."""
-        ...
-
-    def read_all(self) -> Iterator[tuple[str, Held]]:
-        """Yield what the index holds, as it is before further changes."""
-        ...
-
-    def finish(self, state: CorpusState, dead: int) -> None:
-        """Record the state and make the index ready for searches; `dead` passages were deleted or replaced."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
 
 
 def fill(
@@ -193,7 +170,7 @@ def index_paths_to(
         to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
         progress: Called as the work goes on.
         options: Further options of retrievers by name, as in the settings file.
-        on: `ray` or `ray:ADDRESS`, to read and cut on the workers of a Ray cluster.
+        on: `ray` or `ray:ADDRESS`, to read on the workers of a Ray cluster.
 
     Raises:
         SettingsError: That engine cannot be filled.
