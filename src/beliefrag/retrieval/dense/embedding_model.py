@@ -69,11 +69,7 @@ class DenseOptions:
 
     @property
     def path(self) -> Path:
-        """The file with the weights.
-
-        Raises:
-            RetrievalError: They are not on this machine.
-        """
+        """The file with the weights; RetrievalError if they are not on this machine."""
         if not self.name:
             # A link is not resolved: its name says what the file is, and the tokenizer lies beside it.
             path = Path(self.weights).absolute()
@@ -94,12 +90,7 @@ class DenseOptions:
         )
 
     def check(self) -> None:
-        """Check that the weights, and what reads them, are on this machine.
-
-        Raises:
-            RetrievalError: The weights or their tokenizer are not.
-            MissingExtra: They are in ONNX format, and what reads that is not installed.
-        """
+        """Check that the weights, their tokenizer and the library that reads them are on this machine."""
         if _is_onnx(path := self.path):
             _import_onnx()
             _find_tokenizer(path)

@@ -67,7 +67,8 @@ class EngineOptions:
             )
 
 
-class EngineDescription(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EngineDescription:
     """Which engine a run searched: what its record names."""
 
     engine: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -60,7 +60,7 @@ class EngineRetriever:
         """The engine and index that are searched, and whether a changing index is."""
         description = self.engine.description
         if self.follow_changes:
-            return description._replace(index=f"{description.index} (changes are followed)")
+            return replace(description, index=f"{description.index} (changes are followed)")
         return description
 
     @cached_property
@@ -86,11 +86,7 @@ class EngineRetriever:
         return measure_score_scale(self.search, questions)
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the k best passages for the words of the query, best first; equal scores by passage id.
-
-        Raises:
-            RetrievalError: k is negative, the engine failed, or the index has changed.
-        """
+        """Return the k best passages for the words of the query, best first; equal scores by passage id."""
         check_depth(k)
         before = self.state_when_opened
         if k == 0 or not query_terms(query):
@@ -109,11 +105,7 @@ class EngineRetriever:
         return hits[:k]
 
     def get(self, ids: Iterable[str]) -> list[Passage]:
-        """Return the passages with these ids, in the order given, by one lookup.
-
-        Raises:
-            RetrievalError: One of them is not in the index.
-        """
+        """Return the passages with these ids, in the order given, by one lookup."""
         wanted = list(ids)
         found = self.engine.get(list(dict.fromkeys(wanted))) if wanted else {}
         if missing := [each for each in wanted if each not in found]:
@@ -173,10 +165,6 @@ def open_on_engine(
         engine: Opens an index to search it.
         writer: Opens an index to fill it.
         rename: Returns the options with a suffix to the name of the index.
-
-    Raises:
-        CorpusError: The index holds other passages than those that were named.
-        RetrievalError: The engine cannot be reached.
     """
     if options.fill and source.is_given:
         given = source.open_index()
@@ -206,10 +194,6 @@ def link_engine(retriever: EngineRetriever) -> LinkedRetriever:
 
     The graph of names is made from the passages of the engine when it is first needed, and kept in the cache under
     their fingerprint. A search then is one deep search and one lookup of all passages that it returns or explains.
-
-    Raises:
-        SettingsError: Changes are followed, so the graph would not fit the passages for long.
-        RetrievalError: The passages cannot be read.
     """
     # Arrays are imported by those who need them only.
     from beliefrag.retrieval.linked.linked_retriever import link_passages  # noqa: PLC0415

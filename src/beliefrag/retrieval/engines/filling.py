@@ -81,9 +81,6 @@ def fill(
         passages: The passages with their sources, some at a time.
         is_ours: Whether a source belongs to those that the passages replace.
         on_block: Called with the number of passages that are compared so far.
-
-    Raises:
-        RetrievalError: The engine failed.
     """
     try:
         with writer.explain_errors():
@@ -102,7 +99,8 @@ def fill(
                     elif set(old.sources) != set(new.sources):
                         changes.sources[passage.id] = new.sources
                 added += len(changes.puts)
-                _write(writer, changes)
+                if len(changes):
+                    writer.write(changes)
                 on_block(len(kept))
             removed, state = _remove_stale(writer, kept, is_ours)
             writer.finish(state, replaced + removed)
@@ -132,25 +130,21 @@ def _remove_stale(writer: EngineWriter, kept: set[str], is_ours: Callable[[str],
     count = total = removed = 0
     changes = Changes()
     for passage_id, held in writer.read_all():
-        rest = tuple(source for source in held.sources if not is_ours(source))
-        if passage_id not in kept and not rest:
-            changes.removed.append(passage_id)
-            removed += 1
-        else:
-            if passage_id not in kept and rest != held.sources:
-                changes.sources[passage_id] = rest
-            count += 1
-            total += held.digest
         if len(changes) >= _BLOCK:
-            _write(writer, changes)
+            writer.write(changes)
             changes = Changes()
-    _write(writer, changes)
-    return removed, CorpusState.from_sum(count, total)
-
-
-def _write(writer: EngineWriter, changes: Changes) -> None:
+        rest = tuple(source for source in held.sources if not is_ours(source))
+        if passage_id not in kept and rest != held.sources:
+            if not rest:
+                changes.removed.append(passage_id)
+                removed += 1
+                continue
+            changes.sources[passage_id] = rest
+        count += 1
+        total += held.digest
     if len(changes):
         writer.write(changes)
+    return removed, CorpusState.from_sum(count, total)
 
 
 def index_paths_to(
@@ -171,12 +165,6 @@ def index_paths_to(
         progress: Called as the work goes on.
         options: Further options of retrievers by name, as in the settings file.
         on: `ray` or `ray:ADDRESS`, to read on the workers of a Ray cluster.
-
-    Raises:
-        SettingsError: That engine cannot be filled.
-        EmptyCorpus: Nothing can be read.
-        CorpusError: A path does not exist, or the index cannot be written.
-        RetrievalError: The engine cannot be reached.
     """
     given = list_paths(paths)
     choice = RETRIEVERS.choose(to, options)

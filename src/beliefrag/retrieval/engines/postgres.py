@@ -364,7 +364,7 @@ class PostgresWriter:
             try:
                 self._take_lock()
                 with self._connection.transaction():
-                    self._extension = self._make_extension()
+                    self._extension = self._find_extension()
                     self._make_tables()
                 self._connection.set_autocommit(False)
             except BaseException:
@@ -376,33 +376,23 @@ class PostgresWriter:
         return _explain_errors(f"Filling the table {self._options.table}")
 
     def _take_lock(self) -> None:
-        locked = self._connection.execute(
-            "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (f"beliefrag {self._options.table}",)
-        ).fetchone()
-        if not (locked and locked[0]):
+        name = f"beliefrag {self._options.table}"
+        [(locked,)] = self._execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", values=(name,))
+        if not locked:
             raise IndexBusy(
                 f"The table {self._options.table} is being written by another process.",
                 remedy="Wait until that one has finished, or write to another table.",
             )
 
-    def _make_extension(self) -> str:
-        have = _find_extension(self._connection.execute("SELECT extname FROM pg_extension").fetchall())
-        if have:
-            return have
-        offered = _find_extension(self._connection.execute("SELECT name FROM pg_available_extensions").fetchall())
-        if offered is None:
-            raise CorpusError(
-                "This PostgreSQL server has neither pg_search nor pg_textsearch.",
-                remedy="Install one of them on the server.",
-            )
-        try:
-            self._connection.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(offered)))
-        except psycopg.Error as problem:
-            raise CorpusError(
-                f"The extension {offered} cannot be made: {one_line(problem)}.",
-                remedy=f"Let an administrator run CREATE EXTENSION {offered} in this database.",
-            ) from problem
-        return offered
+    def _find_extension(self) -> str:
+        names = {row[0] for row in self._execute("SELECT extname FROM pg_extension")}
+        if found := next((each for each in (_PG_SEARCH, _PG_TEXTSEARCH) if each in names), None):
+            return found
+        raise CorpusError(
+            "This database has neither of the extensions pg_search and pg_textsearch.",
+            remedy=f"Install one on the server, and let an administrator run CREATE EXTENSION {_PG_SEARCH} (or "
+            f"{_PG_TEXTSEARCH}) in this database.",
+        )
 
     def _make_tables(self) -> None:
         options = self._options
@@ -411,13 +401,11 @@ class PostgresWriter:
                 f"pg_search has k1 1.2 and b 0.75, not {options.k1:g} and {options.b:g}.",
                 remedy="Leave k1 and b out, or use a database with pg_textsearch.",
             )
-        found = self._connection.execute(
-            "SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL",
-            (self._table.as_string(self._connection), self._state.as_string(self._connection)),
-        ).fetchone()
-        if found == (True, True):
+        names = [each.as_string(self._connection) for each in (self._table, self._state)]
+        [found] = self._execute("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", values=names)
+        if all(found):
             return
-        if found != (False, False):
+        if any(found):
             raise CorpusError(
                 f"The table {options.table} was not made by BeliefRAG.", remedy="Name another table to fill."
             )
@@ -493,6 +481,7 @@ class PostgresWriter:
         self._connection.commit()
         self._connection.set_autocommit(True)
         self._connection.seconds = _BUILD_SECONDS
+        # A new index is named without the schema: it is that of the table.
         name = sql.Identifier(self._options.table.rpartition(".")[2] + "_bm25")
         if self._extension == _PG_SEARCH:
             self._execute(
@@ -519,12 +508,6 @@ class PostgresWriter:
             # A server notices a closed connection a little later, and would keep the next writer out until then.
             self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._connection.close()
-
-
-def _find_extension(rows: Sequence[Row]) -> str | None:
-    """Return the search extension among rows of extension names; pg_search if there are both."""
-    names = {row[0] for row in rows}
-    return next((each for each in (_PG_SEARCH, _PG_TEXTSEARCH) if each in names), None)
 
 
 def _held(row: Row) -> Held:
