@@ -21,7 +21,8 @@ from beliefrag.bench.ray_player import _check_record, _check_shared_cache
 from beliefrag.errors import MissingExtra, RetrievalError, SettingsError
 from beliefrag.ray_cluster import ClusterNode, join_cluster
 from beliefrag.retrieval import Bm25Index, ray_embedding, ray_reading
-from beliefrag.retrieval.dense import DenseOptions, embedding_model
+from beliefrag.retrieval.dense import embedding_model
+from beliefrag.retrieval.dense.embedding_model import DenseOptions
 from beliefrag.retrieval.document import CorpusFile
 from beliefrag.retrieval.file_reading import FileReading
 from beliefrag.retrieval.indexing import IndexReport, index_paths

@@ -13,14 +13,9 @@ import pytest
 from beliefrag.errors import RetrievalError
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.dense import (
-    DenseRetriever,
-    EmbeddingModel,
-    HybridRetriever,
-    PassageVectors,
-    open_vectors,
-)
-from beliefrag.retrieval.dense.embedding_model import open_embedder
+from beliefrag.retrieval.dense.dense_retriever import DenseRetriever, HybridRetriever
+from beliefrag.retrieval.dense.embedding_model import EmbeddingModel, open_embedder
+from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
 from beliefrag.types import Passage
 from tests.support.embedding import WordVectors, pull_weights
 
@@ -77,7 +72,8 @@ def test_vectors_of_a_killed_process_are_used_again(tmp_path: Path) -> None:
         import os, signal, sys
         from pathlib import Path
         from beliefrag.retrieval.bm25 import Bm25Index
-        from beliefrag.retrieval.dense import EmbeddingModel, open_vectors
+        from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
+        from beliefrag.retrieval.dense.vectors import open_vectors
         from beliefrag.types import Passage
         from tests.support.embedding import WordVectors
 

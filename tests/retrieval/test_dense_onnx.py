@@ -11,8 +11,7 @@ import pytest
 from beliefrag.cli import main
 from beliefrag.errors import MissingExtra, RetrievalError
 from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
-from beliefrag.retrieval.dense import DenseOptions, load_model
-from beliefrag.retrieval.dense.embedding_model import name_model, open_embedder
+from beliefrag.retrieval.dense.embedding_model import DenseOptions, load_model, name_model, open_embedder
 from beliefrag.types import Passage
 from tests.support.messages import mentions
 from tests.support.onnx_model import write_onnx_model

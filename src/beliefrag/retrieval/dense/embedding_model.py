@@ -113,12 +113,7 @@ class EmbeddingModel:
 
 
 def load_model(options: DenseOptions) -> EmbeddingModel:
-    """Load the model into this process, once.
-
-    Raises:
-        RetrievalError: The weights are not on this machine, or they cannot be loaded.
-        MissingExtra: They need a library that is not installed.
-    """
+    """Load the model into this process, once; RetrievalError or MissingExtra if that cannot be done."""
     path = options.path
     return _load(path, name_model(path))
 

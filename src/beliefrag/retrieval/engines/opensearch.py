@@ -150,6 +150,17 @@ def _fetch_state(client: OpenSearch, options: OpenSearchOptions) -> IndexState:
         return _read_note(options, None)
 
 
+def _fetch_documents(client: OpenSearch, index: str, ids: Sequence[str], **options: Any) -> list[dict[str, Any]]:
+    """Return the documents with these ids that an index holds; raise RetrievalError if a shard does not reply."""
+    documents: list[dict[str, Any]] = client.mget(index=index, body={"ids": list(ids)}, **options)["docs"]
+    if failed := next((each for each in documents if "error" in each), None):
+        raise RetrievalError(
+            f"The document {failed['_id']!r} of {index} cannot be read: {one_line(failed['error'])}.",
+            remedy="Look at the cluster; partial results are rejected.",
+        )
+    return [each for each in documents if each.get("found")]
+
+
 class OpenSearchIndex:
     """An index of OpenSearch or Elasticsearch, opened to be searched.
 
@@ -270,8 +281,7 @@ class OpenSearchIndex:
             found = self._fetch({"terms": {self._options.id: list(ids)}}, len(ids), ["_doc"])
         else:
             with self._explain():
-                reply = self._client.mget(index=self._name, body={"ids": list(ids)})
-                found = [self._passage(each) for each in reply["docs"] if each.get("found")]
+                found = [self._passage(each) for each in _fetch_documents(self._client, self._name, ids)]
         return {passage.id: passage for passage in found}
 
     def first(self, count: int) -> list[Passage]:
@@ -337,8 +347,8 @@ class OpenSearchWriter:
 
     def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
         """Return what the index holds under these ids."""
-        reply = self._client.mget(index=self._options.index, body={"ids": list(ids)}, _source_includes="digest,sources")
-        return {each["_id"]: _held(each["_source"]) for each in reply["docs"] if each.get("found")}
+        found = _fetch_documents(self._client, self._options.index, ids, _source_includes="digest,sources")
+        return {each["_id"]: _held(each["_source"]) for each in found}
 
     def write(self, changes: Changes) -> None:
         """Write some changes by the ids of the passages."""
