@@ -326,7 +326,7 @@ def test_vectors_made_on_ray_are_those_that_a_single_process_makes(
     docs.mkdir()
     with (docs / "rows.jsonl").open("w") as file:
         for number in range(40):
-            file.write(json.dumps({"id": f"r{number}", "title": f"Row {number}", "text": f"Port {number}."}) + "\n")
+            file.write(json.dumps({"id": f"r{number}", "title": f"Row {number}", "text": f"Port {number}. " * 40}) + "\n")
 
     def index(name: str, on: str | None = None) -> IndexReport:
         # Each has a cache of its own: no vector is taken from the other one.
@@ -336,7 +336,7 @@ def test_vectors_made_on_ray_are_those_that_a_single_process_makes(
     def refuse_to_embed(*_: object) -> None:
         raise AssertionError("the process that writes embeds nothing")
 
-    with monkeypatch.context() as patched, at_random_moments(kill_worker, 1, within=3.0) as kills:
+    with monkeypatch.context() as patched, at_random_moments(kill_worker, 1, within=1.0) as kills:
         patched.setattr(embedding_model._GgufEmbedder, "__call__", refuse_to_embed)
         spread = index("spread", "ray")
     assert kills
