@@ -326,7 +326,8 @@ def test_vectors_made_on_ray_are_those_that_a_single_process_makes(
     docs.mkdir()
     with (docs / "rows.jsonl").open("w") as file:
         for number in range(40):
-            file.write(json.dumps({"id": f"r{number}", "title": f"Row {number}", "text": f"Port {number}. " * 40}) + "\n")
+            row = {"id": f"r{number}", "title": f"Row {number}", "text": f"Port {number}. " * 40}
+            file.write(json.dumps(row) + "\n")
 
     def index(name: str, on: str | None = None) -> IndexReport:
         # Each has a cache of its own: no vector is taken from the other one.

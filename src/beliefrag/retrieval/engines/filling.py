@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.engines.opensearch import OpenSearchWriter
     from beliefrag.retrieval.engines.postgres import PostgresWriter
 
-__all__ = ["REWRITTEN_BELOW", "Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
+__all__ = ["Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
 
-REWRITTEN_BELOW = 20_000
-"""How many passages an index may have whose statistics are made anew whenever passages were deleted."""
 _BLOCK = 5_000
 EngineWriter: TypeAlias = "OpenSearchWriter | PostgresWriter"
 """An index that is open to be filled; it is made if it does not exist."""

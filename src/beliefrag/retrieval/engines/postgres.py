@@ -27,10 +27,11 @@ from beliefrag.retrieval.engines.engine import (
     ranking_name,
 )
 from beliefrag.retrieval.engines.engine_retriever import open_on_engine
-from beliefrag.retrieval.engines.filling import REWRITTEN_BELOW, Changes, Held
+from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.fingerprint import CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.session import IndexBusy
+from beliefrag.retrieval.writer import QUICKLY_REWRITTEN
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
@@ -496,7 +497,7 @@ class PostgresWriter:
                 *(name, self._table, sql.Literal(self._options.k1), sql.Literal(self._options.b)),
             )
         self._execute("ANALYZE {}", self._table)
-        if dead and (state.passages <= REWRITTEN_BELOW or 10 * dead > state.passages):
+        if dead and (state.passages <= QUICKLY_REWRITTEN or 10 * dead > state.passages):
             self._execute("VACUUM {}", self._table)
             self._execute("REINDEX INDEX {}", self._index)
             self._execute("UPDATE {} SET dead = 0", self._state)
