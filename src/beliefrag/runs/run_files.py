@@ -90,7 +90,7 @@ class EpisodeLog:
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
                 held.callback(os.close, self._file)
                 self._drop_torn_line()
-                # As it was when the file was opened: it does not grow with the run, so that memory stays flat.
+                # As it was when the file was opened: it does not grow with the run so that memory stays flat.
                 latest = {line.summary.key: (line.summary, line.offset) for line in read_lines(folder)}
                 self.summaries = {key: summary for key, (summary, _) in latest.items()}
                 self._offsets = {key: offset for key, (_, offset) in latest.items()}
@@ -105,7 +105,7 @@ class EpisodeLog:
             ) from None
 
     async def append(self, episode: Episode) -> None:
-        """Puts one episode on disk. Lines that come while the disk is busy go together with the next one.
+        """Put one episode on disk. Lines that come while the disk is busy go together with the next one.
 
         Raises:
             RunError: It cannot be written.
@@ -121,7 +121,7 @@ class EpisodeLog:
                 await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines), sync=True))
 
     def episode(self, key: EpisodeKey) -> Episode:
-        """Gives the whole of an episode that was there when the file was opened.
+        """Return the whole of an episode that was there when the file was opened.
 
         Raises:
             RunError: Its line is damaged.
@@ -129,7 +129,7 @@ class EpisodeLog:
         return read_episode_at(self.path.parent, self._offsets[key])
 
     def close(self) -> None:
-        """Closes the file and lets another process run the run. What still waits for the disk is written first."""
+        """Close the file and lets another process run the run. What still waits for the disk is written first."""
         try:
             if self._pending or not self._synced:
                 self._write(b"".join(self._pending), sync=True)
@@ -180,7 +180,7 @@ def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
     """Return the numbers of each episode of a run, in the order of the lines that count: the last one of each.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     found: dict[EpisodeKey, EpisodeSummary] = {}
     for line in read_lines(folder):
@@ -190,10 +190,10 @@ def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
 
 
 def read_episodes(folder: Path) -> Iterator[Episode]:
-    """Reads the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
+    """Read the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     latest = {line.summary.key: line.offset for line in read_lines(folder)}
     for offset in latest.values():
@@ -201,10 +201,10 @@ def read_episodes(folder: Path) -> Iterator[Episode]:
 
 
 def read_lines(folder: Path) -> Iterator[EpisodeLine]:
-    """Reads every line of a run in the order of the file, also those that a later line replaces.
+    """Read every line of a run in the order of the file, also those that a later line replaces.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     path = folder / EPISODES_FILE
     if not path.exists():
@@ -219,7 +219,7 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
 
 
 def read_episode_at(folder: Path, offset: int) -> Episode:
-    """Reads the whole episode whose line begins at this byte of the file.
+    """Read the whole episode whose line begins at this byte of the file.
 
     Raises:
         RunError: The file cannot be read, or no episode begins there.
