@@ -40,7 +40,7 @@ def index(
     from beliefrag import index as make_index
     from beliefrag.errors import SettingsError
     from beliefrag.retrieval import RETRIEVERS, upgrade_index
-    from beliefrag.retrieval.indexing import index_paths_to
+    from beliefrag.retrieval.engines.filling import index_paths_to
 
     if (out is None) == (to is None):
         raise SettingsError("An index needs one place.", remedy="Give either --out DIR or --to ENGINE:key=value,...")
@@ -54,7 +54,7 @@ def index(
     if not paths:
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
     if to and vectors:
-        raise SettingsError("--vectors is for an index in a folder.", remedy="Give hybrid=true with --to.")
+        raise SettingsError("--vectors is for an index in a folder.", remedy="Leave --vectors out, or give --out DIR.")
     options = given.read().retrievers
     dense = RETRIEVERS.choose("dense", options).options if vectors else None
     with show_index_progress() as progress:
