@@ -38,8 +38,6 @@ from beliefrag.retrieval.files import find_files
 from beliefrag.settings import Settings, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
-__all__ = ["CheckState", "Finding", "check_everything"]
-
 _LITTLE_SPACE = 2_000_000_000
 _PATIENCE = 30.0
 """Seconds to wait for an answer of the model server."""

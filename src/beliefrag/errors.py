@@ -8,22 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = [
-    "BeliefRAGError",
-    "CalibrationError",
-    "CorpusError",
-    "MissingExtra",
-    "ModelError",
-    "ReplayMiss",
-    "ReplyError",
-    "RetrievalError",
-    "SettingsError",
-    "TokensSpent",
-    "TransportError",
-    "UnreadableReply",
-    "explain_missing_extra",
-]
-
 
 class BeliefRAGError(Exception):
     """Base of every error raised on purpose.

@@ -5,19 +5,14 @@ what the program gives to every extension of its kind:
 
     @METHODS.register("two_searches", title="Two searches", summary="Searches twice, then answers.")
     @dataclass(frozen=True, slots=True)
-    class TwoSearches:
-        name: ClassVar[str] = "two_searches"
-        depth: int = 5
-        def begin(self) -> Controller: ...
+    class TwoSearches: ...
 
     @RETRIEVERS.register("linked", title="Linked", summary="Follows names in passages.", options=LinkedOptions)
     def open_linked(options: LinkedOptions, source: RetrieverInputs) -> Retriever: ...
 
-    chosen = RETRIEVERS.choose("linked:steps=3", settings.retrievers)   # typed options win over the settings file
-    retriever = chosen.build(RetrieverInputs(...))
+    retriever = RETRIEVERS.choose("linked:steps=3", settings.retrievers).build(RetrieverInputs(...))
 
-Our own modules are named in the registry and imported when an extension is first used. Another package names its
-extensions in its `pyproject.toml`; it is imported when its name is chosen or all extensions are listed:
+A module is imported when an extension of it is first used. Other packages name theirs in `pyproject.toml`:
 
     [project.entry-points."beliefrag.methods"]
     two_searches = "my_package.two_searches"
@@ -39,8 +34,6 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from beliefrag.errors import BeliefRAGError, SettingsError
-
-__all__ = ["Extension", "ExtensionChoice", "NoOptions", "Registry", "TypicalCost", "explain_mistake"]
 
 T = TypeVar("T")
 """What an extension is, once it is built."""

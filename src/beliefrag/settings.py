@@ -31,8 +31,6 @@ from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
-__all__ = ["DEFAULT_MODEL", "Correction", "LoadedSettings", "Prices", "Settings", "describe_error", "load_settings"]
-
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 
 _PREFIX = "BELIEFRAG_"

@@ -132,15 +132,3 @@ def test_a_guarantee_that_is_not_there_is_told_in_one_line(
     ran = beliefrag(*asking(home, KNOWN, *more))
     assert (ran.code, ran.out) == (code, "")
     assert re.search(words, ran.err) and ran.err.count("\n") == 1
-
-
-def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Command, home: Path, made: Path) -> None:
-    assert mentions(beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err, "published", "--out")
-    there = home / "there.json"
-    there.write_text("mine")
-    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", there)
-    assert ran.code == 2 and there.read_text() == "mine"
-    before = made.read_bytes()
-    assert beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", home / "new" / "risk.json").code == 0
-    assert made.read_bytes() == before
-    assert len(load_artifact(str(home / "new" / "risk.json")).guarantees) == 1

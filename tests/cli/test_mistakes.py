@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index
-from beliefrag.retrieval.engine_errors import explain_engine_errors
 from tests.cli.shell import (
     ANSWER,
     BORROWED,
@@ -193,20 +191,3 @@ def test_a_full_disk_is_told_in_one_line_and_keeps_the_index_that_was_there(
         assert len(Bm25Index.open(index)) == 3
     assert beliefrag("index", home / "big", "--out", index).code == 0
     assert len(Bm25Index.open(index)) > 100
-
-
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        (OSError(28, "No space left on device"), "No space left on device"),
-        (
-            ValueError('IoError { kind: StorageFull, message: "No space left on device" }, filepath: "/x"'),
-            "No space left on device",
-        ),
-        (ValueError("An IO error occurred: 'File too large (os error 27)'"), "File too large"),
-    ],
-)
-def test_the_index_engines_errors_are_told_in_the_words_of_the_system(said: Exception, words: str) -> None:
-    with pytest.raises(CorpusError) as caught, explain_engine_errors(CorpusError, "It failed", remedy="Stop."):
-        raise said
-    assert str(caught.value) == f"It failed: {words}. Stop."

@@ -67,13 +67,3 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
         if r.method == "beliefrag"
     }
     assert "VERIFY" in ways["north-q1"]
-
-
-def test_a_study_without_its_kind_of_dataset_says_which_it_needs(
-    beliefrag: Command, home: Path, data: list[str]
-) -> None:
-    north = ["--data", "north", *data[5:], "--out", "o"]
-    for name, words in (("robustness", "a split 'noise'"), ("holobench", "sets of rows")):
-        ran = beliefrag("study", name, *north)
-        assert ran.code != 0
-        assert words in ran.err

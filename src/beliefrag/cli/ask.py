@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from beliefrag.engine.assembly import Assembly
     from beliefrag.settings import Settings
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 NOT_UTF8 = "it is not valid in this terminal's encoding; use UTF-8"
 Rows = list[tuple[str, tuple[str, ...]]]
 """Headings, each with one or more values."""

@@ -40,7 +40,7 @@ class AskPrompt:
         """Read lines until the end of the input or /quit."""
         typer.echo("Type a question; /help lists the commands.")
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401, PLC0415 - lets the arrow keys bring earlier questions back; Windows has none
+            import readline  # noqa: F401 - lets the arrow keys bring earlier questions back; Windows has none
         # One event loop for all questions: connections to a model's server belong to the loop that opened them.
         with asyncio.Runner() as runner:
             try:

@@ -10,8 +10,6 @@ import typer
 from beliefrag.cli.options import argument, option
 from beliefrag.cli.output import print_table
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(help="Count, export and import recorded model replies.", no_args_is_help=True)
 
 _File = Annotated[Path, argument("FILE", "A file of replies in JSON Lines.")]

@@ -15,8 +15,6 @@ from beliefrag.cli.output import print_facts, safe_line, show_index_progress
 if TYPE_CHECKING:
     from beliefrag.retrieval import IndexReport
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 
 @with_settings()
 def index(

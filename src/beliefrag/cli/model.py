@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from beliefrag.models.weights import Weights
     from beliefrag.models.weights.download import DownloadProgress
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(help="List and download the weights of embedded models.", no_args_is_help=True)
 
 

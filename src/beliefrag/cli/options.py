@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from beliefrag.bench.questions import Dataset
     from beliefrag.bench.setup import RunSpec
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 
 def flag(name: str, help_: str, *more: str) -> Any:
     """Return an option that takes no value."""

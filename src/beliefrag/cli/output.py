@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from beliefrag.report.table import Table
     from beliefrag.retrieval import IndexProgress, OnProgress
 
-# ruff: noqa: PLC0415 - help and errors do not wait for what only some functions need
-
 OK = 0
 """An answer was given, or the command did what it was asked to."""
 FAILED = 1

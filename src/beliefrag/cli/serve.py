@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from beliefrag.web.page import AskPage
     from beliefrag.web.service import AnswerService
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(help="Answer other programs over the network.", no_args_is_help=True)
 
 _LOOPBACK = "127.0.0.1"

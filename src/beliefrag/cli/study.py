@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from beliefrag.bench.plan import Plan
     from beliefrag.studies.make import PreparedStudies
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 
 @with_settings("model", "base_url")
 def study(
