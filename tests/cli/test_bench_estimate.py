@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import Ran
-from tests.support.bench_runs import records, write_dataset, write_script
+from tests.support.bench_runs import records, write_dataset
 from tests.support.http_server import ChatServer, completion
 from tests.support.messages import mentions
 
@@ -63,15 +63,6 @@ def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Pa
     said = ahead(beliefrag(*line))
     assert "$2.50 in" in said["money"]
     assert mentions(said["judge"], "$7.00 in", "$8.00 out")
-
-
-def test_what_is_ahead_is_reckoned_from_the_runs_own_episodes(beliefrag: Command, north: Path) -> None:
-    line = (*RUN, "--methods", "static", "--model", write_script(north))
-    beliefrag(*line, "--n", "2")
-    said = ahead(beliefrag(*line, "--dry-run"))
-    assert "measured on this run" in said["ahead"]
-    mean = sum(r.usage.tokens_in for r in records(north / "run")) / 2
-    assert amounts(said["ahead"])[:2] == (2, round(2 * mean))
 
 
 def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_server: ChatServer) -> None:

@@ -72,12 +72,6 @@ def test_a_report_with_missing_and_failed_episodes_says_so_first(beliefrag: Comm
     assert ("north", "rl_search", "f1") not in tidy(run)
 
 
-def without(run: Path, *marks: str) -> None:
-    """Drops the episodes of a run that have all the marks in their line."""
-    lines = (run / "episodes.jsonl").read_text().splitlines(keepends=True)
-    (run / "episodes.jsonl").write_text("".join(line for line in lines if not all(mark in line for mark in marks)))
-
-
 def test_a_hostile_dataset_name_stays_text(beliefrag: Command, home: Path) -> None:
     write_dataset(home, "a|b <script>x_$", 2)
     model = write_script(home)

@@ -10,6 +10,7 @@ import pytest
 
 from beliefrag.calibration import fitting, load_artifact
 from tests.cli.shell import Ran
+from tests.support.bench_runs import write_dataset, write_script
 from tests.support.messages import mentions
 from tests.support.planted_states import SCALE, write_run
 
@@ -103,3 +104,34 @@ def test_a_calibration_is_measured_on_states_that_it_has_not_seen(beliefrag: Com
     ran = beliefrag("calibrate", "check", "mine.json", "--states", states)
     told = rows(ran.out, "Answerability on unseen questions: all datasets")
     assert float(told["gain over the base rate"][0]) == pytest.approx(own.quality["brier_gain"], abs=6e-5)
+
+
+def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Command, states: Path, home: Path) -> None:
+    beliefrag("calibrate", "fit", states)
+    artifact = load_artifact(str(states / "calibration.json"))
+    assert artifact.fit is not None
+    seen = artifact.fit.model_copy(update={"fit_questions": ("north-q0", "north-q2"), "selection_questions": ("q1",)})
+    (home / "mine.json").write_text(artifact.model_copy(update={"fit": seen}).model_dump_json())
+    write_dataset(home, "north", 4)
+    line = (
+        "bench",
+        "run",
+        "--data",
+        "north",
+        "--model",
+        write_script(home),
+        "--set",
+        "verifier=structured",
+        "--out",
+        "run",
+    )
+    ran = beliefrag(*line, "--methods", "static,beliefrag", "--set", "borrow=mine.json")
+    assert ran.code == 0, ran.err
+    assert mentions(ran.err, "calibration made-up", "2 of these questions")
+    # Going on without BeliefRAG forgets nothing.
+    assert beliefrag(*line, "--methods", "no_rag").code == 0
+    report = beliefrag("bench", "report", "run").out.splitlines()[0]
+    assert mentions(report, "calibration made-up", "2 of the questions")
+    record = json.loads((home / "run" / "run.json").read_text())["datasets"]["north"]
+    assert sorted(record["seen_by_calibration"]) == ["north-q0", "north-q2"]
+    assert record["score_scales"]["bm25"]["scale"] > 0

