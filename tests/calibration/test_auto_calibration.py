@@ -192,7 +192,7 @@ def test_the_command_says_the_cost_and_where_the_calibration_is(docs: Path, capf
     assert main([*words, "--yes", "--method", "beliefrag"]) == 0
     told = capfd.readouterr()
     assert "written: calibration.json" in told.err and "held-out questions" in told.err
-    assert mentions(told.err, "30 of 30 questions made", "30 of 30 questions asked")
+    assert mentions(told.err, "30 questions (", "questions.jsonl")
     assert Path("calibration.json").exists()
 
 

@@ -54,7 +54,7 @@ def auto(
     settings = given.load()
 
     def confirm(plan: AutoPlan) -> bool:
-        output.print_notice(f"estimate: {plan}")
+        output.print_notice(f"ahead, an estimate: {plan}")
         return not dry_run and (yes or output.is_confirmed("Ask the model?"))
 
     with output.show_progress("calibrating") as show_:

@@ -218,31 +218,27 @@ class Heartbeat:
 
 @contextlib.contextmanager
 def show_status(what: str) -> Iterator[None]:
-    """Show what the program does: at once on a terminal, elsewhere when it takes long."""
-    if is_screen(sys.stderr):
-        with open_console(sys.stderr).status(what):
-            yield
-    else:
-        with Heartbeat(lambda seconds: print_notice(f"{what}, {seconds:.0f} s")):
-            yield
+    """Show on standard error what the program does."""
+    with show_progress(what) as show:
+        show(0, None, "")
+        yield
 
 
 @contextlib.contextmanager
-def show_progress(what: str) -> Iterator[Callable[[float, float, str], None]]:
+def show_progress(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
     """Show on standard error how far something is: a bar on a terminal, elsewhere a line now and then.
 
     Yields:
         A function to call with what is done, the total, and both in words.
     """
     if not is_screen(sys.stderr):
-        latest = ""
+        latest = what
 
-        def remember(done: float, total: float, words: str) -> None:
+        def remember(done: float, total: float | None, words: str) -> None:
             nonlocal latest
-            latest = words
+            latest = f"{what}: {words}" if words else what
 
-        # Before the first call there is nothing to report: a person may be reading an estimate.
-        with Heartbeat(lambda _: print_notice(f"{what}: {latest}") if latest else None):
+        with Heartbeat(lambda seconds: print_notice(f"{latest}, {seconds:.0f} s")):
             yield remember
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
