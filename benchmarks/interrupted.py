@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from beliefrag.methods import METHODS
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 from beliefrag.paths import cache_dir
 from beliefrag.runs.run_files import comparable_lines, read_lines, read_summaries
 

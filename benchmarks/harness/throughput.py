@@ -11,7 +11,7 @@ from typing import Any
 
 import openai
 
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 from benchmarks.harness.material import PASSAGES, write_dataset
 from benchmarks.harness.runs import METHODS, Spent, play
 from benchmarks.harness.stub import recorded, stub

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 from beliefrag.paths import cache_dir
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.types import Action

@@ -12,10 +12,9 @@ from beliefrag.cli import model as model_module
 from beliefrag.cli import output as output_module
 from beliefrag.cli.model import app
 from beliefrag.errors import ModelError, SettingsError
+from beliefrag.models.download import PartialFile, SourceName, WheelSource
+from beliefrag.models.weights import Weights, find, path_of
 from beliefrag.models.weights import download_sources as sources_module
-from beliefrag.models.weights.catalogue import Weights, find
-from beliefrag.models.weights.download_sources import PartialFile, SourceName, WheelSource
-from beliefrag.models.weights.store import path_of
 from tests.support.messages import mentions
 
 NAME = "smollm2-135m"

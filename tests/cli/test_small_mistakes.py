@@ -36,7 +36,7 @@ def test_a_cache_folder_that_cannot_be_written_to(
     else:
         # Root may write everywhere; what the system says about rights is what counts.
         monkeypatch.setattr("sqlite3.connect", _refuse)
-        monkeypatch.setattr("beliefrag.models.reply_store.os.access", lambda path, mode: Path(path) != cache)
+        monkeypatch.setattr("beliefrag.models.cache.os.access", lambda path, mode: Path(path) != cache)
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(cache))
     beliefrag("index", write_docs(home), "--out", home / "ships")
     model = write_script(home, SURE, ANSWER)

@@ -15,7 +15,7 @@ from beliefrag.events import CallFinished, Decided, Event, Retrieved, Rewritten
 from beliefrag.methods.crag import Crag
 from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.self_rag import SelfRag
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message
 from beliefrag.outcome import Stopped
 from beliefrag.policy import Thresholds

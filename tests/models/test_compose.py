@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import SettingsError, TransportError
-from beliefrag.models.compose import compose
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import LimitedModel, Meter, RetryingModel, RetryPolicy, compose
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatModel
-from beliefrag.models.with_limit import LimitedModel
-from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from tests.support.chat import Gated, ask
 from tests.support.http_server import ChatServer, Response, completion, failure
 

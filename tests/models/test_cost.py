@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import ModelError
+from beliefrag.models.compose import RetryingModel, RetryPolicy
 from beliefrag.models.cost import Meter, count_prompt, count_tokens, model_name, price_of
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.models.scripted import Scripted
-from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from beliefrag.types import Usage
 from tests.support.chat import Gated, ask, script
 

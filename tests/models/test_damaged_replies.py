@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import BeliefRAGError, ReplayMiss, SettingsError
+from beliefrag.models.cache import CachedModel, DamagedReplyError, ReplyStore, export_lines, import_lines, reply_key
 from beliefrag.models.protocol import ChatReply
-from beliefrag.models.reply_store import DamagedReplyError, ReplyStore, export_lines, import_lines
-from beliefrag.models.with_cache import CachedModel, reply_key
 from tests.support.chat import Gated, ask
 
 REPLIES = {f"{number:064x}": ChatReply(f"reply {number} " * (number % 60), number, 1, 0.5) for number in range(1, 201)}

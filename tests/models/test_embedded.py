@@ -17,10 +17,9 @@ import pytest
 from beliefrag.errors import ModelError
 from beliefrag.hub import DownloadError
 from beliefrag.models import embedded as embedded_module
-from beliefrag.models.embedded import Embedded
-from beliefrag.models.llama_engine import GenerationStoppedError, LlamaEngine
+from beliefrag.models.download import pull
+from beliefrag.models.embedded import Embedded, GenerationStoppedError, LlamaEngine
 from beliefrag.models.protocol import ChatModel, ChatRequest, Message
-from beliefrag.models.weights.download import pull
 
 pytestmark = pytest.mark.weights
 

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError, ReplyError, SettingsError
-from beliefrag.models.embedded import Embedded
-from beliefrag.models.llama_engine import PromptTooLongError, join_chunks
+from beliefrag.models.embedded import Embedded, PromptTooLongError, join_chunks
 from beliefrag.models.protocol import ChatRequest, Message
-from beliefrag.models.weights.catalogue import find
-from beliefrag.models.weights.store import path_of
+from beliefrag.models.weights import find, path_of
 
 REQUEST = ChatRequest("test", (Message("user", "hello"),))
 

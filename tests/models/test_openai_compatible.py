@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import SettingsError, TransportError
+from beliefrag.models.compose import RetryingModel
 from beliefrag.models.cost import LOCAL_COUNT
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatModel, TokenProbability
-from beliefrag.models.with_retries import RetryingModel
 from tests.support.chat import ask
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beliefrag.errors import SettingsError
+from beliefrag.models.cache import ReplyStore
 from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.models.reply_store import ReplyStore
 
 REPLY = ChatReply(
     "Zürich\u2028\n",
@@ -33,7 +33,7 @@ REPLY = ChatReply(
 CHILD = """
 import sys
 from beliefrag.models.protocol import ChatReply
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with ReplyStore(path) as store:

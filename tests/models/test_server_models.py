@@ -14,7 +14,7 @@ import pytest
 from beliefrag import BeliefRAG, Passage
 from beliefrag.cli.options import GivenSettings
 from beliefrag.errors import SettingsError
-from beliefrag.models.server_models import choose_server_model, use_server_model
+from beliefrag.models.providers import choose_server_model, use_server_model
 from beliefrag.settings import DEFAULT_MODEL, Settings, load_settings
 
 Serve = Callable[[int, bytes], str]

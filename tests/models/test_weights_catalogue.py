@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from beliefrag.errors import ModelError
-from beliefrag.models.weights.catalogue import CATALOGUE, DEFAULT, Weights, find, weights_with_hash
+from beliefrag.models.weights import CATALOGUE, DEFAULT, Weights, find, weights_with_hash
 
 each = pytest.mark.parametrize("weights", CATALOGUE, ids=lambda weights: weights.name)
 

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beliefrag.errors import ModelError
-from beliefrag.models.llama_engine import read_head
+from beliefrag.models.embedded import read_head
 
 STRING, ARRAY, INT32, UINT32 = 8, 9, 5, 4
 

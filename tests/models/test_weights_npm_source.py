@@ -21,12 +21,9 @@ import pytest
 
 from beliefrag.errors import ModelError
 from beliefrag.hub import DownloadError
+from beliefrag.models.download import DownloadProgress, NpmSource, SourceName, download, pull
+from beliefrag.models.weights import NpmFile, Weights, find, is_present, path_of, remove, resolve, scratch_path
 from beliefrag.models.weights import download as download_module
-from beliefrag.models.weights import find
-from beliefrag.models.weights.catalogue import NpmFile, Weights
-from beliefrag.models.weights.download import DownloadProgress, download, pull
-from beliefrag.models.weights.download_sources import NpmSource, SourceName
-from beliefrag.models.weights.store import is_present, path_of, remove, resolve, scratch_path
 from tests.support.messages import mentions
 
 DATA = os.urandom(200_000)
@@ -118,7 +115,7 @@ def test_weights_and_their_tokenizer_are_pulled_and_removed_together(
     path_of(WEIGHTS.tokenizer).unlink()
     assert not is_present(WEIGHTS)
     pull("tiny")
-    monkeypatch.setattr("beliefrag.models.weights.store.find", lambda _: WEIGHTS)
+    monkeypatch.setattr("beliefrag.models.weights.find", lambda _: WEIGHTS)
     assert remove("tiny") == len(DATA) + len(TOKENS)
     assert not path_of(WEIGHTS).exists() and not path_of(WEIGHTS.tokenizer).exists()
 

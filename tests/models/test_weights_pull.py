@@ -17,9 +17,8 @@ import pytest
 
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.hub import DownloadError
-from beliefrag.models.weights.catalogue import Weights
-from beliefrag.models.weights.download import DownloadProgress, download, pull
-from beliefrag.models.weights.download_sources import HubSource, PartialFile, SourceName
+from beliefrag.models.download import DownloadProgress, HubSource, PartialFile, SourceName, download, pull
+from beliefrag.models.weights import Weights
 from tests.support.messages import mentions
 from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, quick_hub, serve
 
@@ -277,7 +276,7 @@ def test_a_folder_that_cannot_be_made_is_a_model_error(tmp_path: Path) -> None:
 PULLER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[2])
-from beliefrag.models.weights.download import DownloadProgress, download
+from beliefrag.models.download import DownloadProgress, download
 from tests.support.weights_hub import WEIGHTS, quick_hub
 class Loud(DownloadProgress):
     def on_bytes(self, done, total):

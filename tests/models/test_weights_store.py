@@ -7,9 +7,17 @@ import pytest
 
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.file_lock import hold_lock
-from beliefrag.models.weights import store
-from beliefrag.models.weights.catalogue import find
-from beliefrag.models.weights.store import file_hash, is_present, partial_path, path_of, remove, resolve, weights_at
+from beliefrag.models.weights import (
+    file_hash,
+    find,
+    is_present,
+    partial_path,
+    path_of,
+    remove,
+    resolve,
+    store,
+    weights_at,
+)
 from beliefrag.paths import cache_dir
 
 NAME = "smollm2-135m"

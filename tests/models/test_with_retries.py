@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError, ReplyError, SettingsError, TransportError
+from beliefrag.models.compose import RetryingModel, RetryPolicy
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_compatible import OpenAICompatible
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.models.scripted import Scripted
-from beliefrag.models.with_retries import RetryingModel, RetryPolicy
 from tests.support.chat import Gated, ask, script
 from tests.support.http_server import ChatServer, Response, completion, failure
 

@@ -10,8 +10,8 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from beliefrag.hub import HubFile
-from beliefrag.models.weights.catalogue import Weights, WheelFile
-from beliefrag.models.weights.download_sources import HubSource
+from beliefrag.models.download import HubSource
+from beliefrag.models.weights import Weights, WheelFile
 
 CONTENT = bytes(range(256)) * 12_000
 PATH = "/owner/model/resolve/main/model.gguf"

@@ -34,8 +34,8 @@ def pull(
     Example: beliefrag model pull qwen2.5-coder-1.5b
     """
     from beliefrag.cli.weights import show_progress
-    from beliefrag.models.weights.download import pull as download
-    from beliefrag.models.weights.download_sources import SourceName
+    from beliefrag.models.download import SourceName
+    from beliefrag.models.download import pull as download
 
     if name is None:
         _print_weights()

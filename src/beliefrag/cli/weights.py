@@ -13,9 +13,8 @@ from rich.text import Text
 
 from beliefrag.cli.output import can_confirm, open_console
 from beliefrag.errors import ModelError
+from beliefrag.models.download import DownloadProgress, all_sources, pull
 from beliefrag.models.weights import CATALOGUE, DEFAULT, Weights, is_present
-from beliefrag.models.weights.download import DownloadProgress, pull
-from beliefrag.models.weights.download_sources import all_sources
 
 __all__ = ["ensure_weights", "format_size", "show_progress"]
 

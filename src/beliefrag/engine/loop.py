@@ -20,7 +20,7 @@ from beliefrag.answering.packing import PackedPassage
 from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
 from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
 from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty

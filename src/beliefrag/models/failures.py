@@ -25,6 +25,15 @@ _TOO_LONG = re.compile(
 )
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
 _MAX_DETAIL = 240
+_BY_STATUS = {
+    401: ("rejected the API key", "Set OPENAI_API_KEY to a key that this server knows."),
+    402: ("asks for payment", "Check the account's plan and billing."),
+    403: ("does not allow this", "Check that the key may use this model."),
+    404: ("does not know this model or address", "Check the model's name, and the base URL (it often ends in /v1)."),
+    405: ("takes no chat requests at this address", "Check the base URL (it often ends in /v1)."),
+    408: ("gave up waiting", "Try again, or raise the timeout."),
+    429: ("receives too many requests", "Wait, or lower the concurrency."),
+}
 
 
 class EmptyReplyError(ReplyError):
@@ -44,14 +53,7 @@ class EmptyReplyError(ReplyError):
 
 
 def status_error(status: int, *, server: str, detail: str = "", retry_after: float | None = None) -> TransportError:
-    """Gives the error for an HTTP status.
-
-    Args:
-        status: The HTTP status, 400 or above.
-        server: Who answered, without credentials.
-        detail: What the server said, already made safe with `one_line`.
-        retry_after: Seconds the server asked us to wait.
-    """
+    """Return the error for an HTTP status, 400 or above. `detail` is made safe with `one_line` before."""
     retryable = status in _RETRYABLE or (status >= 500 and status not in _NEVER)
     what, remedy = _explain(status, detail)
     if status == 429 and _QUOTA.search(detail):
@@ -59,9 +61,8 @@ def status_error(status: int, *, server: str, detail: str = "", retry_after: flo
         what, remedy = "says that the quota is used up", "Check the account's plan and billing."
     elif status == 429 and retry_after is not None:
         what += f" and asks to wait {retry_after:g} s"
-    said = f": {detail}" if detail else ""
     return TransportError(
-        f"{server} {what} (HTTP {status}){said}",
+        f"{server} {what} (HTTP {status}){': ' if detail else ''}{detail}",
         remedy=remedy,
         status=status,
         retryable=retryable,
@@ -74,33 +75,16 @@ def _explain(status: int, detail: str) -> tuple[str, str]:
         return "finds the request too long", "Give fewer or shorter passages, or use a model with a longer context."
     if status in (400, 422) and "temperature" in detail.lower():
         return "rejected temperature 0", "Set the model's temperature to none to use the server's own."
-    return {
-        401: ("rejected the API key", "Set OPENAI_API_KEY to a key that this server knows."),
-        402: ("asks for payment", "Check the account's plan and billing."),
-        403: ("does not allow this", "Check that the key may use this model."),
-        404: (
-            "does not know this model or address",
-            "Check the model's name, and the base URL (it often ends in /v1).",
-        ),
-        405: ("takes no chat requests at this address", "Check the base URL (it often ends in /v1)."),
-        408: ("gave up waiting", "Try again, or raise the timeout."),
-        429: ("receives too many requests", "Wait, or lower the concurrency."),
-    }.get(
-        status,
-        ("failed", "Look at the server's log, or try again later.")
-        if status >= 500
-        else ("rejected the request", "Look at what the server said, and at the model's settings."),
-    )
+    if status >= 500:
+        return "failed", "Look at the server's log, or try again later."
+    other = ("rejected the request", "Look at what the server said, and at the model's settings.")
+    return _BY_STATUS.get(status, other)
 
 
 def connection_error(error: BaseException, *, server: str, reached: bool) -> TransportError:
-    """Gives the error for a connection that could not be opened or broke.
+    """Return the error for a connection that could not be opened or broke.
 
-    Args:
-        error: What the client raised, with its causes.
-        server: Who was asked, without credentials.
-        reached: Whether this server has answered before. If not, its address is probably wrong, and the person should
-            learn this without waiting for retries.
+    A server that was never `reached` probably has a wrong address: its error is not retried.
     """
     causes = tuple(_causes(error))
     if any(isinstance(cause, socket.gaierror) for cause in causes):
@@ -133,16 +117,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def one_line(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """Makes a server's text safe for an error message: one short line, no control characters, no secrets."""
+    """Make a server's text safe for an error message: one short line, no control characters, no secrets."""
     for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
+        text = text.replace(secret, "***")
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= _MAX_DETAIL else text[: _MAX_DETAIL - 1] + "…"
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Says how many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
+    """Return how many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
     milliseconds, asked = headers.get("retry-after-ms"), headers.get("retry-after", "")
     try:
         wait = float(milliseconds) / 1000 if milliseconds else float(asked)

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,6 @@ import httpx2
 import openai
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
-from beliefrag.models.bounded_http import BODY_LIMIT, BodyTooLongError, BoundedClient, largest_body
 from beliefrag.models.failures import connection_error, one_line, read_retry_after, status_error
 from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest
@@ -28,13 +28,14 @@ _HOSTED = "https://api.openai.com/v1"
 _NO_KEY = "no-key"
 _FORMATS = ("json_schema", "json_object", None)
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
-_RESERVED_FIELDS = {"model", "messages", "stream", "n", "temperature", "max_tokens", "max_completion_tokens"}
-_RESERVED_FIELDS |= {"response_format", "logprobs", "top_logprobs", "stop"}
+_RESERVED_FIELDS = {
+    *("model", "messages", "stream", "n", "temperature", "max_tokens", "max_completion_tokens"),
+    *("response_format", "logprobs", "top_logprobs", "stop"),
+}
 _REPLY_LIMITS = (16_384, 4_096, 1_024)
 """The longest reply in tokens where the request names none: the first that the server takes. It stops a model that
 never ends. It is set here, below the cache, so that it is no part of a reply's key."""
 _LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
-_STOP_WORD = re.compile(r"\bstop\b")
 _log = logging.getLogger(__name__)
 
 
@@ -47,33 +48,25 @@ class _Dialect:
     max_tokens: str = "max_tokens"
     stop: bool = True
     reply_limit: int = _REPLY_LIMITS[0]
-    """The longest reply where the request names none."""
-
-    def max_tokens_of(self, request: ChatRequest) -> int:
-        """Says how many tokens the reply to a request may have."""
-        return self.reply_limit if request.max_tokens is None else request.max_tokens
 
     def without_rejected(
         self, status: int, complaint: str, sent: Mapping[str, Any], request: ChatRequest
     ) -> _Dialect | None:
-        """Gives the next dialect to try; None when the server rejects something that cannot be left out."""
+        """Return the next dialect to try; None when the server rejects something that cannot be left out."""
         if status not in (400, 422):
             return None
         if any(word in complaint for word in _LIMIT_WORDS):
-            return self._with_other_limit(complaint, sent, request)
+            if "max_tokens" in sent and "max_completion_tokens" in complaint:
+                return replace(self, max_tokens="max_completion_tokens")
+            shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit]
+            return replace(self, reply_limit=shorter[0]) if request.max_tokens is None and shorter else None
         if "logprobs" in sent and "logprob" in complaint:
             return replace(self, logprobs=False)
-        if "stop" in sent and _STOP_WORD.search(complaint):
+        if "stop" in sent and re.search(r"\bstop\b", complaint):
             return replace(self, stop=False)
         if "response_format" in sent and (status == 422 or any(word in complaint for word in _FORMAT_WORDS)):
             return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
         return None
-
-    def _with_other_limit(self, complaint: str, sent: Mapping[str, Any], request: ChatRequest) -> _Dialect | None:
-        if "max_tokens" in sent and "max_completion_tokens" in complaint:
-            return replace(self, max_tokens="max_completion_tokens")
-        shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit]
-        return replace(self, reply_limit=shorter[0]) if request.max_tokens is None and shorter else None
 
 
 class OpenAICompatible:
@@ -91,7 +84,7 @@ class OpenAICompatible:
         api_key: The key; `OPENAI_API_KEY` by default. A server given by its address needs none.
         timeout: The longest time of a whole call, in seconds.
         temperature: 0, as the method needs. None sends none, for models that accept only their own; such replies
-            differ from run to run, so the identity says so.
+            differ from run to run, so the identity has it.
         extra: More fields for the request's body (`reasoning_effort`, `top_p`, ...). They are part of the identity.
 
     Raises:
@@ -120,7 +113,9 @@ class OpenAICompatible:
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip() or (_NO_KEY if given else "")
         if not (self._key.isascii() and self._key.isprintable()):
             raise SettingsError("The API key has characters that no key has.", remedy="Copy OPENAI_API_KEY again.")
-        self._secrets = _find_secrets(self._key, self._url)
+        # Short query values (a version, a region) are not secrets, and hiding them would spoil what a server said.
+        secrets = (self._key, self._url.password, *(value for value in self._url.params.values() if len(value) >= 8))
+        self._secrets = tuple(secret for secret in secrets if secret and secret != _NO_KEY)
         self._model = model
         self._timeout = timeout
         self._temperature = temperature
@@ -136,13 +131,13 @@ class OpenAICompatible:
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Sends the request, and repeats it without the fields that the server rejects."""
+        """Send the request, and repeat it without the fields that the server rejects."""
         dialect = self._dialect
         while True:
             body = self._body(request, dialect)
             started = time.perf_counter()
             try:
-                response = await self._post(body, largest_body(request, dialect.max_tokens_of(request)))
+                response = await self._post(body, largest_body(request, body[dialect.max_tokens]))
                 seconds = time.perf_counter() - started
                 break
             except openai.APIStatusError as error:
@@ -160,7 +155,7 @@ class OpenAICompatible:
             raise
 
     async def aclose(self) -> None:
-        """Closes the connections. Calling it twice is harmless."""
+        """Close the connections. Calling it twice is harmless."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -174,7 +169,7 @@ class OpenAICompatible:
         }
         if self._temperature is not None:
             body["temperature"] = self._temperature
-        body[dialect.max_tokens] = dialect.max_tokens_of(request)
+        body[dialect.max_tokens] = dialect.reply_limit if request.max_tokens is None else request.max_tokens
         if request.top_logprobs and dialect.logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         if request.stop and dialect.stop:
@@ -193,7 +188,7 @@ class OpenAICompatible:
 
     async def _post(self, body: Mapping[str, Any], most_bytes: int) -> httpx2.Response:
         client = self._get_client()
-        BODY_LIMIT.set(most_bytes)
+        _BODY_LIMIT.set(most_bytes)
         try:
             # The timeout of the client is for each read: a server that sends a byte now and then would never exceed it.
             async with asyncio.timeout(self._timeout):
@@ -231,7 +226,7 @@ class OpenAICompatible:
                     timeout=httpx2.Timeout(self._timeout),
                     # A small body that unpacks to a huge one is not asked for.
                     default_headers={"Accept-Encoding": "identity"},
-                    http_client=BoundedClient(timeout=httpx2.Timeout(self._timeout)),
+                    http_client=_BoundedClient(timeout=httpx2.Timeout(self._timeout)),
                 )
             except (ImportError, OSError, ValueError) as error:
                 raise SettingsError(
@@ -267,12 +262,6 @@ def _parse_url(text: str) -> httpx2.URL:
     return url
 
 
-def _find_secrets(key: str, url: httpx2.URL) -> tuple[str, ...]:
-    # Short query values (a version, a region) are not secrets, and hiding them would spoil what a server said.
-    secrets = (key, url.password, *(value for value in url.params.values() if len(value) >= 8))
-    return tuple(secret for secret in secrets if secret and secret != _NO_KEY)
-
-
 def _identity_suffix(extra: Mapping[str, Any], temperature: float | None) -> str:
     shaping = dict(extra) if temperature == 0 else {**extra, "temperature": temperature}
     if not shaping:
@@ -282,3 +271,56 @@ def _identity_suffix(extra: Mapping[str, Any], temperature: float | None) -> str
     except (TypeError, ValueError):
         raise SettingsError("extra holds something that is not JSON.", remedy="Use texts, numbers and lists.") from None
     return "#" + hashlib.sha256(canonical.encode()).hexdigest()[:8]
+
+
+_MARGIN = 1024 * 1024
+"""Bytes for everything around the text: usage, timings, the prompt's own tokens where a server sends them back."""
+_PER_TOKEN = 256
+"""A token is seldom more than twenty characters, and a character at most twelve bytes in JSON."""
+_PER_PROBABILITY = 320
+"""A token or an alternative to it with its probability, and its bytes as a list of numbers."""
+_LONGEST_ERROR = 64 * 1024
+_BODY_LIMIT: ContextVar[int] = ContextVar("body_limit", default=_MARGIN)
+"""How many bytes the body of the call at hand may have."""
+
+
+def largest_body(request: ChatRequest, max_tokens: int) -> int:
+    """Return how many bytes an honest reply to a request has at most."""
+    probabilities = (request.top_logprobs + 1) * _PER_PROBABILITY if request.top_logprobs else 0
+    return _MARGIN + max_tokens * (_PER_TOKEN + probabilities)
+
+
+class BodyTooLongError(openai.OpenAIError):
+    """The body of a reply is longer than any reply to the request can be."""
+
+
+class _BoundedClient(openai.DefaultAsyncHttpxClient):
+    """Reads a body up to a limit, so that no server can fill the memory; of an error's body, the beginning."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how, event_hooks={"response": [_drop_body_of_redirect]})
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        response = await super().send(request, **{**how, "stream": True})
+        limit = _BODY_LIMIT.get() if response.is_success else _LONGEST_ERROR
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > limit:
+                    if response.is_success:
+                        raise BodyTooLongError(f"the reply is longer than {limit:,} bytes")
+                    break
+        finally:
+            await response.aclose()
+        # The body is decoded already, and its length is the one that it has now.
+        described = ("content-encoding", "content-length", "transfer-encoding")
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in described]
+        return httpx2.Response(response.status_code, headers=headers, content=bytes(body[:limit]), request=request)
+
+
+async def _drop_body_of_redirect(response: httpx2.Response) -> None:
+    # The client would read it to its end before it follows the redirect.
+    if response.has_redirect_location and isinstance(response.stream, httpx2.AsyncByteStream):
+        await response.stream.aclose()
+        response.stream = httpx2.ByteStream(b"")

@@ -73,16 +73,7 @@ class _Logprobs(BaseModel):
 def read_reply(
     body: bytes, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
 ) -> ChatReply:
-    """Reads the reply in a body.
-
-    The text ends at the first stop text of the request, also if the server did not end it there; the cost is unchanged.
-
-    Args:
-        body: What the server sent with status 200.
-        request: The request: its stop texts, and its messages to count where the server did not.
-        server: Who answered, without credentials, for error messages.
-        seconds: How long the call took.
-        secrets: Texts that must not appear in an error message.
+    """Read the reply in a body that came with status 200; it ends at the first stop text of the request.
 
     Raises:
         TransportError: The body is not a completion at all.
@@ -97,9 +88,8 @@ def read_reply(
     text = cut_at_stop(said, request.stop)
     tokens_in, tokens_out, counted_by = _count_usage(completion, request, choice)
     if not text.strip():
-        if request.stop and thought and choice.finish_reason == "stop" and not choice.message.refusal:
-            raise _stopped_thinking_error(server, tokens_in + tokens_out)
-        raise _no_text_error(choice, server, tokens_in + tokens_out, secrets)
+        is_stopped = bool(request.stop) and thought and choice.finish_reason == "stop"
+        raise _no_text_error(choice, server, tokens_in + tokens_out, secrets, is_stopped)
     return ChatReply(
         text=text,
         tokens_in=tokens_in,
@@ -143,31 +133,25 @@ def _no_choices_error(completion: _Completion, server: str, secrets: tuple[str, 
     return ReplyError(f"{server} sent an error instead of a reply: {detail}", remedy="Look at the server's log.")
 
 
-def _no_text_error(choice: _Choice, server: str, wasted: int, secrets: tuple[str, ...]) -> ReplyError:
+def _no_text_error(choice: _Choice, server: str, wasted: int, secrets: tuple[str, ...], is_stopped: bool) -> ReplyError:
     if choice.message.refusal:
         detail = one_line(choice.message.refusal, secrets=secrets)
         return ReplyError(f"The model refused: {detail}", remedy="Look at the question and the passages.")
     if choice.finish_reason == "content_filter":
         return ReplyError(f"{server} filtered the reply away.", remedy="Look at the question and the passages.")
-    if choice.finish_reason == "length":
-        return EmptyReplyError(
-            f"{server} reached its token limit before any answer.",
-            remedy="Raise max_tokens, or let the model think less.",
-            wasted_tokens=wasted,
-        )
-    return EmptyReplyError(f"{server} sent an empty message.", remedy="Look at the server's log.", wasted_tokens=wasted)
-
-
-def _stopped_thinking_error(server: str, wasted: int) -> StoppedThinkingError:
-    return StoppedThinkingError(
-        f"{server} ended the reply at a stop text within the model's thinking.",
-        remedy="Ask again: stop texts are not sent to this server any more.",
-        wasted_tokens=wasted,
-    )
+    kind: type[EmptyReplyError] = EmptyReplyError
+    what, remedy = "sent an empty message.", "Look at the server's log."
+    if is_stopped:
+        kind = StoppedThinkingError
+        what = "ended the reply at a stop text within the model's thinking."
+        remedy = "Ask again: stop texts are not sent to this server any more."
+    elif choice.finish_reason == "length":
+        what, remedy = "reached its token limit before any answer.", "Raise max_tokens, or let the model think less."
+    return kind(f"{server} {what}", remedy=remedy, wasted_tokens=wasted)
 
 
 def _split_thinking(choice: _Choice) -> tuple[str, bool]:
-    """Gives the text without the thinking, and whether there was any."""
+    """Return the text without the thinking, and whether there was any."""
     content = choice.message.content
     if isinstance(content, list):
         thought = any(part.type != "text" for part in content)
@@ -199,7 +183,7 @@ def _count_usage(completion: _Completion, request: ChatRequest, choice: _Choice)
 def _read_probabilities(
     choice: _Choice, said: str, request: ChatRequest, *, aligned: bool
 ) -> tuple[TokenProbability, ...] | None:
-    """Gives the tokens of the text; None where the server gave none or they cannot be separated from the thinking."""
+    """Return the tokens of the text; None if there are none, or they cannot be separated from the thinking."""
     try:
         tokens = _Logprobs.model_validate(choice.logprobs).content
     except ValidationError:

@@ -131,7 +131,7 @@ class Scripted:
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Gives the reply of the first line that matches and is not used up."""
+        """Return the reply of the first line that matches and is not used up."""
         line = self._find_line(request)
         if line.error is not None:
             error = line.error
@@ -150,7 +150,7 @@ class Scripted:
         return ChatReply(text, tokens_in, tokens_out, seconds=0.0, counted_by=LOCAL_COUNT, tokens=tokens)
 
     async def aclose(self) -> None:
-        """Does nothing: the file is closed already."""
+        """Do nothing: the file is closed already."""
 
     def _find_line(self, request: ChatRequest) -> _Line:
         # There is no await in here: two requests cannot get the same line.

