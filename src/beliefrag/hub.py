@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +21,9 @@ from beliefrag.errors import SettingsError, TransportError
 
 __all__ = ["DownloadError", "HubFile", "download_file", "hub_host", "list_files", "open_stream"]
 
-_PUBLIC_HUB = "https://huggingface.co"
 _CONNECT_SECONDS = 5.0
 _STALL_SECONDS = 20.0
 """Seconds without a byte after which a connection counts as broken."""
-_STATUS_WORDS = {401: "asks for a token", 403: "does not allow this download", 404: "does not have this file"}
 
 
 class DownloadError(TransportError):
@@ -95,9 +94,8 @@ def list_files(repository: str, revision: str, kind: Literal["model", "dataset"]
     with _hub_errors():
         from huggingface_hub import HfApi
 
-        return HfApi(endpoint=_endpoint(), token=_token()).list_repo_files(
-            repository, revision=revision, repo_type=kind
-        )
+        api = HfApi(endpoint=_endpoint(), token=_token())
+        return api.list_repo_files(repository, revision=revision, repo_type=kind)
 
 
 @contextmanager
@@ -115,7 +113,7 @@ def _hub_errors() -> Iterator[None]:
     except HfHubHTTPError as error:
         status = error.response.status_code
         raise DownloadError(
-            f"{host} {_STATUS_WORDS.get(status, 'failed')} (HTTP {status}).",
+            f"{host} did not deliver the file (HTTP {status}).",
             remedy="Check HF_TOKEN." if status in (401, 403) else "",
             status=status,
             retryable=status >= 500 or status in (408, 429),
@@ -129,13 +127,9 @@ def _hub_errors() -> Iterator[None]:
 
 
 def _endpoint() -> str:
-    endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or _PUBLIC_HUB
-    try:
-        parts = urlsplit(endpoint)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingsError("HF_ENDPOINT is not a web address.", remedy=f"Unset it, or give one like {_PUBLIC_HUB}.")
+    endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or "https://huggingface.co"
+    if not re.match(r"https?://[^/@]", endpoint):
+        raise SettingsError("HF_ENDPOINT is not a web address.", remedy="Unset it, or give one like https://host.")
     return endpoint
 
 

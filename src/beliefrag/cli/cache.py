@@ -32,9 +32,9 @@ def stats() -> None:
         typer.echo(f"There is no cache yet; it will be {path}")
         return
     with ReplyStore(path, read_only=True) as store:
-        found = store.stats()
-    rows = [("file", str(path)), ("size", format_size(found.bytes)), ("replies", f"{found.entries:,}")]
-    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in found.by_model.items())])
+        by_model = store.count()
+    rows = [("file", str(path)), ("size", format_size(path.stat().st_size)), ("replies", f"{sum(by_model.values()):,}")]
+    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in by_model.items())])
 
 
 @app.command()

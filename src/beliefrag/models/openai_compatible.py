@@ -28,10 +28,6 @@ _HOSTED = "https://api.openai.com/v1"
 _NO_KEY = "no-key"
 _FORMATS = ("json_schema", "json_object", None)
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
-_RESERVED_FIELDS = {
-    *("model", "messages", "stream", "n", "temperature", "max_tokens", "max_completion_tokens"),
-    *("response_format", "logprobs", "top_logprobs", "stop"),
-}
 _REPLY_LIMITS = (16_384, 4_096, 1_024)
 """The longest reply in tokens where the request names none: the first that the server takes. It stops a model that
 never ends. It is set here, below the cache, so that it is no part of a reply's key."""
@@ -56,10 +52,7 @@ class _Dialect:
         if status not in (400, 422):
             return None
         if any(word in complaint for word in _LIMIT_WORDS):
-            if "max_tokens" in sent and "max_completion_tokens" in complaint:
-                return replace(self, max_tokens="max_completion_tokens")
-            shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit]
-            return replace(self, reply_limit=shorter[0]) if request.max_tokens is None and shorter else None
+            return self._with_other_limit(complaint, sent, request)
         if "logprobs" in sent and "logprob" in complaint:
             return replace(self, logprobs=False)
         if "stop" in sent and re.search(r"\bstop\b", complaint):
@@ -67,6 +60,12 @@ class _Dialect:
         if "response_format" in sent and (status == 422 or any(word in complaint for word in _FORMAT_WORDS)):
             return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
         return None
+
+    def _with_other_limit(self, complaint: str, sent: Mapping[str, Any], request: ChatRequest) -> _Dialect | None:
+        if "max_tokens" in sent and "max_completion_tokens" in complaint:
+            return replace(self, max_tokens="max_completion_tokens")
+        shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit]
+        return replace(self, reply_limit=shorter[0]) if request.max_tokens is None and shorter else None
 
 
 class OpenAICompatible:
@@ -85,7 +84,6 @@ class OpenAICompatible:
         timeout: The longest time of a whole call, in seconds.
         temperature: 0, as the method needs. None sends none, for models that accept only their own; such replies
             differ from run to run, so the identity has it.
-        extra: More fields for the request's body (`reasoning_effort`, `top_p`, ...). They are part of the identity.
 
     Raises:
         SettingsError: An argument cannot be used.
@@ -99,14 +97,11 @@ class OpenAICompatible:
         *,
         timeout: float = 120.0,
         temperature: float | None = 0.0,
-        extra: Mapping[str, Any] | None = None,
     ) -> None:
         if not model.strip():
             raise SettingsError("The model has no name.", remedy="Give the name that the server knows it by.")
         if timeout <= 0:
             raise SettingsError(f"The timeout is {timeout:g} seconds.", remedy="Give a number above 0.")
-        if taken := sorted(_RESERVED_FIELDS & set(extra or {})):
-            raise SettingsError(f"extra must not set {', '.join(taken)}.", remedy="BeliefRAG sets these itself.")
         given = base_url or os.environ.get("OPENAI_BASE_URL") or ""
         self._url = _parse_url(given or _HOSTED)
         self._server = str(self._url.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
@@ -119,8 +114,9 @@ class OpenAICompatible:
         self._model = model
         self._timeout = timeout
         self._temperature = temperature
-        self._extra = dict(extra or {})
-        self._identity = f"openai:{model}@{self._server}{_identity_suffix(self._extra, temperature)}"
+        shaping = json.dumps({"temperature": temperature})
+        suffix = "" if temperature == 0 else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
+        self._identity = f"openai:{model}@{self._server}{suffix}"
         self._client: openai.AsyncOpenAI | None = None
         self._dialect = _Dialect()
         self._reached = False
@@ -162,7 +158,6 @@ class OpenAICompatible:
 
     def _body(self, request: ChatRequest, dialect: _Dialect) -> dict[str, Any]:
         body: dict[str, Any] = {
-            **self._extra,
             "model": self._model,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
             "stream": False,
@@ -260,17 +255,6 @@ def _parse_url(text: str) -> httpx2.URL:
             remedy="Give one like http://localhost:8000/v1 (http or https, a host).",
         )
     return url
-
-
-def _identity_suffix(extra: Mapping[str, Any], temperature: float | None) -> str:
-    shaping = dict(extra) if temperature == 0 else {**extra, "temperature": temperature}
-    if not shaping:
-        return ""
-    try:
-        canonical = json.dumps(shaping, sort_keys=True)
-    except (TypeError, ValueError):
-        raise SettingsError("extra holds something that is not JSON.", remedy="Use texts, numbers and lists.") from None
-    return "#" + hashlib.sha256(canonical.encode()).hexdigest()[:8]
 
 
 _MARGIN = 1024 * 1024

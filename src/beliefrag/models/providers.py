@@ -46,7 +46,9 @@ class ModelAddress:
     """What was typed after the provider's name and its colon."""
     base_url: str | None = None
     timeout: float = 120.0
+    """The longest time of one call, in seconds."""
     context: int = 6144
+    """Tokens of a prompt and its reply together, for an embedded model."""
     threads: int | None = None
 
 
@@ -55,8 +57,6 @@ class ModelProvider(Protocol):
 
     default_verifier: ClassVar[str]
     """The verifier form that suits its models."""
-    reports_probabilities: ClassVar[bool | None]
-    """Whether its replies have token probabilities; None where this depends on the server."""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
         """Open a model.
@@ -82,7 +82,6 @@ class OpenAIProvider:
     """A model behind a server."""
 
     default_verifier: ClassVar[str] = "structured"
-    reports_probabilities: ClassVar[bool | None] = None
     temperature: float | None = 0.0
 
     def open_model(self, address: ModelAddress) -> ChatModel:
@@ -103,7 +102,6 @@ class LocalProvider:
 
     default_verifier: ClassVar[str] = "slots"
     """Chosen by measurement; see docs/prompts.md."""
-    reports_probabilities: ClassVar[bool | None] = True
     reuse_prefix: bool = True
     prompt_memory_mib: int = 512
 
@@ -129,7 +127,6 @@ class ScriptedProvider:
     """A model whose replies are in a file."""
 
     default_verifier: ClassVar[str] = "structured"
-    reports_probabilities: ClassVar[bool | None] = True
 
     def open_model(self, address: ModelAddress) -> ChatModel:
         """Open the script at a path."""
@@ -157,16 +154,7 @@ def open_provider(
     threads: int | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> ChatModel:
-    """Open the model that a text names, without any layer around it.
-
-    Args:
-        model: `local:NAME`, `local:FILE.gguf`, `scripted:FILE`, `PROVIDER:NAME` of another package, or else the name
-            of a model behind a server.
-        base_url: The server's address.
-        timeout: The longest time of one call, in seconds.
-        context: Tokens of a prompt and its reply together, for an embedded model.
-        threads: Threads of an embedded model; None uses all processors.
-        options: Options by the name of the provider.
+    """Open the model that a text names (`local:NAME`, `scripted:FILE`, ...), without any layer around it.
 
     Raises:
         ModelError: The model cannot be used.

