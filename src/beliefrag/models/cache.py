@@ -32,20 +32,8 @@ from beliefrag.file_lock import hold_lock
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer, TokenProbability
 from beliefrag.paths import cache_dir
 
-__all__ = [
-    "CachedModel",
-    "DamagedReplyError",
-    "ImportCounts",
-    "ReplyStore",
-    "StoredReply",
-    "export_lines",
-    "import_lines",
-    "read_reply_json",
-    "reply_key",
-    "reply_store_path",
-    "reply_to_json",
-    "seal_row",
-]
+__all__ = ["CachedModel", "DamagedReplyError", "ImportCounts", "ReplyStore", "StoredReply", "export_lines"]
+__all__ += ["import_lines", "read_reply_json", "reply_key", "reply_store_path", "reply_to_json", "seal_row"]
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -95,12 +83,9 @@ class CachedModel(ModelLayer):
     """Answers from the store where it holds the reply; otherwise calls the model and stores its reply.
 
     Two equal requests at the same time make one call. A reply that cannot be stored is still returned, because it has
-    been paid for. A stored reply that is damaged is asked for again.
-
-    Args:
-        model: The model that answers what the store does not hold.
-        path: The store's file. It is opened at once, so that an unusable one is reported before anything is paid for.
-        replay: Use the store alone, and raise `ReplayMiss` for requests that it does not hold.
+    been paid for. A stored reply that is damaged is asked for again. The file is opened at once, so that an unusable
+    one is reported before anything is paid for. A replay uses the store alone, and raises `ReplayMiss` for requests
+    that it does not hold.
     """
 
     def __init__(self, model: ChatModel, path: Path, *, replay: bool = False) -> None:
@@ -223,21 +208,20 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
         self.path = Path(path)
         self._read_only = read_only
         if read_only and not self.path.is_file():
-            raise SettingsError(
-                f"There is no reply cache at {self.path}.", remedy="Run once without replay to create it."
-            )
+            remedy = "Run once without replay to create it."
+            raise SettingsError(f"There is no reply cache at {self.path}.", remedy=remedy)
         try:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                if self._file_state()[1] == 0:
-                    self._make(lambda: self._file_state()[1] == 0)
-            self._opened = self._file_state()[0]
+                if _size(self.path) == 0:
+                    self._make(lambda: _size(self.path) == 0)
+            self._opened = self.path.stat().st_ino
             try:
                 self._db = self._open()
             except sqlite3.DatabaseError as error:
                 if read_only or not _is_damage(error):
                     raise
-                self._db = self._recover()
+                self._recover()
         except (OSError, ModelError, sqlite3.Error) as error:
             remedy = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to, or use --set cache=false."
             if isinstance(error, sqlite3.Error) and _is_damage(error):
@@ -249,18 +233,13 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
         """Return the reply with this key, if there is one.
 
         Raises:
-            DamagedReplyError: The reply does not match its seal. It stays until it is removed.
-            sqlite3.Error: The file cannot be read.
+            DamagedReplyError: The reply does not match its seal. It stays until another one is stored.
         """
         row = self._run(lambda db: db.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone())
         return None if row is None else _read_row(row).reply
 
     def put(self, key: str, model: str, reply: ChatReply) -> ChatReply:
-        """Store a reply and return the one that the store holds from now on: a whole one that is there already stays.
-
-        Raises:
-            sqlite3.Error: It could not be stored (disk full, read-only, locked for too long).
-        """
+        """Store a reply and return the one that the store holds from now on: an earlier whole one stays."""
         row = _row(StoredReply(key, model, time.time(), reply))
         if self._run(lambda db: db.execute(f"INSERT OR IGNORE {_VALUES}", row).rowcount):
             return reply
@@ -297,21 +276,14 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
             if self._read_only or not _is_damage(error):
                 raise
             self._db.close()
-            self._db = self._recover()
+            self._recover()
             return work(self._db)
 
-    def _file_state(self) -> tuple[int, int]:
-        """Return which file is at the path, and its size; zeros if there is none."""
-        with suppress(FileNotFoundError):
-            status = self.path.stat()
-            return status.st_ino, status.st_size
-        return 0, 0
-
-    def _recover(self) -> sqlite3.Connection:
+    def _recover(self) -> None:
         """Set the damaged file aside, copy its readable replies into a new one, and open that."""
-        self._make(lambda: self._file_state()[0] == self._opened)
-        self._opened = self._file_state()[0]
-        return self._open()
+        self._make(lambda: self.path.stat().st_ino == self._opened)
+        self._opened = self.path.stat().st_ino
+        self._db = self._open()
 
     def _make(self, is_needed: Callable[[], bool]) -> None:
         """Put a new file in place, with the readable replies of a damaged one, unless another process was faster."""
@@ -333,7 +305,7 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
                     with suppress(DamagedReplyError):
                         kept += db.execute(f"INSERT OR IGNORE {_VALUES}", _row(_read_row(row))).rowcount
                 db.execute("COMMIT")
-            if self._file_state()[1]:
+            if _size(self.path):
                 aside = _beside(self.path, f".damaged-{time.time_ns()}")
                 for ending in _FILES:
                     with suppress(FileNotFoundError):
@@ -374,6 +346,10 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
 def reply_store_path() -> Path:
     """Return the file that holds the replies of this machine."""
     return cache_dir() / "replies.sqlite"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -59,12 +59,8 @@ def compose(
 ) -> ChatModel:
     """Return the model that all episodes of a run share: the cache around the retries around the limit.
 
-    Args:
-        provider: The model itself.
-        cache: The file of stored replies; None stores none.
-        replay: Answer from the cache alone.
-        retry: How often and how long to repeat failed calls.
-        limit: The largest number of calls at a time. The number in use follows the server.
+    `cache` is the file of stored replies, `replay` answers from it alone, and `limit` is the largest number of calls at
+    a time.
 
     Raises:
         SettingsError: The cache file cannot be used, or a replay has none.
@@ -205,9 +201,7 @@ class LimitedModel(ModelLayer):
     calls of the window were sent before it was known. Until the first 429 or failure, a window of good replies doubles
     the permits, as TCP's slow start does. No clock is used: the same outcomes give the same limit.
 
-    Args:
-        model: The model to call.
-        cap: The largest number of calls at a time.
+    `cap` is the largest number of calls at a time.
     """
 
     def __init__(self, model: ChatModel, *, cap: int = 16) -> None:

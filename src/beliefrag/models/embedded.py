@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from beliefrag.errors import ModelError, ReplyError, SettingsError
+from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.failures import EmptyReplyError, one_line
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces
 from beliefrag.models.weights import file_hash, weights_at, weights_with_hash
@@ -30,6 +30,8 @@ __all__ = ["Embedded", "LlamaEngine", "check_is_gguf"]
 
 _BATCH = 128
 """Tokens of a prompt that are read between two checks whether to stop. On a CPU larger batches are no faster."""
+_LONGEST_REPLY = 512
+"""Tokens of a reply where the request sets no limit."""
 _COMPACT_JSON = {
     "whitespace_flexible": False,
     "item_separator": ", ",
@@ -48,24 +50,19 @@ _MARK_IN_TEMPLATE = re.compile(r"<[^\s<>'\"]{1,80}>|\[[/|]?[A-Za-z_|]{2,}\]")
 class Embedded:
     """Runs weights in llama.cpp's format on this machine's processor.
 
-    Nothing is loaded before the first call. Calls are answered one after another in the order in which they came: one
-    model on one processor gains nothing from two calls at a time, and the next call often finds the beginning of its
-    prompt in memory. A call that is cancelled while it waits is dropped; one that runs is stopped within a batch of the
-    prompt or a token of the reply.
+    Nothing is loaded before the first call. Calls are answered one after another: one model on one processor gains
+    nothing from two at a time, and the next call often finds the beginning of its prompt in memory. A call that is
+    cancelled is stopped within a batch of the prompt or a token of the reply.
 
-    The same prompt gives the same reply. How much of it was in memory moves the probabilities by about a percent, which
-    can change the reply in a near tie; `reuse_prefix=False` makes them exact, and reads each prompt in full.
+    How much of a prompt was in memory moves the probabilities by about a percent, which can change the reply in a near
+    tie; `reuse_prefix=False` makes them exact, and reads each prompt in full.
 
     Args:
         path: The weights; `beliefrag.models.weights.resolve` finds them by name.
         context: Tokens of a prompt and its reply together. A model that was trained on fewer gets fewer.
         threads: How many threads compute; by default one for each processor that this process may use.
-        max_tokens: The longest reply where the request sets no limit.
         reuse_prefix: Whether to keep the state of earlier prompts for prompts that begin the same way.
         prompt_memory_mib: Memory for these states, besides the state of the last prompt.
-
-    Raises:
-        SettingsError: An argument cannot be used.
     """
 
     def __init__(
@@ -74,20 +71,10 @@ class Embedded:
         *,
         context: int = 4096,
         threads: int | None = None,
-        max_tokens: int = 512,
         reuse_prefix: bool = True,
         prompt_memory_mib: int = 512,
     ) -> None:
-        for name, value, least in (
-            ("context", context, 256),
-            ("threads", threads, 1),
-            ("max_tokens", max_tokens, 1),
-            ("prompt_memory_mib", prompt_memory_mib, 0),
-        ):
-            if value is not None and value < least:
-                raise SettingsError(f"{name} of the embedded model must be at least {least}, not {value}.")
         self._path = Path(path).absolute()
-        self._max_tokens = max_tokens
         self._options: dict[str, Any] = {
             "context": context,
             "threads": threads or _count_processors(),
@@ -102,11 +89,7 @@ class Embedded:
 
     @property
     def identity(self) -> str:
-        """`local:NAME:HASH`, so that known weights are recognised in whatever folder they are.
-
-        Raises:
-            ModelError: The weights cannot be read.
-        """
+        """`local:NAME:HASH`, so that known weights are recognised in whatever folder they are."""
         if self._identity is None:
             sha256 = file_hash(self._path)
             known = weights_with_hash(sha256)
@@ -115,12 +98,7 @@ class Embedded:
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Answer one request, after those that came before it.
-
-        Raises:
-            ModelError: The weights cannot be used, the prompt does not fit, or the model was closed.
-            EmptyReplyError: The model generated no text.
-        """
+        """Answer one request, after those that came before it."""
         if self._closed.is_set():
             raise _closed_error()
         cancelled = threading.Event()
@@ -144,7 +122,7 @@ class Embedded:
         engine = self._engine = self._engine or self._load()
         return engine.generate(
             request,
-            max_tokens=request.max_tokens or self._max_tokens,
+            max_tokens=request.max_tokens or _LONGEST_REPLY,
             is_stopped=lambda: cancelled.is_set() or self._closed.is_set(),
         )
 
@@ -222,10 +200,7 @@ class LlamaEngine:
     def generate(self, request: ChatRequest, *, max_tokens: int, is_stopped: Callable[[], bool]) -> ChatReply:
         """Generate one reply at temperature 0. A reply that ends in the beginning of a stop text comes without that.
 
-        Args:
-            request: What to answer.
-            max_tokens: The longest reply.
-            is_stopped: Called after every batch of the prompt and every token; True ends the generation.
+        `is_stopped` is called after every batch of the prompt and every token; True ends the generation.
 
         Raises:
             ModelError: The request was refused or stopped, or the prompt does not fit.

@@ -37,14 +37,7 @@ _BY_STATUS = {
 
 
 class EmptyReplyError(ReplyError):
-    """A reply without any text: the one bad reply for which the call is repeated, once.
-
-    Args:
-        message: What happened, in one line.
-        remedy: What to do next.
-        wasted_tokens: Tokens in and out that were paid for without a result.
-        retries: How often the call had been repeated already.
-    """
+    """A reply without any text: the one bad reply for which the call is repeated, once."""
 
     def __init__(self, message: str, *, remedy: str = "", wasted_tokens: int = 0, retries: int = 0) -> None:
         super().__init__(message, remedy=remedy)
@@ -87,24 +80,18 @@ def connection_error(error: BaseException, *, server: str, reached: bool) -> Tra
     A server that was never `reached` probably has a wrong address: its error is not retried.
     """
     causes = tuple(_causes(error))
-    if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return TransportError(
-            f"{server} cannot be found: its name is unknown.", remedy="Check the base URL.", retryable=reached
-        )
+    said = one_line(str(causes[-1]))
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return TransportError(
-            f"There is no secure connection to {server}: {one_line(str(causes[-1]))}",
-            remedy="Check the base URL (http or https) and the certificates (SSL_CERT_FILE).",
-        )
+        remedy = "Check the base URL (http or https) and the certificates (SSL_CERT_FILE)."
+        return TransportError(f"There is no secure connection to {server}: {said}", remedy=remedy)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return TransportError(
-            f"{server} refused the connection.",
-            remedy="Check that the server runs at this base URL.",
-            retryable=reached,
-        )
-    return TransportError(
-        f"{server} broke the connection.", remedy="Look at the server's log, or try again later.", retryable=True
-    )
+        remedy = "Check that the server runs at this base URL."
+        return TransportError(f"{server} refused the connection.", remedy=remedy, retryable=reached)
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        remedy = "Check the base URL."
+        return TransportError(f"{server} cannot be found: its name is unknown.", remedy=remedy, retryable=reached)
+    remedy = "Look at the server's log, or try again later."
+    return TransportError(f"{server} broke the connection.", remedy=remedy, retryable=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = [
-    "ChatModel",
-    "ChatReply",
-    "ChatRequest",
-    "Message",
-    "ModelLayer",
-    "TokenProbability",
-    "count_pieces",
-    "cut_at_stop",
-]
+__all__ = ["ChatModel", "ChatReply", "ChatRequest", "Message", "ModelLayer", "TokenProbability"]
+__all__ += ["count_pieces", "cut_at_stop"]
 
 
 @dataclass(frozen=True, slots=True)

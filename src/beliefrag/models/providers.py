@@ -12,24 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from pydantic import BaseModel, ValidationError
-
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatModel
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.settings import Settings
 
-__all__ = [
-    "MODEL_PROVIDERS",
-    "ModelAddress",
-    "ModelProvider",
-    "choose_provider",
-    "choose_server_model",
-    "default_verifier",
-    "list_server_models",
-    "open_provider",
-    "use_server_model",
-]
+__all__ = ["MODEL_PROVIDERS", "ModelAddress", "ModelProvider", "choose_provider", "choose_server_model"]
+__all__ += ["default_verifier", "list_server_models", "open_provider", "use_server_model"]
 
 # Each provider imports its own library when a model is opened.
 # ruff: noqa: PLC0415
@@ -163,10 +152,8 @@ def open_provider(
     choice, name = choose_provider(model, options)
     opened = choice.build(None).open_model(ModelAddress(name, base_url, timeout, context, threads))
     if not isinstance(opened, ChatModel):
-        raise SettingsError(
-            f"The model provider {choice.name!r} opened {type(opened).__name__}, which is not a chat model.",
-            remedy="A chat model has identity, chat and aclose: see beliefrag.models.ChatModel.",
-        )
+        what = f"The model provider {choice.name!r} opened {type(opened).__name__}, which is not a chat model."
+        raise SettingsError(what, remedy="It needs identity, chat and aclose: see beliefrag.models.ChatModel.")
     return opened
 
 
@@ -178,8 +165,8 @@ def default_verifier(model: str) -> str:
 def use_server_model(settings: Settings) -> Settings:
     """Return settings that name a model: where they name a server and no model, the one model that the server has.
 
-    Somebody who gives us a `base_url` means its model and not the embedded one. OPENAI_BASE_URL alone does not: it may
-    be set for other programs, and documents go to no server that was not named for them. A model that is named stays.
+    OPENAI_BASE_URL alone does not count: it may be set for other programs, and documents go to no server that was not
+    named for them.
 
     Raises:
         SettingsError: The server has no model or several, or cannot be asked.
@@ -203,14 +190,6 @@ def choose_server_model(base_url: str) -> str:
     )
 
 
-class _Entry(BaseModel):
-    id: Any = None
-
-
-class _ModelList(BaseModel):
-    data: list[_Entry]
-
-
 def list_server_models(base_url: str) -> list[str]:
     """List the models that a server says it has.
 
@@ -232,15 +211,17 @@ def list_server_models(base_url: str) -> list[str]:
                     raise ValueError("its list of models is larger than 4 MB")
         if response.status_code != 200:
             raise ValueError(f"it replied with status {response.status_code}")
-        entries = _ModelList.model_validate(json.loads(body)).data
+        reply = json.loads(body)
+        if not isinstance(reply, dict) or not isinstance(entries := reply.get("data"), list):
+            raise ValueError("its reply is no list of models")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, RecursionError) as error:
-        said = "its reply is no list of models" if isinstance(error, ValidationError) else " ".join(str(error).split())
+        said = " ".join(str(error).split())
         raise SettingsError(
             f"The server {_public(base_url)} does not say which models it has: {said[:200] or type(error).__name__}.",
             remedy=f"Check --base-url, or name a model {_HOW}.",
         ) from None
     # A name is shown on a terminal and sent back to the server.
-    names = [entry.id for entry in entries]
+    names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     return [name for name in names if isinstance(name, str) and name and name.isprintable() and len(name) <= 300]
 
 

@@ -83,10 +83,8 @@ class Scripted:
     """Answers from a JSON Lines file, so that a demo, a test or a bug report gives the same every time.
 
     A line is an object with a `purpose` and a `reply` (a text, or an object that is sent as JSON). For a request, the
-    first line from the top that has its purpose, whose `match` occurs in its messages, and that has not been used yet,
-    answers. Each line answers once, unless it has `"repeat": true`. So the replies to one question come in the order
-    of the file. Where several questions run at the same time, `match` with a text that only one of them has keeps them
-    apart.
+    first line answers that has its purpose, whose `match` occurs in its messages, and that has not been used yet. Each
+    line answers once, unless it has `"repeat": true`.
 
         {"purpose": "answer", "match": "capital of France", "reply": "Paris"}
         {"purpose": "verifier", "match": ["Paris", "p1"], "reply": {"support": 0.9, "gap": 0.1}, "repeat": true}
@@ -95,15 +93,9 @@ class Scripted:
          "logprobs": [{"token": "New", "p": 0.8, "top": {"New": 0.8, "Old": 0.1}}, {"token": " York", "p": 0.9}]}
         {"purpose": "answer", "error": {"status": 429, "retry_after": 2}}
 
-    (The fourth is one line in the file, as all are.)
-
     `match` is one text or a list of texts that must all occur. `logprobs` are probabilities, not logarithms: one
-    distribution for a reply of one token, or a list of tokens that together spell the reply. They are given only to a
-    request that asks for them. A reply ends before a stop text of the request. `error` stands for what a server would
-    have answered with that HTTP status. An empty `reply` is an empty generation.
-
-    Args:
-        path: The file.
+    distribution for a reply of one token, or a list of tokens that together spell the reply (in one line of the file).
+    They are reported only to a request that asks for them. `error` stands for a server's HTTP status.
 
     Raises:
         SettingsError: The file cannot be read, or a line of it cannot be used.
@@ -113,12 +105,9 @@ class Scripted:
         try:
             content = Path(path).read_bytes()
             text = content.decode("utf-8-sig")
-        except OSError as error:
-            raise SettingsError(
-                f"The script {path} cannot be read: {error.strerror}.", remedy="Check the path."
-            ) from error
-        except UnicodeDecodeError:
-            raise SettingsError(f"The script {path} is not UTF-8 text.", remedy="Save it as UTF-8.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            said = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise SettingsError(f"The script {path} cannot be read: {said}.", remedy="Check the file.") from None
         # Only "\n" parts lines: a reply may hold other separators that str.splitlines would cut at.
         numbered = enumerate(text.split("\n"), start=1)
         self._lines = [_parse_line(line, f"{path}, line {number}") for number, line in numbered if line.strip()]
