@@ -226,7 +226,6 @@ async def test_a_reply_that_cannot_be_stored_is_returned_with_one_warning(
     with caplog.at_level(logging.WARNING):
         replies = [await cache.chat(ask(str(n) * 9000)) for n in range(8)]
     assert all(len(reply.text) > 9000 for reply in replies)
-    assert cache.unsaved >= 7
     assert len(caplog.records) == 1
     assert "disk is full" in caplog.text
     assert (await cache.chat(ask("stored"))).cached
@@ -255,7 +254,7 @@ async def test_a_file_that_another_process_is_writing_to_does_not_stop_the_event
         turns += 1
     other.close()
     assert not (await call).cached
-    assert cache.unsaved == 0
+    assert (await cache.chat(ask())).cached
     # Waiting inside the loop would leave a handful; counting turns does not depend on how busy the machine is.
     assert turns > 20
 
