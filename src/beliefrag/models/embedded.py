@@ -240,10 +240,10 @@ class LlamaEngine:
         if is_stopped():
             raise _closed_error()
         for chunk in chunks:
-            if error := chunk.get("error"):
-                if error.get("type") == "exceed_context_size_error":
-                    raise self._too_long(error["n_prompt_tokens"], error["n_ctx"], max_tokens)
-                raise _refusal(str(error.get("message", error)))
+            if problem := chunk.get("error"):
+                if problem.get("type") == "exceed_context_size_error":
+                    raise self._too_long(problem["n_prompt_tokens"], problem["n_ctx"], max_tokens)
+                raise _refusal(str(problem.get("message", problem)))
         reply = _join_chunks(chunks, request, time.perf_counter() - started)
         if request.schema is not None and not _follows(request.schema, reply):
             raise ModelError(
