@@ -35,9 +35,8 @@ def hold_lock(path: Path, *, wait: bool = True, on_wait: Callable[[], None] | No
     except Timeout:
         raise ModelError(f"Another process uses {path.stem}.", remedy="Try again when it has finished.") from None
     except OSError as error:
-        raise ModelError(
-            f"{path} cannot be written: {error.strerror}.", remedy="Set BELIEFRAG_CACHE_DIR to a folder of your own."
-        ) from None
+        remedy = "Set BELIEFRAG_CACHE_DIR to a folder of your own."
+        raise ModelError(f"{path} cannot be written: {error.strerror}.", remedy=remedy) from None
     try:
         yield
     finally:

@@ -124,20 +124,6 @@ async def test_the_reply_follows_the_schema(model: Embedded) -> None:
     assert reply.text == json.dumps(value), "compact, so that no tokens go into white space"
 
 
-async def test_keywords_that_the_grammar_does_not_know_leave_the_rest_in_force(model: Embedded) -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "ids": {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "maxItems": 2},
-            "day": {"type": "string", "format": "whatever", "maxLength": 6},
-        },
-        "required": ["ids", "day"],
-        "additionalProperties": False,
-    }
-    reply = await model.chat(ask("Tell me a story.", schema=schema, max_tokens=60))
-    assert len(json.loads(reply.text)["day"]) <= 6
-
-
 async def test_a_schema_that_cannot_be_enforced_is_an_error_and_not_free_text(model: Embedded) -> None:
     with pytest.raises(ModelError, match="JSON schema"):
         await model.chat(ask("Tell me a story.", schema={"type": "object", "properties": {"a": {"type": "banana"}}}))
@@ -155,12 +141,6 @@ async def test_probabilities_come_for_every_token_of_the_text(model: Embedded, s
         assert [logprob for _, logprob in token.top] == sorted((p for _, p in token.top), reverse=True)
 
 
-async def test_the_most_likely_token_is_the_one_that_is_taken(model: Embedded) -> None:
-    reply = await model.chat(ask("Count: one two three", top_logprobs=2))
-    assert reply.tokens
-    assert all((token.token, token.logprob) == token.top[0] for token in reply.tokens)
-
-
 async def test_a_stop_text_ends_the_reply_before_it_is_written(model: Embedded) -> None:
     whole = await model.chat(ask("Count: one two three four five six", max_tokens=24, top_logprobs=1))
     stop = whole.text[6:12]
@@ -174,16 +154,6 @@ async def test_a_stop_text_ends_the_reply_before_it_is_written(model: Embedded) 
     spelt = "".join(token.token for token in stopped.tokens)
     assert spelt.startswith(stopped.text)
     assert len(spelt) - len(stopped.tokens[-1].token) < len(stopped.text)
-
-
-async def test_a_text_that_only_begins_like_a_stop_text_stays_in_the_reply(model: Embedded) -> None:
-    whole = await model.chat(ask("Count: one two three four five six", max_tokens=24))
-    pieces = [whole.text[start : start + 3] for start in range(3, len(whole.text) - 6)]
-    # llama.cpp holds back an end that may become a stop text, so the reply must not end in the beginning of this one.
-    piece = next(p for p in pieces if not whole.text.endswith((p, p[:2], p[:1])))
-    begins_like = piece + "</nothing of the kind>"
-    reply = await model.chat(ask("Count: one two three four five six", max_tokens=24, stop=(begins_like,)))
-    assert reply.text == whole.text
 
 
 async def test_the_beginning_of_a_prompt_is_not_read_twice(model: Embedded, read_counts: list[int]) -> None:
@@ -231,36 +201,6 @@ async def test_marks_of_the_chat_template_in_a_message_are_only_text(model: Embe
     assert marked.tokens_in - plain.tokens_in >= 4, "as a mark it would be a single token"
 
 
-async def test_text_that_is_not_unicode_is_a_model_error(model: Embedded) -> None:
-    with pytest.raises(ModelError, match="not valid Unicode"):
-        await model.chat(ask("\ud800"))
-
-
-async def test_first_calls_at_once_load_once_and_each_gets_its_reply(smollm2: Path, engine_calls: list[str]) -> None:
-    model = Embedded(smollm2, context=1024)
-    questions = [f"Write the number {number} three times." for number in (7, 21, 350)]
-    try:
-        together = await asyncio.gather(*(model.chat(ask(question)) for question in questions))
-        assert engine_calls == ["loaded", "generated", "generated", "generated"]
-        alone = [await model.chat(ask(question)) for question in questions]
-    finally:
-        await model.aclose()
-    assert [reply.text for reply in together] == [reply.text for reply in alone]
-    assert len({reply.text for reply in together}) == 3
-
-
-async def test_a_call_cancelled_while_it_waits_is_never_run(model: Embedded, read_counts: list[int]) -> None:
-    running = asyncio.create_task(model.chat(ask("Tell me a story.", max_tokens=40)))
-    waiting = asyncio.create_task(model.chat(ask("Never asked.")))
-    last = asyncio.create_task(model.chat(ask("Say hello.")))
-    await asyncio.sleep(0.05)
-    waiting.cancel()
-    assert (await running).text
-    assert (await last).text
-    assert waiting.cancelled()
-    assert len(read_counts) == 2
-
-
 async def test_a_call_cancelled_while_it_runs_is_broken_off(smollm2: Path, engine_calls: list[str]) -> None:
     model = Embedded(smollm2, context=2048)
     try:
@@ -304,18 +244,6 @@ async def test_the_same_prompt_gives_the_same_probabilities_when_nothing_is_reus
         await model.aclose()
     assert first.text == again.text
     assert first.tokens == again.tokens
-
-
-async def test_the_same_prompt_gives_the_same_text_when_its_beginning_is_reused(model: Embedded) -> None:
-    first, again = [await model.chat(ask(PASSAGES + "Where does it rise?", top_logprobs=1)) for _ in range(2)]
-    assert first.text == again.text
-    assert first.tokens is not None
-    assert again.tokens is not None
-    assert [t.logprob for t in first.tokens] == pytest.approx([t.logprob for t in again.tokens], abs=0.2)
-
-
-def test_one_model_serves_several_event_loops(model: Embedded) -> None:
-    assert asyncio.run(model.chat(ask("Say hello."))).text == asyncio.run(model.chat(ask("Say hello."))).text
 
 
 def test_known_weights_keep_their_identity_under_another_name(smollm2: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.errors import SettingsError, TransportError
+from beliefrag.errors import SettingsError
 from beliefrag.models.compose import RetryingModel
 from beliefrag.models.cost import LOCAL_COUNT
 from beliefrag.models.openai_compatible import OpenAICompatible
@@ -137,18 +137,6 @@ async def test_a_server_that_knows_no_format_is_asked_without(
     assert ["response_format" in request.body for request in chat_server.requests] == [True, True, False, False]
 
 
-async def test_a_request_that_is_wrong_for_another_reason_fails_and_teaches_nothing(
-    chat_server: ChatServer, model: OpenAICompatible
-) -> None:
-    chat_server.play(failure(422, "messages: field required"))
-    with pytest.raises(TransportError, match="messages: field required") as caught:
-        await model.chat(ask(schema=SCHEMA))
-    assert (caught.value.status, caught.value.retryable) == (422, False)
-    chat_server.play(completion("{}"))
-    await model.chat(ask(schema=SCHEMA))
-    assert chat_server.requests[-1].body["response_format"]["type"] == "json_schema"
-
-
 async def test_a_server_that_objects_to_probabilities_is_asked_without(
     chat_server: ChatServer, model: OpenAICompatible
 ) -> None:
@@ -202,15 +190,6 @@ async def test_a_model_that_is_stopped_within_its_thinking_is_asked_again_withou
     first, second = [await RetryingModel(model).chat(ask(stop=("</a>",))) for _ in range(2)]
     assert (first.text, first.retries, first.wasted_tokens) == ("<a>Paris", 1, 14)
     assert (second.text, second.retries, second.wasted_tokens) == ("<a>Paris", 0, 0)
-
-
-async def test_an_objection_to_something_else_leaves_the_stop_texts(
-    chat_server: ChatServer, model: OpenAICompatible
-) -> None:
-    chat_server.play(failure(400, "the stopwatch ran out"))
-    with pytest.raises(TransportError, match="stopwatch"):
-        await model.chat(ask(stop=("</a>",)))
-    assert len(chat_server.requests) == 1
 
 
 async def test_the_key_is_sent_and_a_local_server_needs_none(
@@ -272,12 +251,3 @@ def test_settings_that_cannot_work_are_refused_at_once(settings: dict[str, Any],
     with pytest.raises(SettingsError, match=message) as caught:
         OpenAICompatible(**{"model": "m", **settings})
     assert "ключ" not in str(caught.value)
-
-
-async def test_closing_twice_is_harmless_and_asking_again_reconnects(
-    chat_server: ChatServer, model: OpenAICompatible
-) -> None:
-    await model.chat(ask())
-    await model.aclose()
-    await model.aclose()
-    assert (await model.chat(ask())).text == "Paris"

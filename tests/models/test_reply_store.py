@@ -132,13 +132,6 @@ def test_a_cache_of_another_version_is_refused_with_both_versions(path: Path) ->
         ReplyStore(path)
 
 
-def test_an_entry_that_is_no_reply_is_an_error(path: Path) -> None:
-    with ReplyStore(path) as store:
-        store._db.execute("INSERT INTO replies VALUES ('abcdefghijklmnop', 'm', 0, '[1]', NULL)")
-        with pytest.raises(SettingsError, match=r"abcdefghijkl .*damaged"):
-            store.get("abcdefghijklmnop")
-
-
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, read_only: bool) -> None:
     with pytest.raises(SettingsError, match="reply cache"):

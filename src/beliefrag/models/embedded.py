@@ -163,9 +163,9 @@ class LlamaEngine:
         try:
             import xllamacpp  # noqa: PLC0415 - heavy, see above
         except ImportError as error:
+            remedy = "Reinstall it with `pip install --force-reinstall xllamacpp`, or use a model server."
             raise ModelError(
-                f"The embedded runtime cannot be imported: {one_line(str(error))}.",
-                remedy="Reinstall it with `pip install --force-reinstall xllamacpp`, or use a model server.",
+                f"The embedded runtime cannot be imported: {one_line(str(error))}.", remedy=remedy
             ) from None
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(path)
@@ -246,16 +246,14 @@ class LlamaEngine:
                 raise _refusal(str(problem.get("message", problem)))
         reply = _join_chunks(chunks, request, time.perf_counter() - started)
         if request.schema is not None and not _follows(request.schema, reply):
-            raise ModelError(
-                "The embedded model cannot follow this JSON schema.", remedy="Check the schema, or make it simpler."
-            )
+            remedy = "Check the schema, or make it simpler."
+            raise ModelError("The embedded model cannot follow this JSON schema.", remedy=remedy)
         if reply.truncated and reply.tokens_out < max_tokens:
             raise self._too_long(reply.tokens_in, reply.tokens_in + reply.tokens_out, max_tokens)
         if not reply.text.strip():
+            wasted = reply.tokens_in + reply.tokens_out
             raise EmptyReplyError(
-                "The embedded model generated no text.",
-                remedy="Look at the prompt.",
-                wasted_tokens=reply.tokens_in + reply.tokens_out,
+                "The embedded model generated no text.", remedy="Look at the prompt.", wasted_tokens=wasted
             )
         return reply
 
@@ -278,9 +276,8 @@ class LlamaEngine:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise ModelError(
-                "The request holds text that is not valid Unicode.", remedy="Read the document again as UTF-8."
-            ) from None
+            remedy = "Read the document again as UTF-8."
+            raise ModelError("The request holds text that is not valid Unicode.", remedy=remedy) from None
         return self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
@@ -356,17 +353,12 @@ def _refusal(said: str) -> ModelError:
 
 
 def check_is_gguf(path: Path) -> None:
-    """Check the first bytes of weights, which takes no time.
-
-    Raises:
-        ModelError: The file cannot be read, or is not GGUF.
-    """
+    """Check the first bytes of weights, which takes no time; raise `ModelError` where they are not GGUF."""
     try:
         with path.open("rb") as file:
             begin = file.read(4)
     except OSError as error:
-        raise ModelError(
-            f"The weights {path} cannot be read: {error.strerror}.", remedy="Check the path of the weights."
-        ) from None
+        remedy = "Check the path of the weights."
+        raise ModelError(f"The weights {path} cannot be read: {error.strerror}.", remedy=remedy) from None
     if begin != b"GGUF":
         raise ModelError(f"{path} is not a GGUF file.", remedy="Give weights in llama.cpp's format (*.gguf).")

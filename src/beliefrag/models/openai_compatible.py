@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import logging
@@ -72,21 +73,12 @@ class OpenAICompatible:
     """Asks a server over HTTP, so that any hosted or local model can be used.
 
     Nothing is opened before the first call, and an object needs no key: a replay works without one. It belongs to one
-    event loop. If the server rejects the JSON schema, the request is repeated with plain JSON mode and then without it;
-    if it rejects probabilities, without them; if it finds the longest reply too long, with a lower limit. If it rejects
-    stop texts, or a stop text ended the model's thinking, they are no longer sent, and the replies are cut
-    here. What the server rejected is remembered and logged. A body is read as far as a reply to the request can go.
+    event loop. What the server rejects (the JSON schema, probabilities, stop texts, the longest reply) is left out,
+    remembered and logged. A body is read as far as a reply to the request can go.
 
-    Args:
-        model: The name that the server knows the model by.
-        base_url: Where the server is; `OPENAI_BASE_URL` or OpenAI itself by default.
-        api_key: The key; `OPENAI_API_KEY` by default. A server given by its address needs none.
-        timeout: The longest time of a whole call, in seconds.
-        temperature: 0, as the method needs. None sends none, for models that accept only their own; such replies
-            differ from run to run, so the identity has it.
-
-    Raises:
-        SettingsError: An argument cannot be used.
+    `OPENAI_BASE_URL` and `OPENAI_API_KEY` are the defaults; a server given by its address needs no key. A temperature
+    of None sends none, for models that accept only their own; replies then differ from run to run, so the identity has
+    it.
     """
 
     def __init__(
@@ -195,22 +187,18 @@ class OpenAICompatible:
                 retryable=True,
             ) from None
         except BodyTooLongError as error:
-            raise TransportError(
-                f"{self._server} sent more than the request allows: {error}.",
-                remedy="Check the base URL, and whether the server keeps to max_tokens.",
-            ) from None
+            remedy = "Check the base URL, and whether the server keeps to max_tokens."
+            raise TransportError(f"{self._server} sent more than the request allows: {error}.", remedy=remedy) from None
         except openai.APIConnectionError as error:
             raise connection_error(error, server=self._server, reached=self._reached) from None
         except UnicodeEncodeError:
-            raise ModelError(
-                "The request holds text that is not valid Unicode.", remedy="Read the document again as UTF-8."
-            ) from None
+            remedy = "Read the document again as UTF-8."
+            raise ModelError("The request holds text that is not valid Unicode.", remedy=remedy) from None
 
     def _get_client(self) -> openai.AsyncOpenAI:
         if not self._key:
-            raise SettingsError(
-                "There is no API key.", remedy="Set OPENAI_API_KEY, or give the base URL of a server that needs none."
-            )
+            remedy = "Set OPENAI_API_KEY, or give the base URL of a server that needs none."
+            raise SettingsError("There is no API key.", remedy=remedy)
         if self._client is None:
             try:
                 self._client = openai.AsyncOpenAI(
@@ -244,25 +232,19 @@ class OpenAICompatible:
 
 
 def _parse_url(text: str) -> httpx2.URL:
-    try:
+    with contextlib.suppress(httpx2.InvalidURL, ValueError):
         url = httpx2.URL(text.strip())
-    except (httpx2.InvalidURL, ValueError):
-        url = httpx2.URL("")
-    if url.scheme not in ("http", "https") or not url.host:
-        # The text is not shown: it may hold a password.
-        raise SettingsError(
-            "The base URL is not a web address.",
-            remedy="Give one like http://localhost:8000/v1 (http or https, a host).",
-        )
-    return url
+        if url.scheme in ("http", "https") and url.host:
+            return url
+    # The text is not shown: it may hold a password.
+    remedy = "Give one like http://localhost:8000/v1 (http or https, a host)."
+    raise SettingsError("The base URL is not a web address.", remedy=remedy)
 
 
 _MARGIN = 1024 * 1024
 """Bytes for everything around the text: usage, timings, the prompt's own tokens where a server sends them back."""
-_PER_TOKEN = 256
-"""A token is seldom more than twenty characters, and a character at most twelve bytes in JSON."""
-_PER_PROBABILITY = 320
-"""A token or an alternative to it with its probability, and its bytes as a list of numbers."""
+_PER_TOKEN = 256  # a token is seldom more than twenty characters, and a character at most twelve bytes in JSON
+_PER_PROBABILITY = 320  # a token or an alternative to it with its probability, and its bytes as a list of numbers
 _LONGEST_ERROR = 64 * 1024
 _BODY_LIMIT: ContextVar[int] = ContextVar("body_limit", default=_MARGIN)
 """How many bytes the body of the call at hand may have."""

@@ -17,7 +17,7 @@ from beliefrag.models.protocol import ChatModel
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.settings import Settings
 
-__all__ = ["MODEL_PROVIDERS", "ModelAddress", "ModelProvider", "choose_provider", "choose_server_model"]
+__all__ = ["MODEL_PROVIDERS", "ModelAddress", "ModelProvider", "choose_provider"]
 __all__ += ["default_verifier", "list_server_models", "open_provider", "use_server_model"]
 
 # Each provider imports its own library when a model is opened.
@@ -48,12 +48,7 @@ class ModelProvider(Protocol):
     """The verifier form that suits its models."""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
-        """Open a model.
-
-        Raises:
-            ModelError: The model cannot be used.
-            SettingsError: An option or the address cannot be used.
-        """
+        """Open a model, or raise `ModelError` or `SettingsError`."""
 
 
 MODEL_PROVIDERS: Registry[ModelProvider, None] = Registry(
@@ -173,21 +168,12 @@ def use_server_model(settings: Settings) -> Settings:
     """
     if "model" in settings.model_fields_set or not settings.base_url:
         return settings
-    return settings.with_model(choose_server_model(settings.base_url))
-
-
-def choose_server_model(base_url: str) -> str:
-    """Return the one model that a server has."""
-    names = list_server_models(base_url)
-    if len(names) == 1:
-        return names[0]
-    if not names:
-        raise SettingsError(f"The server {_public(base_url)} has no model.", remedy=f"Name one {_HOW}.")
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    raise SettingsError(
-        f"The server {_public(base_url)} has {len(names)} models: {', '.join(names[:10])}{more}.",
-        remedy=f"Choose one {_HOW}.",
-    )
+    names = list_server_models(settings.base_url)
+    if len(names) != 1:
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        listed = f"{len(names)} models: {', '.join(names[:10])}{more}" if names else "no model"
+        raise SettingsError(f"The server {_public(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW}.")
+    return settings.with_model(names[0])
 
 
 def list_server_models(base_url: str) -> list[str]:

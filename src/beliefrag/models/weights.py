@@ -123,14 +123,9 @@ CATALOGUE = (
 
 
 def find(name: str) -> Weights:
-    """Return the weights of that name.
-
-    Raises:
-        ModelError: There are none.
-    """
-    for weights in CATALOGUE:
-        if weights.name == name:
-            return weights
+    """Return the weights of that name, or raise `ModelError`."""
+    if weights := next((each for each in CATALOGUE if each.name == name), None):
+        return weights
     known = ", ".join(weights.name for weights in CATALOGUE)
     remedy = f"Known names: {known}. Name your own file as local:/path/to/file.gguf."
     raise ModelError(f"There are no weights named {name!r}.", remedy=remedy)
@@ -172,17 +167,13 @@ def resolve(spec: str) -> Path:
             raise ModelError(f"There is no file {path}.", remedy="Check the path after `local:`.")
         return path
     if known.suffix != ".gguf":
-        raise ModelError(
-            f"{known.name} answers no questions: {known.purpose}.",
-            remedy=f"Name it for retrieval, as --retriever dense:weights={known.name}, and another --model.",
-        )
+        remedy = f"Name it for retrieval, as --retriever dense:weights={known.name}, and another --model."
+        raise ModelError(f"{known.name} answers no questions: {known.purpose}.", remedy=remedy)
     path = path_of(known)
     if not path.is_file():
-        raise ModelError(
-            f"The weights of {known.name} are not on this machine.",
-            remedy=f"Get them with `beliefrag model pull {known.name}` ({known.size / 1e9:.1f} GB), "
-            "or name your own file: --model local:/path/to/file.gguf",
-        )
+        remedy = f"Get them with `beliefrag model pull {known.name}` ({known.size / 1e9:.1f} GB), "
+        remedy += "or name your own file: --model local:/path/to/file.gguf"
+        raise ModelError(f"The weights of {known.name} are not on this machine.", remedy=remedy)
     return path
 
 
@@ -200,11 +191,7 @@ def _known(spec: str) -> Weights | None:
 
 
 def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a weights file, recorded until the file's size or time of change differs.
-
-    Raises:
-        ModelError: The file cannot be read.
-    """
+    """Return the SHA-256 of a weights file, recorded until the file's size or time of change differs."""
     # Recorded in the cache folder and not beside the file: a user's own folder is not written to.
     key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:24]
     record = cache_dir() / "models" / "hashes" / f"{key}.json"
@@ -217,9 +204,8 @@ def file_hash(path: Path) -> str:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(
-            f"The weights {path} cannot be read: {error.strerror}.", remedy="Check the path of the weights."
-        ) from None
+        remedy = "Check the path of the weights."
+        raise ModelError(f"The weights {path} cannot be read: {error.strerror}.", remedy=remedy) from None
     # If the cache folder cannot be written to, the next start takes longer; nothing else is lost.
     with contextlib.suppress(OSError):
         record.parent.mkdir(parents=True, exist_ok=True)
