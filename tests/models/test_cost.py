@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.errors import ModelError
 from beliefrag.models.compose import Meter, RetryingModel, RetryPolicy
 from beliefrag.models.cost import count_tokens, model_name, price_of
 from beliefrag.models.failures import EmptyReplyError
@@ -88,13 +87,6 @@ async def test_a_call_that_only_gave_empty_messages_counts_for_what_it_wasted(tm
     with pytest.raises(EmptyReplyError):
         await meter.chat(ask("Where?"))
     assert meter.usage.by_purpose == {"answer": Usage(retries=1, wasted_tokens=24)}
-
-
-async def test_a_call_that_failed_is_not_counted_as_one(tmp_path: Path) -> None:
-    meter = Meter(Scripted(script(tmp_path, {"purpose": "answer", "reply": "x"})))
-    with pytest.raises(ModelError):
-        await meter.chat(ask(purpose="judge"))
-    assert meter.usage == Usage()
 
 
 async def test_closing_a_meter_leaves_the_shared_model_open() -> None:

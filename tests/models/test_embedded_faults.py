@@ -57,12 +57,6 @@ def test_an_own_file_is_identified_by_its_name_and_content(tmp_path: Path, monke
     assert identities == ["local:my_model.Q4:7692c3ad3540bb80", "local:my_model.Q4:3fc4ccfe745870e2"]
 
 
-async def test_closing_a_model_that_was_never_used_is_harmless(tmp_path: Path) -> None:
-    model = Embedded(tmp_path / "none.gguf")
-    await model.aclose()
-    await model.aclose()
-
-
 def test_importing_the_package_does_not_import_the_runtime() -> None:
     code = (
         "import beliefrag, beliefrag.models.embedded, os, sys;"
