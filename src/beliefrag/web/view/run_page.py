@@ -257,7 +257,7 @@ def _differences(
 def _compare(
     values: Mapping[tuple[str, str], Measures], dataset: str, first: str, second: str
 ) -> PairedComparison | None:
-    """Compare two methods on the questions that both finished; None where there are none."""
+    """Compare two methods on the questions that both finished; None if they share none."""
     datasets = list(dict.fromkeys(name for name, _ in values)) if dataset == MEAN else [dataset]
     if not datasets or (dataset == MEAN and len(datasets) < 2):
         return None

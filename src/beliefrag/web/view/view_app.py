@@ -54,7 +54,7 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
 
     Args:
         source: What to show.
-        is_closing: Whether the server is ending, so that streams end too.
+        is_closing: Whether the server is ending so that streams end too.
     """
     app = FastAPI(openapi_url=None)
 
@@ -71,7 +71,7 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
     @app.get("/assets/{name}")
     def asset(name: str) -> Response:
         if name not in _ASSETS:
-            raise NotAvailable(f"There is no file {name!r}.")
+            raise NotAvailable(f"No file is called {name!r}.")
         return Response(read_asset(name), media_type=_ASSETS[name])
 
     @app.get("/api/about")
@@ -199,7 +199,7 @@ class _ListingQuery(BaseModel):
 
 def _check_number(number: int) -> int:
     if number > _LARGEST:
-        raise NotAvailable("There is no episode with such a number.")
+        raise NotAvailable("There is not an episode with such a number.")
     return number
 
 
