@@ -296,7 +296,7 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
                         kept += db.execute(f"INSERT OR IGNORE {_VALUES}", _row(_read_row(row))).rowcount
                 db.execute("COMMIT")
             if _size(self.path):
-                aside = _beside(self.path, f".damaged-{time.time_ns()}")
+                aside = _beside(self.path, f".damaged-{time.time_ns() // 1_000_000}")
                 for ending in _FILES:
                     with suppress(FileNotFoundError):
                         _beside(self.path, ending).replace(_beside(aside, ending))
