@@ -114,7 +114,7 @@ class CachedModel(ModelLayer):
                 return found
             self._missing.add(key)
             raise ReplayMiss(
-                f"The cache holds no whole reply for this {request.purpose} call (key {key[:12]}).",
+                f"The cache holds no reply for this {request.purpose} call (key {key[:12]}).",
                 remedy="Run it without replay, with the same model and settings.",
             )
         call = self._pending.get(key)
@@ -148,7 +148,7 @@ class CachedModel(ModelLayer):
             _log.warning("%s", error.message)
             return None
         except sqlite3.Error as error:
-            remedy = "Set BELIEFRAG_CACHE_DIR to another folder, or use --no-cache."
+            remedy = "Set BELIEFRAG_CACHE_DIR to another folder, or use --set cache=false."
             raise ModelError(f"The reply cache {self._store.path} cannot be read: {error}.", remedy=remedy) from error
 
     async def _find_or_call(self, key: str, request: ChatRequest) -> ChatReply:
@@ -161,7 +161,8 @@ class CachedModel(ModelLayer):
         except sqlite3.Error as error:
             if not self._has_warned:
                 self._has_warned = True
-                _log.warning("%s cannot be written: %s. Replies are no longer stored.", self._store.path, error)
+                text = "%s cannot be written: %s. The run continues without storing replies."
+                _log.warning(text, self._store.path, error)
             return reply
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
