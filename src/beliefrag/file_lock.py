@@ -8,8 +8,6 @@ from pathlib import Path
 
 from beliefrag.errors import ModelError
 
-__all__ = ["hold_lock"]
-
 
 @contextmanager
 def hold_lock(path: Path, *, wait: bool = True, on_wait: Callable[[], None] | None = None) -> Iterator[None]:

@@ -19,7 +19,6 @@ from beliefrag.errors import SettingsError, TransportError
 # The library takes a fifth of a second to import: it is imported at the first download.
 # ruff: noqa: PLC0415
 
-__all__ = ["DownloadError", "HubFile", "download_file", "hub_host", "list_files", "open_stream"]
 
 _CONNECT_SECONDS = 5.0
 _STALL_SECONDS = 20.0

@@ -32,9 +32,6 @@ from beliefrag.file_lock import hold_lock
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer, TokenProbability
 from beliefrag.paths import cache_dir
 
-__all__ = ["CachedModel", "DamagedReplyError", "ImportCounts", "ReplyStore", "StoredReply", "export_lines"]
-__all__ += ["import_lines", "read_reply_json", "reply_key", "reply_store_path", "reply_to_json", "seal_row"]
-
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 

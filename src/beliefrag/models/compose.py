@@ -28,8 +28,6 @@ from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 from beliefrag.types import Usage
 
-__all__ = ["LimitedModel", "Meter", "RetryPolicy", "RetryingModel", "compose"]
-
 # stamina reports each retry on its own logger. Without any handler Python would print that to a person's terminal.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from beliefrag.models.protocol import Message
 from beliefrag.types import Usage
 
-__all__ = ["LOCAL_COUNT", "Price", "count_prompt", "count_tokens", "model_name", "price_of"]
-
 LOCAL_COUNT = "sevens-v1"
 """The name of our rule in `ChatReply.counted_by`. Another rule needs another name."""
 

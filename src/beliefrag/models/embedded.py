@@ -26,8 +26,6 @@ from beliefrag.models.failures import EmptyReplyError, one_line
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces
 from beliefrag.models.weights import file_hash, weights_at, weights_with_hash
 
-__all__ = ["Embedded", "LlamaEngine", "check_is_gguf"]
-
 _BATCH = 128
 """Tokens of a prompt that are read between two checks whether to stop. On a CPU larger batches are no faster."""
 _LONGEST_REPLY = 512

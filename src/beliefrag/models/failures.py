@@ -15,8 +15,6 @@ from email.utils import parsedate_to_datetime
 
 from beliefrag.errors import ReplyError, TransportError
 
-__all__ = ["EmptyReplyError", "connection_error", "one_line", "read_retry_after", "status_error"]
-
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})
 _TOO_LONG = re.compile(

@@ -23,8 +23,6 @@ from beliefrag.models.failures import connection_error, one_line, read_retry_aft
 from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest
 
-__all__ = ["OpenAICompatible"]
-
 _HOSTED = "https://api.openai.com/v1"
 _NO_KEY = "no-key"
 _FORMATS = ("json_schema", "json_object", None)

@@ -16,8 +16,6 @@ from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, one_line, status_error
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
 
-__all__ = ["StoppedThinkingError", "read_reply"]
-
 _THINK, _END_OF_THOUGHT = "<think>", "</think>"
 _LEAST_LOGPROB = -9999.0
 """What servers write for 'next to impossible'; minus infinity would not survive JSON."""

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["ChatModel", "ChatReply", "ChatRequest", "Message", "ModelLayer", "TokenProbability"]
-__all__ += ["count_pieces", "cut_at_stop"]
-
 
 @dataclass(frozen=True, slots=True)
 class Message:

@@ -17,9 +17,6 @@ from beliefrag.models.protocol import ChatModel
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.settings import Settings
 
-__all__ = ["MODEL_PROVIDERS", "ModelAddress", "ModelProvider", "choose_provider"]
-__all__ += ["default_verifier", "list_server_models", "open_provider", "use_server_model"]
-
 # Each provider imports its own library when a model is opened.
 # ruff: noqa: PLC0415
 

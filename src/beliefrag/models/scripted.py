@@ -16,8 +16,6 @@ from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, status_error
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
 
-__all__ = ["Scripted"]
-
 _log = logging.getLogger(__name__)
 
 _Probability = Annotated[float, Field(gt=0, le=1)]

@@ -17,9 +17,6 @@ from beliefrag.errors import ModelError
 from beliefrag.hub import HubFile
 from beliefrag.paths import cache_dir
 
-__all__ = ["CATALOGUE", "DEFAULT", "PackagedFile", "Weights", "file_hash", "find", "is_present", "missing_identity"]
-__all__ += ["path_of", "resolve", "weights_at", "weights_with_hash"]
-
 
 @dataclass(frozen=True, slots=True)
 class PackagedFile:
