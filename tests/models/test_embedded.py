@@ -121,7 +121,7 @@ async def test_the_reply_follows_the_schema(model: Embedded) -> None:
     assert all(1 <= number <= 5 for number in value["ids"])
     assert len(value["ids"]) <= 3
     assert value["verdict"] in ("good", "bad")
-    assert reply.text == json.dumps(value), "compact, so that no tokens go into white space"
+    assert reply.text == json.dumps(value), "compact so that no tokens go into white space"
 
 
 async def test_a_schema_that_cannot_be_enforced_is_an_error_and_not_free_text(model: Embedded) -> None:

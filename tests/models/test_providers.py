@@ -64,7 +64,7 @@ def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
         (200, models("a", "b"), "2 models: a, b"),
         (200, models(), "has no model"),
         (200, models(7, "\x1b[31m"), "has no model"),
-        (200, b"[1]", "no list of models"),
+        (200, b"[1]", "not a list of models"),
         (200, b"<html>", "does not say"),
         (500, b"{}", "status 500"),
         (200, b" " * 5_000_000, "larger than 4 MB"),

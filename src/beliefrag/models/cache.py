@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 _APPLICATION = 0x42525247
-"""Marks the file as ours, so that a database of another program is never written to."""
+"""Marks the file as ours so that a database of another program is never written to."""
 _VERSION = 2
 _BUSY_SECONDS = 10.0
 _REPLY_FIELDS = ("text", "tokens_in", "tokens_out", "seconds", "counted_by", "retries", "wasted_tokens")
@@ -80,7 +80,7 @@ class CachedModel(ModelLayer):
     """Answers from the store where it holds the reply; otherwise calls the model and stores its reply.
 
     Two equal requests at the same time make one call. A reply that cannot be stored is still returned, because it has
-    been paid for. A stored reply that is damaged is asked for again. The file is opened at once, so that an unusable
+    been paid for. A stored reply that is damaged is asked for again. The file is opened at once so that an unusable
     one is reported before anything is paid for. A replay uses the store alone, and raises `ReplayMiss` for requests
     that it does not hold.
     """
@@ -321,7 +321,7 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
                 what = f"has version {version}, not {_VERSION}" if application == _APPLICATION else "is not ours"
                 remedy = "Name another cache file, or move that one away."
                 raise SettingsError(f"The reply cache {self.path} {what}.", remedy=remedy)
-            # Read now, so that a damaged file is found before anything is paid for.
+            # Read now so that a damaged file is found before anything is paid for.
             db.execute("SELECT reply FROM replies LIMIT 1").fetchone()
             db.execute("PRAGMA synchronous = FULL")
         except BaseException:

@@ -1,12 +1,12 @@
 """The layers around a model call, from the outside to the inside, and why they are in this order.
 
-- Each episode puts its own `Meter` around the shared model, as the outermost layer, so that a reply from the cache
+- Each episode puts its own `Meter` around the shared model, as the outermost layer so that a reply from the cache
   costs what it cost when it was made.
-- The cache (`CachedModel`) comes next, so that a stored reply waits for nothing: no permit, no retry. It stores the
+- The cache (`CachedModel`) comes next so that a stored reply waits for nothing: no permit, no retry. It stores the
   reply that the retries accepted, together with what they wasted, and never a failure.
 - The retries (`RetryingModel`) are outside the limit: a call that waits before it is repeated holds no permit in the
   meantime, and then waits in the same queue as all others.
-- The limit (`LimitedModel`) is next to the provider, so that it sees every 429 and 5xx, not only those after the last
+- The limit (`LimitedModel`) is next to the provider so that it sees every 429 and 5xx, not only those after the last
   retry.
 """
 
@@ -239,7 +239,7 @@ class LimitedModel(ModelLayer):
             return await turn
         except asyncio.CancelledError as error:
             if not turn.cancelled():
-                # Cancelled after the permit was given but before it arrived: nobody else would return it.
+                # Cancelled after the permit was given but before it arrived: it would be lost.
                 self.release(turn.result(), error)
             raise
 

@@ -27,7 +27,7 @@ from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, 
 from beliefrag.models.weights import file_hash, weights_at, weights_with_hash
 
 _BATCH = 128
-"""Tokens of a prompt that are read between two checks whether to stop. On a CPU larger batches are no faster."""
+"""Tokens of a prompt that are read between two checks whether to stop. On a CPU larger batches are not faster."""
 _LONGEST_REPLY = 512
 """Tokens of a reply where the request sets no limit."""
 _COMPACT_JSON = {
@@ -87,7 +87,7 @@ class Embedded:
 
     @property
     def identity(self) -> str:
-        """`local:NAME:HASH`, so that known weights are recognised in whatever folder they are."""
+        """`local:NAME:HASH` so that known weights are recognised in whatever folder they are."""
         if self._identity is None:
             sha256 = file_hash(self._path)
             known = weights_with_hash(sha256)
@@ -292,7 +292,7 @@ def _read_marks(address: str, key: str) -> re.Pattern[str]:
         marks = {about["bos_token"], about["eos_token"], *_MARK_IN_TEMPLATE.findall(about["chat_template"])}
     except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
         raise ModelError(f"The embedded runtime does not report its chat template: {one_line(repr(error))}.") from None
-    # Longest first, so that a mark that begins with another one is found whole.
+    # Longest first so that a mark that begins with another one is found whole.
     known = sorted((mark for mark in marks if len(mark) > 2), key=len, reverse=True)
     return re.compile("|".join((_USUAL_MARK, *map(re.escape, known))))
 

@@ -1,6 +1,6 @@
 """The errors of model calls, each in one line with what to do next.
 
-All providers use them, so that a scripted 429 and a real one are the same error to the layers above.
+All providers use them so that a scripted 429 and a real one are the same error to the layers above.
 """
 
 from __future__ import annotations

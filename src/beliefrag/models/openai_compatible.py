@@ -29,7 +29,7 @@ _FORMATS = ("json_schema", "json_object", None)
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
 _REPLY_LIMITS = (16_384, 4_096, 1_024)
 """The longest reply in tokens where the request names none: the first that the server takes. It stops a model that
-never ends. It is set here, below the cache, so that it is no part of a reply's key."""
+never ends. It is set here, below the cache so that it is not part of a reply's key."""
 _LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class _Dialect:
 
 
 class OpenAICompatible:
-    """Asks a server over HTTP, so that any hosted or local model can be used.
+    """Asks a server over HTTP so that any hosted or local model can be used.
 
     Nothing is opened before the first call, and an object needs no key: a replay works without one. It belongs to one
     event loop. What the server rejects (the JSON schema, probabilities, stop texts, the longest reply) is left out,
@@ -113,7 +113,7 @@ class OpenAICompatible:
 
     @property
     def identity(self) -> str:
-        """`openai:MODEL@BASE_URL`, and a hash of whatever else shapes the replies."""
+        """`openai:MODEL@BASE_URL`, and a hash of everything else that shapes the replies."""
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
@@ -259,7 +259,7 @@ class BodyTooLongError(openai.OpenAIError):
 
 
 class _BoundedClient(openai.DefaultAsyncHttpxClient):
-    """Reads a body up to a limit, so that no server can fill the memory; of an error's body, the beginning."""
+    """Reads a body up to a limit so that no server can fill the memory; of an error's body, the beginning."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**how, event_hooks={"response": [_drop_body_of_redirect]})

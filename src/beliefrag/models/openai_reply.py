@@ -22,7 +22,7 @@ _LEAST_LOGPROB = -9999.0
 
 
 class StoppedThinkingError(EmptyReplyError):
-    """A stop text ended the model's thinking, so there is no answer. Without stop texts there may be one."""
+    """A stop text ended the model's thinking, so the answer is missing. Without stop texts there may be one."""
 
 
 class _Part(BaseModel):
@@ -161,7 +161,7 @@ def _split_thinking(choice: _Choice) -> tuple[str, bool]:
     begun = text.lstrip()
     start = len(_THINK) if begun.startswith(_THINK) else 0
     end = begun.find(_END_OF_THOUGHT, start)
-    # Some servers leave the opening tag out. A second one before the end means that this is no thought.
+    # Some servers leave the opening tag out. A second one before the end means that this is not a thought.
     if end >= 0 and begun.find(_THINK, start, end) < 0:
         return begun[end + len(_END_OF_THOUGHT) :].lstrip(), True
     if choice.finish_reason == "length" and start and end < 0:
@@ -172,7 +172,7 @@ def _split_thinking(choice: _Choice) -> tuple[str, bool]:
 def _read_probabilities(
     choice: _Choice, said: str, request: ChatRequest, *, aligned: bool
 ) -> tuple[TokenProbability, ...] | None:
-    """Return the tokens of the text; None if there are none, or they cannot be separated from the thinking."""
+    """Return the tokens of the text; None if they are missing, or cannot be separated from the thinking."""
     try:
         tokens = _TOKENS.validate_python(choice.logprobs["content"])
     except (ValidationError, TypeError, KeyError):
@@ -199,5 +199,5 @@ def _read_probabilities(
 
 
 def _finite(logprob: float) -> float:
-    # In this order, so that "not a number" also becomes the least.
+    # In this order so that "not a number" also becomes the least.
     return max(_LEAST_LOGPROB, logprob)

@@ -30,7 +30,7 @@ class ChatRequest:
     top_logprobs: int = 0
     """How many alternatives to report for each reply token; 0 asks for no probabilities."""
     sample: int = 0
-    """The number of a repeat of the same request, so that each repeat has its own place in the cache."""
+    """The number of a repeat of the same request so that each repeat has its own place in the cache."""
     stop: tuple[str, ...] = ()
     """Texts that end the reply where the first of them begins; at most four, because servers take no more. The reply
     does not contain the stop text. Use only texts that a model does not write while it thinks: they end that too."""

@@ -196,7 +196,7 @@ def list_server_models(base_url: str) -> list[str]:
             raise ValueError(f"it replied with status {response.status_code}")
         reply = json.loads(body)
         if not isinstance(reply, dict) or not isinstance(entries := reply.get("data"), list):
-            raise ValueError("its reply is no list of models")
+            raise ValueError("its reply is not a list of models")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise SettingsError(

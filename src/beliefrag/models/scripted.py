@@ -1,4 +1,4 @@
-"""A model that reads its replies from a file, so that demos and tests use the whole program without a model."""
+"""A model that reads its replies from a file so that demos and tests use the whole program without a model."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Line(_Strict):
 
 
 class Scripted:
-    """Answers from a JSON Lines file, so that a demo, a test or a bug report gives the same every time.
+    """Answers from a JSON Lines file so that a demo, a test or a bug report gives the same every time.
 
     A line is an object with a `purpose` and a `reply` (a text, or an object that is sent as JSON). For a request, the
     first line answers that has its purpose, whose `match` occurs in its messages, and that has not been used yet. Each
@@ -93,7 +93,7 @@ class Scripted:
 
     `match` is one text or a list of texts that must all occur. `logprobs` are probabilities, not logarithms: one
     distribution for a reply of one token, or a list of tokens that together spell the reply (in one line of the file).
-    They are reported only to a request that asks for them. `error` stands for a server's HTTP status.
+    They are reported only to a request that asks for them. `error` is a server's HTTP status.
 
     Raises:
         SettingsError: The file cannot be read, or a line of it cannot be used.
@@ -114,7 +114,7 @@ class Scripted:
 
     @property
     def identity(self) -> str:
-        """`scripted:` and a hash of the file, so that an edited script never meets old cache entries."""
+        """`scripted:` and a hash of the file so that an edited script never meets old cache entries."""
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
@@ -140,7 +140,7 @@ class Scripted:
         """Do nothing: the file is closed already."""
 
     def _find_line(self, request: ChatRequest) -> _Line:
-        # There is no await in here: two requests cannot get the same line.
+        # Nothing in here awaits: two requests cannot get the same line.
         for number, line in enumerate(self._lines):
             if number not in self._used and line.matches(request):
                 if not line.repeat:

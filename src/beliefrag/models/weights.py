@@ -129,7 +129,7 @@ def find(name: str) -> Weights:
 
 
 def weights_with_hash(sha256: str) -> Weights | None:
-    """Return the known weights with that hash, so that a file is recognised under any name."""
+    """Return the known weights with that hash so that a file is recognised under any name."""
     return next((weights for weights in CATALOGUE if weights.sha256 == sha256), None)
 
 
