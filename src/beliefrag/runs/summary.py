@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError, UnequalQuestions
 from beliefrag.runs.run_files import read_summaries
@@ -263,7 +263,7 @@ def measure_values(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str
 
 def _value(episode: EpisodeSummary, measure: str) -> float | None:
     if measure == "seconds":
-        return episode.seconds
+        return episode.usage.seconds
     value = getattr(episode.usage, measure) if measure in _COSTS else episode.metrics.get(measure)
     return None if value is None else float(value)
 
@@ -287,7 +287,7 @@ def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[Epis
         episodes=len(finished),
         missing=len(run.datasets[dataset].question_ids) - len(episodes),
         failed=len(episodes) - len(finished),
-        outcomes=Counter(episode.outcome for episode in episodes),
+        outcomes=Counter(episode.outcome for episode in episodes if episode.outcome),
         measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
         tokens_beside_f1=mean_estimate(beside) if beside else None,
         calls_by_purpose={purpose: sum(part.calls for part in used[purpose]) / len(finished) for purpose in purposes},

@@ -32,12 +32,12 @@ from beliefrag.calibration.fitting import LEAST_SPREAD
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.methods import METHODS
 from beliefrag.methods.intervention import Intervention
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.report.figure import figure_svg, open_figure
 from beliefrag.report.published import MARK, published_numbers
 from beliefrag.report.table import Block, CellValue, Column, Heading, Page, Picture, Table, format_cell, format_number
 from beliefrag.runs.comparability import Aspect, differences
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.states import Label, State, Trajectory, read_trajectories

@@ -167,7 +167,7 @@ def measure_gate(states: StateTable, gate: PolicyGate, thresholds: Thresholds, d
         questions=states.count_questions(dataset),
         times=int(holds[inside].sum()),
         share=states.mean(holds.astype(np.float64), dataset),
-        decides=states.mean(states.column(lambda state: float(state.branch in gate.branches)), dataset),
+        decides=states.mean(states.column(lambda state: float(state.step.reason in gate.branches)), dataset),
         nearest=gate.nearest(states, thresholds, inside),
     )
 
