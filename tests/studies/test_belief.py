@@ -11,10 +11,10 @@ import pytest
 
 from beliefrag.calibration.examples import Examples, label_states
 from beliefrag.runs.states import Trajectory
-from beliefrag.studies import StudyContext, StudyResult, belief_measures
-from beliefrag.studies.belief import BeliefStudy
-from beliefrag.studies.belief_measures import (
+from beliefrag.studies import StudyContext, StudyResult, belief
+from beliefrag.studies.belief import (
     DIMENSIONS,
+    BeliefStudy,
     HeldOutAuc,
     belief_matrix,
     fit_scores,
@@ -26,16 +26,18 @@ from beliefrag.studies.belief_measures import (
     signal_auc,
     split_into_levels,
 )
-from beliefrag.studies.state_table import StateTable, have_same_order
+from beliefrag.studies.study import StateTable, have_same_order
 from beliefrag.types import Action
 from tests.support.messages import mentions
-from tests.support.studied import recording, state, trajectory
+from tests.support.studied import recording, rows_of, state, trajectory
+
+GATE = "right among states that pass the answer gate"
 
 
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     # The interval of the joint AUC takes most of the time, and most tests are not about it.
-    monkeypatch.setattr(belief_measures, "RESAMPLES", 30)
+    monkeypatch.setattr(belief, "RESAMPLES", 30)
 
 
 def planted(questions: int = 120, *, strength: float, seed: int = 0, rounds: int = 2) -> list[Trajectory]:
@@ -78,25 +80,26 @@ def test_outcomes_that_are_all_alike_have_no_auc() -> None:
 
 def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
     result = worked_out(planted(strength=0.6))
-    auc = result.numbers["auc"]
+    auc = {name: row["AUC"] for name, row in rows_of(result, "auc", "signal").items()}
     assert result.numbers["best_single"] == "sufficiency"
     assert auc["sufficiency"].low > 0.75
     assert mentions(result.paper_note, "strongest", "uncertainty", "strongest here", "sufficiency")
     assert auc["reliability"].low < 0.5 < auc["reliability"].high
-    exchanged = result.numbers["permutation"]["auc"]
-    assert exchanged["sufficiency"]["p"] < 0.001
-    assert exchanged["sufficiency"]["permuted"] == pytest.approx(0.5, abs=0.03)
-    assert exchanged["reliability"]["p"] > 0.05
-    assert result.numbers["permutation"]["right_among_passed"]["p"] < 0.001
+    exchanged = rows_of(result, "permutation", "score", "number")
+    assert exchanged["sufficiency", "AUC"]["p"] < 0.001
+    assert exchanged["sufficiency", "AUC"]["permuted"] == pytest.approx(0.5, abs=0.03)
+    assert exchanged["reliability", "AUC"]["p"] > 0.05
+    assert exchanged["answerability", GATE]["p"] < 0.001
 
 
 def test_no_signal_is_not_found() -> None:
     result = worked_out(planted(strength=0.0))
     for name in ("sufficiency", "all jointly"):
-        number = result.numbers["auc"][name]
+        number = rows_of(result, "auc", "signal")[name]["AUC"]
         assert number.low < 0.5 < number.high, name
-    assert result.numbers["permutation"]["auc"]["sufficiency"]["p"] > 0.05
-    assert result.numbers["permutation"]["right_among_passed"]["p"] > 0.05
+    exchanged = rows_of(result, "permutation", "score", "number")
+    assert exchanged["sufficiency", "AUC"]["p"] > 0.05
+    assert exchanged["answerability", GATE]["p"] > 0.05
 
 
 def test_the_interval_of_a_score_that_knows_nothing_holds_one_half_about_as_often_as_it_says() -> None:
@@ -135,7 +138,7 @@ def test_scores_that_only_know_dataset_and_round_lose_everything_to_the_match() 
     found = run_permutation_test(scores, match_questions(examples))
     assert found is not None
     assert found.observed > 0.8
-    assert found.observed == pytest.approx(found.mean)
+    assert found.observed == pytest.approx(found.permuted)
     assert found.p == 1.0
 
 
@@ -184,7 +187,7 @@ def test_jointly_noise_is_chance_though_a_fit_that_saw_it_does_better() -> None:
 
 def test_where_one_dimension_knows_all_there_is_the_others_add_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # Twelve seeds divide the questions anew, and most of the time goes into the intervals.
-    monkeypatch.setattr(belief_measures, "PARTITIONS", 4)
+    monkeypatch.setattr(belief, "PARTITIONS", 4)
     gains = [areas_of(planted(60, strength=0.35, seed=seed, rounds=1)).difference for seed in range(12)]
     # Six weights fitted on 48 questions fit some chance too; what that costs is seldom told as a clear loss.
     assert -0.06 < float(np.mean([gain.value for gain in gains])) < 0.01
@@ -212,7 +215,7 @@ def test_two_dimensions_that_each_know_a_half_are_better_together() -> None:
 def test_an_answerability_that_rises_with_a_dimension_is_not_told_as_a_signal_of_its_own() -> None:
     result = worked_out(planted(30, strength=0.6))
     assert result.numbers["answerability_rises_with"] == "sufficiency"
-    assert "answerability" not in result.numbers["auc"]
+    assert "answerability" not in rows_of(result, "auc", "signal")
     assert any(mentions(sentence, "sufficiency", "answerability", "falls") for sentence in result.findings)
     other = [
         replace(t, states=tuple(replace(s, answerability=0.5 + s.belief.gap / 4) for s in t.states))
@@ -220,7 +223,8 @@ def test_an_answerability_that_rises_with_a_dimension_is_not_told_as_a_signal_of
     ]
     result = worked_out(other)
     assert result.numbers["answerability_rises_with"] is None
-    assert {"answerability"} <= result.numbers["auc"].keys() & result.numbers["permutation"]["auc"].keys()
+    assert "answerability" in rows_of(result, "auc", "signal")
+    assert ("answerability", "AUC") in rows_of(result, "permutation", "score", "number")
 
 
 def test_scores_rise_together_whatever_their_scale_and_their_rounding() -> None:
@@ -277,7 +281,6 @@ def test_actions_by_level_are_those_of_each_third() -> None:
     done = [Action.RETRIEVE] * 3 + [Action.VERIFY] * 3 + [Action.ANSWER] * 3
     visited = StateTable(trajectory(f"q{k}", state(sufficiency=k / 9, action=a)) for k, a in enumerate(done))
     found = split_into_levels(visited, DIMENSIONS["sufficiency"])
-    assert found is not None
     assert [(level.name, level.states) for level in found] == [("low", 3), ("middle", 3), ("high", 3)]
     assert [
         level.share(a) for level, a in zip(found, (Action.RETRIEVE, Action.VERIFY, Action.ANSWER), strict=True)
@@ -286,7 +289,7 @@ def test_actions_by_level_are_those_of_each_third() -> None:
 
 def test_a_dimension_that_does_not_vary_has_no_levels() -> None:
     visited = StateTable(trajectory(f"q{k}", state(sufficiency=0.5)) for k in range(9))
-    assert split_into_levels(visited, DIMENSIONS["sufficiency"]) is None
+    assert split_into_levels(visited, DIMENSIONS["sufficiency"]) == ()
 
 
 def test_too_few_outcomes_give_a_sentence_and_no_number() -> None:
@@ -303,8 +306,9 @@ def test_a_survey_serves_where_the_verifier_drafts_no_answers() -> None:
         for k in range(40)
     ]
     result = BeliefStudy().analyse({"comparison": recording([*bare, *surveyed])}, StudyContext())
-    assert result.numbers["auc"]["sufficiency"].value == 1.0
-    assert "answerability" not in result.numbers["auc"]
+    auc = rows_of(result, "auc", "signal")
+    assert auc["sufficiency"]["AUC"].value == 1.0
+    assert "answerability" not in auc
     assert any("of a survey" in note for note in result.notes)
 
 
