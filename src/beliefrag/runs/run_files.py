@@ -62,7 +62,7 @@ class EpisodeLine:
         Raises:
             RunError: A step or a reply of it is damaged.
         """
-        return _parse(Episode, self._text, self.folder, f"Line {self.number:,}")
+        return parse_line(Episode, self._text, self.folder, f"Line {self.number:,}")
 
 
 class EpisodeLog:
@@ -213,7 +213,7 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
-                summary = _parse(EpisodeSummary, line, folder, f"Line {number:,}")
+                summary = parse_line(EpisodeSummary, line, folder, f"Line {number:,}")
                 yield EpisodeLine(folder, number, offset, summary, line)
             offset += len(line)
 
@@ -227,7 +227,7 @@ def read_episode_at(folder: Path, offset: int) -> Episode:
     try:
         with (folder / EPISODES_FILE).open("rb") as file:
             file.seek(offset)
-            return _parse(Episode, file.readline(), folder, f"The line at byte {offset:,}")
+            return parse_line(Episode, file.readline(), folder, f"The line at byte {offset:,}")
     except OSError as error:
         raise RunError(f"{folder / EPISODES_FILE} cannot be read: {error.strerror}.") from error
 
@@ -246,7 +246,7 @@ def episode_line(episode: Episode) -> bytes:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def _parse(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Model:
+def parse_line(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Model:
     try:
         return kind.model_validate_json(line, strict=True)
     except ValidationError as error:
