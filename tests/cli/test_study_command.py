@@ -69,10 +69,10 @@ def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command,
 @pytest.mark.usefixtures("without_pictures")
 def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "thresholds"))
-    assert {r["method"] for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
+    assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
     ran = beliefrag(*line_of(home, "frontier", "--methods", "static"))
     assert "48 are done already" in ran.err
-    assert {r["method"] for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag", "static"}
+    assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag", "static"}
     assert (home / "studies" / "index.html").read_text().count("<h2>") == 2
 
 

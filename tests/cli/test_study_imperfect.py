@@ -64,9 +64,9 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
     assert injection is not None
     assert injection.noise == 0.8
     ways = {
-        r["question_id"]: [s["action"] for s in r["steps"]]
+        r.key.question_id: [step.action for step in r.steps]
         for r in records(home / "studies/runs/comparison")
-        if r["method"] == "beliefrag"
+        if r.method == "beliefrag"
     }
     assert "VERIFY" in ways["north-q1"]
 

@@ -148,10 +148,11 @@ def draw_bars(
         axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, ncols=2)
 
 
-def draw_curves(axes: Axes, series: Mapping[str, Sequence[tuple[float, Estimate | None]]]) -> None:
-    """Draw a curve with its intervals for each series, with a legend below the axes."""
+def draw_curves(axes: Axes, series: Mapping[str, Sequence[tuple[float, Estimate | None]]], apart: float = 0.0) -> None:
+    """Draw a curve with its intervals for each series, a little apart from each other, with a legend below the axes."""
     for number, (name, points) in enumerate(series.items()):
-        shown = [(x, estimate) for x, estimate in points if estimate is not None]
+        aside = apart * (number - (len(series) - 1) / 2)
+        shown = [(x + aside, estimate) for x, estimate in points if estimate is not None]
         for x, estimate in shown:
             draw_interval(axes, estimate, x, "0.65")
         marks: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "linestyle": DASHES[number % len(DASHES)]}

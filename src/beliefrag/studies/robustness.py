@@ -367,7 +367,7 @@ def _draw_robustness(noise: Compared, false: Compared, areas: Areas, figure: Fig
     curves_axes, false_axes, source_axes = figure.subplots(1, 3, width_ratios=(1.15, 1.25, 0.8))
     label_axes(curves_axes, "Irrelevant passages", "share of hits that was replaced (%)", "mean F1")
     curves = {m: [(100 * level, noise.mean(m, _key("f1", level))) for level in NOISE_LEVELS] for m in COMPARED}
-    draw_curves(curves_axes, {METHODS.title(method): points for method, points in curves.items()})
+    draw_curves(curves_axes, {METHODS.title(method): points for method, points in curves.items()}, apart=1.2)
     label_axes(false_axes, "False passages", y="share of questions")
     shown = ("follows_false", "recovers_true", "abstained")
     rates = {METHODS.title(method): [false.mean(method, rate) for rate in shown] for method in COMPARED}
