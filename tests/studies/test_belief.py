@@ -168,7 +168,7 @@ def test_the_number_of_retained_passages_is_matched_where_most_still_have_a_part
 def areas_of(trajectories: list[Trajectory], *, seed: int = 0, resamples: int = 40) -> HeldOutAuc:
     examples = examples_of(trajectories)
     table = belief_matrix(examples)
-    scores = np.column_stack([d.better * table[:, place] for place, d in enumerate(DIMENSIONS.values())])
+    scores = np.column_stack([sign * table[:, place] for place, sign in enumerate(DIMENSIONS.values())])
     found = measure_held_out_auc(table, scores, examples, seed=seed, resamples=resamples)
     assert found is not None
     return found
@@ -280,7 +280,7 @@ def test_a_calibrated_score_seldom_shows_more_than_chance_would() -> None:
 def test_actions_by_level_are_those_of_each_third() -> None:
     done = [Action.RETRIEVE] * 3 + [Action.VERIFY] * 3 + [Action.ANSWER] * 3
     visited = StateTable(trajectory(f"q{k}", state(sufficiency=k / 9, action=a)) for k, a in enumerate(done))
-    found = split_into_levels(visited, DIMENSIONS["sufficiency"])
+    found = split_into_levels(visited, "sufficiency")
     assert [(level.name, level.states) for level in found] == [("low", 3), ("middle", 3), ("high", 3)]
     assert [
         level.share(a) for level, a in zip(found, (Action.RETRIEVE, Action.VERIFY, Action.ANSWER), strict=True)
@@ -289,7 +289,7 @@ def test_actions_by_level_are_those_of_each_third() -> None:
 
 def test_a_dimension_that_does_not_vary_has_no_levels() -> None:
     visited = StateTable(trajectory(f"q{k}", state(sufficiency=0.5)) for k in range(9))
-    assert split_into_levels(visited, DIMENSIONS["sufficiency"]) == ()
+    assert split_into_levels(visited, "sufficiency") == ()
 
 
 def test_too_few_outcomes_give_a_sentence_and_no_number() -> None:

@@ -123,9 +123,7 @@ def draw_interval(
         axes.plot(*((place, ends) if upright else (ends, place)), color=colour, **style)
 
 
-def draw_bars(
-    axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[Estimate | None]], form: str = ""
-) -> None:
+def draw_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[Any]], form: str = "") -> None:
     """Draw bars with their intervals: for each group one of each series, of which None is left out.
 
     Several series get a legend below the axes; `form` writes each value beside its bar.
@@ -280,10 +278,9 @@ def draw_risk_coverage(curve: RiskCoverageCurve, guarantees: Sequence[Guarantee]
         dashes: Any = DASHES[1 + place % (len(DASHES) - 1)]
         words = f"at most {100 * guarantee.max_error:g} % wrong, {100 * guarantee.confidence:g} % confidence"
         axes.axhline(guarantee.max_error, color="0.35", linewidth=0.9, linestyle=dashes)
-        chosen, points = "no threshold found", ([], [])
-        if guarantee.threshold is not None:
-            chosen = f"answer from {guarantee.threshold:.2f} on"
-            points = [guarantee.coverage], [guarantee.wrong / guarantee.answered]
+        found = guarantee.threshold is not None
+        chosen = f"answer from {guarantee.threshold:.2f} on" if found else "no threshold found"
+        points = ([guarantee.coverage], [guarantee.wrong / guarantee.answered]) if found else ([], [])
         style: dict[str, Any] = {"markersize": 8, "markerfacecolor": "white", "markeredgecolor": "black", "zorder": 3}
         marker, label = MARKERS[place % len(MARKERS)], f"{words}: {chosen}"
         axes.plot(*points, marker=marker, color="0.35", linestyle=dashes, label=label, clip_on=False, **style)

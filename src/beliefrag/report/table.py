@@ -81,7 +81,7 @@ class Table:
         cls,
         name: str,
         title: str,
-        records: Iterable[Mapping[str, CellValue]],
+        records: Iterable[Mapping[str, Any]],
         note: str = "",
         digits: Mapping[str, int] = {},
     ) -> Table:

@@ -26,9 +26,8 @@ from beliefrag.calibration.examples import Example, Examples, label_states
 from beliefrag.calibration.fitting import LEAST_SPREAD, fit_logistic, refit_logistic
 from beliefrag.calibration.quality import auc, estimate_auc, expected_calibration_error, reliability_curve
 from beliefrag.report.figure import HATCHES, draw_bars, draw_curves, label_axes
-from beliefrag.report.table import CellValue, Table, format_cell, format_number
+from beliefrag.report.table import Table, format_cell, format_number
 from beliefrag.runs.record import thresholds_of
-from beliefrag.runs.states import State
 from beliefrag.runs.statistics import (
     MEAN_RESAMPLES,
     Estimate,
@@ -55,20 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DIMENSIONS",
-    "BeliefStudy",
-    "HeldOutAuc",
-    "belief_matrix",
-    "fit_scores",
-    "match_questions",
-    "measure_calibration",
-    "measure_held_out_auc",
-    "rank_correlation",
-    "run_permutation_test",
-    "signal_auc",
-    "split_into_levels",
-]
+__all__ = ["BeliefStudy"]
 
 PARTITIONS = 20
 """How often questions are divided into parts: the joint AUC of one division would be a matter of luck."""
@@ -87,26 +73,13 @@ _ENOUGH_PARTNERS = 0.8
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredDimension:
-    """One dimension of the belief."""
-
-    name: str
-    better: int
-    """1 if more of it speaks for a right answer, -1 if less does."""
-
-    def value(self, state: State) -> float:
-        """Return the belief of a state in this dimension."""
-        return float(getattr(state.belief, self.name))
-
-
-_BETTER = {"sufficiency": 1, "reliability": 1, "conflict": -1, "uncertainty": -1, "gap": -1, "cost": -1}
-DIMENSIONS: Mapping[str, ScoredDimension] = {name: ScoredDimension(name, sign) for name, sign in _BETTER.items()}
+DIMENSIONS = {"sufficiency": 1, "reliability": 1, "conflict": -1, "uncertainty": -1, "gap": -1, "cost": -1}
+"""The dimensions of the belief: 1 if more of it speaks for a right answer, -1 if less does."""
 
 
 def belief_matrix(examples: Examples) -> Floats:
     """Return the belief of each example, a column for each dimension."""
-    return np.array([[d.value(state) for d in DIMENSIONS.values()] for state in examples.states])
+    return np.array([[getattr(state.belief, name) for name in DIMENSIONS] for state in examples.states])
 
 
 def signal_auc(scores: Floats, examples: Examples) -> Estimate | None:
@@ -160,12 +133,12 @@ class BeliefLevel:
         return self.actions.get(action, 0) / self.states
 
 
-def split_into_levels(states: StateTable, dimension: ScoredDimension) -> tuple[BeliefLevel, ...]:
+def split_into_levels(states: StateTable, dimension: str) -> tuple[BeliefLevel, ...]:
     """Split the visited states into thirds; empty if the dimension varies too little for three levels.
 
     States with the same value stay together, so thirds can differ in size.
     """
-    values = states.column(dimension.value)
+    values = states.column(lambda state: float(getattr(state.belief, dimension)))
     place = np.searchsorted(np.quantile(values, [1 / 3, 2 / 3]), values, side="left")
     if len(set(place.tolist())) < len(_LEVELS):
         return ()
@@ -173,7 +146,7 @@ def split_into_levels(states: StateTable, dimension: ScoredDimension) -> tuple[B
     for number, name in enumerate(_LEVELS):
         own = values[place == number]
         actions = Counter(s.action for s, inside in zip(states.states, place == number, strict=True) if inside)
-        levels.append(BeliefLevel(dimension.name, name, float(own.min()), float(own.max()), len(own), actions))
+        levels.append(BeliefLevel(dimension, name, float(own.min()), float(own.max()), len(own), actions))
     return tuple(levels)
 
 
@@ -303,10 +276,10 @@ def match_questions(examples: Examples) -> ExchangeableStates:
 
     def group(*, retained: bool) -> ExchangeableStates:
         alike: dict[tuple[object, ...], list[list[int]]] = defaultdict(list)
-        for places in rows.values():
-            own = [kept[place][1] for place in places]
-            pattern = tuple((e.state.rounds, e.state.retained if retained else 0) for e in own)
-            alike[own[0].dataset, pattern].append(places)
+        for own in rows.values():
+            states = [kept[row][1].state for row in own]
+            pattern = tuple((state.rounds, state.retained if retained else 0) for state in states)
+            alike[kept[own[0]][1].dataset, pattern].append(own)
         groups = tuple(np.array(each, dtype=np.int64) for each in alike.values() if len(each) > 1)
         places = np.array([place for place, _ in kept], dtype=np.int64)
         return ExchangeableStates(Examples(e for _, e in kept), places, groups, retained, len(rows))
@@ -434,7 +407,7 @@ _GATE = "right among states that pass the answer gate"
 def _measure(examples: Examples, states: StateTable, threshold: float) -> _Measured:
     matrix = belief_matrix(examples)
     belief = {name: matrix[:, place] for place, name in enumerate(DIMENSIONS)}
-    scores = {name: dimension.better * belief[name] for name, dimension in DIMENSIONS.items()}
+    scores = {name: sign * belief[name] for name, sign in DIMENSIONS.items()}
     count = examples.count
     enough = min(count.questions_positive, count.questions_negative) >= _MIN_FIT_QUESTIONS
     held_out = measure_held_out_auc(matrix, np.column_stack(list(scores.values())), examples) if enough else None
@@ -465,7 +438,7 @@ def _measure(examples: Examples, states: StateTable, threshold: float) -> _Measu
         calibration={name: measure_calibration(p, examples) for name, p in judged.items()},
         matched=matched,
         permutations={name: test for name, test in tests.items() if test is not None},
-        levels=tuple(level for dimension in DIMENSIONS.values() for level in split_into_levels(states, dimension)),
+        levels=tuple(level for name in DIMENSIONS for level in split_into_levels(states, name)),
     )
 
 
@@ -482,15 +455,12 @@ class BeliefStudy:
         "The states are those that BeliefRAG visited, with the answer that each would give and whether it is right.",
         "AUC: the chance that a right state has the better value than a wrong one. Half is no signal.",
         "The direction is that of the meaning: more sufficiency and reliability, less of the others. It is not fitted.",
-        "Jointly: a logistic fit of the six dimensions on four fifths of the questions scores the states of the rest.",
-        "It is compared with the dimension that was strongest on the same four fifths. Both AUCs are within the rest.",
-        f"The questions are divided {PARTITIONS} times by chance, and all parts count.",
+        "Jointly: a logistic fit on four fifths of the questions scores the rest, beside the strongest dimension there.",
+        f"The questions are divided {PARTITIONS} times by chance, and both AUCs are within the held-out parts.",
         "A question counts once, its states share its weight; the paper seems to count states.",
         f"Intervals resample questions, 2,000 times; for the joint AUC {RESAMPLES} times, fitted and picked anew.",
-        "Correlations are Spearman's. Calibration errors are over ten equal bins, right answers the outcome for both.",
-        "Levels are thirds of the visited states; actions are those that followed.",
+        "Correlations are Spearman's. Calibration errors are over ten equal bins. Levels are thirds of visited states.",
         "Permutation: scores are exchanged, 2,000 times, between questions of a dataset that reached the same rounds.",
-        "Only scores that were not fitted on these states are exchangeable.",
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
@@ -662,13 +632,16 @@ def _make_tables(found: _Measured) -> Iterator[Table]:
         ],
         digits={"from": 1, "to": 1, "weight": 2},
     )
-    levels: list[dict[str, CellValue]] = []
-    for level in found.levels:
-        about: dict[str, CellValue] = {"dimension": level.dimension, "level": level.name}
-        about |= {"from": level.low, "to": level.high, "states": level.states}
-        levels.append(about | {f"{action.value} (share)": level.share(action) for action in Action})
-    digits = {action.value: 2 for action in Action}
-    yield Table.of_records("actions", "What was done next, by belief level", levels, digits=digits)
+    yield Table.of_records(
+        "actions",
+        "What was done next, by belief level",
+        [
+            {"dimension": b.dimension, "level": b.name, "from": b.low, "to": b.high, "states": b.states}
+            | {f"{action.value} (share)": b.share(action) for action in Action}
+            for b in found.levels
+        ],
+        digits={action.value: 2 for action in Action},
+    )
 
 
 def _draw_belief(found: _Measured, figure: Figure) -> None:

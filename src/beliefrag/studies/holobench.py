@@ -32,7 +32,7 @@ from beliefrag.studies.study import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["HolobenchStudy", "highest_recall", "recall_per_row"]
+__all__ = ["HolobenchStudy"]
 
 _COMPARED = ("static", "iterative", METHOD)
 _PAPER_ROWS = 50

@@ -37,7 +37,7 @@ from beliefrag.types import Action
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ABLATIONS", "INTERVENTIONS", "MechanismStudy", "MethodVariant", "compare_variants", "match_states"]
+__all__ = ["MechanismStudy"]
 
 _THRESHOLD = 0.55
 """The threshold of the answer gate in the interventions of the paper."""

@@ -37,19 +37,7 @@ from beliefrag.studies.study import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COMPARED",
-    "COUNTERFACTUAL_RUN",
-    "NOISE_LEVELS",
-    "ORDINARY_RUN",
-    "EvidenceSource",
-    "RobustnessStudy",
-    "auc_difference",
-    "compare_noise",
-    "compare_on_false_evidence",
-    "mean_auc",
-    "noise_run",
-]
+__all__ = ["RobustnessStudy"]
 
 COMPARED = ("static", "iterative", "crag", METHOD)
 """The methods that the text of the paper gives numbers for."""
@@ -88,13 +76,10 @@ class RobustnessStudy:
     protocol: ClassVar[tuple[str, ...]] = (
         "Noise: irrelevant passages replace a share of what each search finds, in the same places and scores.",
         "Irrelevant passages share no content word with the question or the query, and do not hold the answer.",
-        f"Counterfactual: RGB's own false passages replace up to {_COUNTERFACTUAL:.0%} of what a search finds.",
-        "First false versions replace their hits, then others random places, as far as there are any.",
-        "RGB's false passages are searched in none of the runs.",
+        f"Counterfactual: RGB's own false passages replace up to {_COUNTERFACTUAL:.0%} of the hits, true ones first.",
         "Injection is seeded by question and query: all methods face the same, and more noise includes less noise.",
         "An answer follows if it has the false answer and not the true one; it recovers if it has the true one.",
         "Source: answerability at the states of BeliefRAG's episodes, against whether the answer there is right.",
-        "The sources are ordinary questions, RGB's web snippets without noise, and RGB with false passages.",
         "The conflict gate fires where the belief in conflict is at its threshold, at states with evidence.",
         "Intervals resample questions, 2,000 times, each with all its states.",
     )
@@ -328,7 +313,7 @@ def _describe_sources(areas: Areas, shift: Estimate | None) -> str:
 
 
 def _source_table(sources: Mapping[str, EvidenceSource], areas: Areas) -> Table:
-    records: list[dict[str, CellValue]] = [
+    records = [
         {
             "source": name,
             "AUC of answerability": areas[name],

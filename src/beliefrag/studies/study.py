@@ -364,7 +364,7 @@ class Compared:
     def differences_table(self, name: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
         """Return the paired differences in all measures, a row for each scope and other name."""
         columns = {m: replace(column, name=f"{column.name} difference") for m, column in self.measures.items()}
-        records: list[dict[str, CellValue]] = []
+        records = []
         for (scope, other), pair in self.pairs.items():
             record: dict[str, CellValue] = {"dataset": scope, "name": METHODS.title(other)}
             record |= {column.heading: self.difference(other, m, scope) for m, column in columns.items()}

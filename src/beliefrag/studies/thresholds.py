@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from beliefrag.policy import Thresholds
 from beliefrag.report.figure import draw_bars, label_axes
-from beliefrag.report.table import CellValue, Table, format_cell
+from beliefrag.report.table import Table, format_cell
 from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.states import State
 from beliefrag.runs.statistics import Estimate, Floats
@@ -33,7 +33,7 @@ from beliefrag.studies.study import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GATES", "GateRate", "PolicyGate", "ScoreOnStates", "ThresholdsStudy", "measure_gate", "weighted_quantile"]
+__all__ = ["ThresholdsStudy"]
 
 _DOUBT = 0.05
 _ALL = "all"
@@ -152,9 +152,8 @@ class GateRate:
 
     @property
     def reached(self) -> str:
-        """How often it was reached, in words."""
-        words = {0: "never", self.states: "always"}
-        return words.get(self.times, f"at {self.times} of {self.states} states")
+        """Whether it was reached never, always or sometimes."""
+        return {0: "never", self.states: "always"}.get(self.times, "sometimes")
 
 
 def measure_gate(states: StateTable, gate: PolicyGate, thresholds: Thresholds, dataset: str | None = None) -> GateRate:
@@ -286,7 +285,7 @@ class ThresholdsStudy:
                 "never_reached": [name for name, each in pooled.items() if each.reached == "never"],
                 "always_reached": [name for name, each in pooled.items() if each.reached == "always"],
             },
-            tables=(scores, _spreads_table(spreads), _gates_table(gates), _reachability_table(gates)),
+            tables=(scores, _spreads_table(spreads), _gates_table(gates)),
             notes=notes,
             paper_values=compare_with_paper(
                 {
@@ -333,7 +332,7 @@ def _describe_findings(spreads: Mapping[str, Estimate], pooled: Mapping[str, Gat
 
 
 def _scores_table(raw: ScoreOnStates, calibrated: ScoreOnStates, datasets: tuple[str, ...]) -> Table:
-    records: list[dict[str, CellValue]] = [
+    records = [
         {
             "dataset": name or _ALL,
             "questions": raw.states.count_questions(name),
@@ -350,12 +349,12 @@ def _scores_table(raw: ScoreOnStates, calibrated: ScoreOnStates, datasets: tuple
 
 
 def _spreads_table(spreads: Mapping[str, Estimate]) -> Table:
-    records: list[dict[str, CellValue]] = [{"of": what, "spread": spread} for what, spread in spreads.items()]
+    records = [{"of": what, "spread": spread} for what, spread in spreads.items()]
     return Table.of_records("spreads", "Largest minus smallest over the datasets", records)
 
 
 def _gates_table(gates: list[GateRate]) -> Table:
-    records: list[dict[str, CellValue]] = [
+    records = [
         {
             "dataset": each.dataset or _ALL,
             "gate": each.gate.name,
@@ -363,26 +362,16 @@ def _gates_table(gates: list[GateRate]) -> Table:
             "states": each.states,
             "holds (share of states)": each.share,
             "decides (share of states)": each.decides,
-        }
-        for each in gates
-    ]
-    note = "Holds: its condition is met, whatever comes before it in the policy. Decides: the policy decided by it."
-    return Table.of_records("gates", "How often each gate fires on visited states", records, note)
-
-
-def _reachability_table(gates: list[GateRate]) -> Table:
-    records: list[dict[str, CellValue]] = [
-        {
-            "dataset": each.dataset or _ALL,
-            "gate": each.gate.name,
-            "reached": each.reached,
             "nearest or furthest beyond": each.nearest,
             "at most (share of questions, 95 %)": each.upper_bound,
         }
         for each in gates
     ]
-    note = "For a gate that was never reached, the last column bounds the share of questions on which it would be."
-    return Table.of_records("reachability", "Which gates can be reached", records, note)
+    note = (
+        "Holds: its condition is met, whatever comes before it in the policy. Decides: the policy decided by it. At "
+        "most: the share of questions on which a gate that was never reached may still open."
+    )
+    return Table.of_records("gates", "How often each gate fires on visited states", records, note)
 
 
 def _draw_thresholds(scores: Table, gates: list[GateRate], figure: Figure) -> None:
