@@ -90,14 +90,6 @@ def test_the_papers_values_stand_beside_ours_for_datasets_of_its_names() -> None
     assert (tokens.theirs, tokens.ours and tokens.ours.value) == (2.82, 2.0)
 
 
-def test_a_mean_difference_over_datasets_weighs_each_dataset_alike() -> None:
-    first = {"d": {"f1": {"a": 1.0, "b": 1.0}}, "e": {"f1": {str(k): 0.0 for k in range(8)}}}
-    second = {"d": {"f1": {"a": 0.0, "b": 0.0}}, "e": {"f1": {str(k): 0.0 for k in range(8)}}}
-    found = compare_over_datasets(first, second).measures["f1"]
-    assert (found.first, found.second, found.difference.value) == (0.5, 0.0, 0.5)
-    assert (found.difference.questions, found.difference.smallest) == (10, 2)
-
-
 def test_sides_that_do_not_match_are_refused() -> None:
     with pytest.raises(ValueError, match="same datasets"):
         compare_over_datasets({"d": {"f1": {"a": 1.0}}}, {"d": {"f1": {"b": 1.0}}})

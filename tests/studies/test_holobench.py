@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 
 import pytest
@@ -88,18 +87,6 @@ def test_fewer_rows_for_the_same_recall_are_found() -> None:
     # By hand: 145 / 9.73 and 152 / 22.98.
     assert [each.theirs for each in result.paper_values[:2]] == pytest.approx([14.902, 6.614], abs=1e-3)
     assert result.paper_values[0].ours == own["BeliefRAG"]
-
-
-def test_methods_that_are_alike_but_for_chance_do_not_differ() -> None:
-    draw = random.Random(0)
-    apart = 0
-    for _ in range(20):
-        recall, recall2 = ({f"q{k}": draw.random() for k in range(30)} for _ in range(2))
-        read, read2 = ({f"q{k}": draw.uniform(5, 15) for k in range(30)} for _ in range(2))
-        found = recall_per_row(counted(recall, read, recall2=recall2, read2=read2), "beliefrag", "static")
-        assert found is not None and found.low is not None and found.high is not None
-        apart += not found.low < 0 < found.high
-    assert apart <= 4, "of 20 intervals of 95 %, one is to be expected apart"
 
 
 def test_without_questions_about_rows_there_is_a_sentence() -> None:

@@ -12,7 +12,7 @@ from beliefrag.errors import SettingsError
 from beliefrag.methods.intervention import FrozenAnswerability
 from beliefrag.runs.record import Injection
 from beliefrag.settings import Settings
-from beliefrag.studies import STUDIES, DatasetKind, RequiredRun, StudyContext, choose_studies
+from beliefrag.studies import DatasetKind, RequiredRun, StudyContext, choose_studies
 from beliefrag.studies.make import apply_changes, combine_runs, find_reusable_runs, reason_against
 from tests.support.studied import run_record
 
@@ -43,14 +43,6 @@ def test_all_studies_fit_together() -> None:
         studies = choose_studies("all", options)
         names = [run.name for run in combine_runs(r for s in studies for r in s.options.required_runs(context))]
         assert len(set(names)) == len(names) > 0
-
-
-def test_every_study_says_what_it_asks_and_how() -> None:
-    for name in STUDIES:
-        (study,) = choose_studies(name)
-        assert study.name == name
-        assert study.extension.summary.endswith("?")
-        assert all(sentence.endswith(".") for sentence in study.options.protocol)
 
 
 def test_options_are_read_from_the_name_and_beside_it() -> None:
@@ -119,8 +111,3 @@ def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_
 ) -> None:
     told = reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes))
     assert re.search(reason, told)
-
-
-def test_an_injected_run_stands_in_where_just_that_is_needed() -> None:
-    run = run_record({"d": ["q0"]}, ("static",), injection=Injection(noise=0.4, seed=3))
-    assert reason_against(RequiredRun("r", ("static",), injection=Injection(noise=0.4)), run) == ""

@@ -112,11 +112,6 @@ def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
     assert ahead["F1 at 0% difference"].value == pytest.approx(0.0)
 
 
-def test_without_a_planted_loss_none_is_found() -> None:
-    lost = RobustnessStudy().analyse(everything(loss=0.0), StudyContext()).numbers["f1_lost"]
-    assert {each.value for each in lost.values()} == {0.0}
-
-
 def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
     found = compare_on_false_evidence(misled())
     own, other = ({name: rate(found, m, name) for name in RATES} for m in ("beliefrag", "static"))
@@ -175,19 +170,6 @@ def test_a_planted_shift_of_the_source_is_found() -> None:
     assert shift.high < 0
 
 
-def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() -> None:
-    one, other = (EvidenceSource.from_recording(ranked(0.0, seed=s), "f1") for s in (4, 5))
-    area, shift = mean_auc(one), auc_difference(one, other)
-    assert area is not None
-    assert shift is not None
-    assert area.low is not None
-    assert area.high is not None
-    assert area.low < 0.5 < area.high
-    assert shift.low is not None
-    assert shift.high is not None
-    assert shift.low < 0 < shift.high
-
-
 def test_an_auc_needs_five_questions_of_each_outcome() -> None:
     # Eight states of each outcome, but only four questions with a right one.
     states = [
@@ -228,3 +210,16 @@ def test_without_common_questions_there_is_a_sentence() -> None:
     recordings = everything()
     recordings[noise_run(0.2)] = recording(episodes=[episode(m, "other", 1.0, 10) for m in COMPARED])
     assert "at least two questions" in RobustnessStudy().analyse(recordings, StudyContext()).findings[0]
+
+
+def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() -> None:
+    one, other = (EvidenceSource.from_recording(ranked(0.0, seed=s), "f1") for s in (4, 5))
+    area, shift = mean_auc(one), auc_difference(one, other)
+    assert area is not None
+    assert shift is not None
+    assert area.low is not None
+    assert area.high is not None
+    assert area.low < 0.5 < area.high
+    assert shift.low is not None
+    assert shift.high is not None
+    assert shift.low < 0 < shift.high

@@ -56,13 +56,6 @@ def test_a_weighted_quantile_by_hand(values: list[float], weights: list[float], 
     assert weighted_quantile(np.array(values), np.array([weights]), q).tolist() == [expected]
 
 
-def test_a_weight_of_two_is_the_same_as_a_value_twice() -> None:
-    draws = np.random.default_rng(0)
-    values, times = draws.random(30), draws.integers(0, 4, 30)
-    twice = np.repeat(values, times)
-    assert weighted_quantile(values, times[None, :].astype(float), 0.5)[0] == pytest.approx(np.median(twice))
-
-
 def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand() -> None:
     scores = {"d": (0.2, 0.4, 0.6), "e": (0.5, 0.7, 0.9, 0.9)}
     visited = StateTable(
@@ -88,14 +81,6 @@ def test_a_planted_shift_between_datasets_is_found_in_the_score_that_has_it_and_
     assert raw.low > 0.25
     assert spreads["medians, calibrated"]["spread"].value == pytest.approx(0, abs=1e-9)
     assert spreads["medians, calibrated minus raw"]["spread"].high < -0.2
-
-
-def test_without_a_shift_the_scores_spread_alike() -> None:
-    spreads = rows_of(worked_out(spread_apart(0.0)), "spreads", "of")
-    assert spreads["medians, raw"]["spread"].value == pytest.approx(0, abs=1e-9)
-    # Chance makes some spread in the resamples, and the interval of the difference holds 0.
-    difference = spreads["medians, calibrated minus raw"]["spread"]
-    assert difference.low <= 0 <= difference.high
 
 
 def test_intervals_are_over_questions_not_states() -> None:

@@ -455,7 +455,7 @@ class BeliefStudy:
         "The states are those that BeliefRAG visited, with the answer that each would give and whether it is right.",
         "AUC: the chance that a right state has the better value than a wrong one. Half is no signal.",
         "The direction is that of the meaning: more sufficiency and reliability, less of the others. It is not fitted.",
-        "Jointly: a logistic fit on four fifths of the questions scores the rest, beside the strongest dimension there.",
+        "Jointly: a logistic fit on four fifths of the questions scores the rest, beside the best single one there.",
         f"The questions are divided {PARTITIONS} times by chance, and both AUCs are within the held-out parts.",
         "A question counts once, its states share its weight; the paper seems to count states.",
         f"Intervals resample questions, 2,000 times; for the joint AUC {RESAMPLES} times, fitted and picked anew.",
@@ -649,8 +649,8 @@ def _draw_belief(found: _Measured, figure: Figure) -> None:
     label_axes(panels[0, 0], "How well each signal separates right from wrong", y="AUC (0.5: no signal)")
     tests = {name: found.permutations.get((name, "AUC")) for name in found.signals}
     permuted = [Estimate(test.permuted, test.low, test.high) if test else None for test in tests.values()]
-    series = {"observed": list(found.signals.values()), "exchanged among matched states": permuted}
-    draw_bars(panels[0, 0], list(found.signals), series)
+    observed: list[Estimate | None] = list(found.signals.values())
+    draw_bars(panels[0, 0], list(found.signals), {"observed": observed, "exchanged among matched states": permuted})
     panels[0, 0].axhline(0.5, color="black", linestyle=":", linewidth=1.2)
     _draw_correlations(panels[0, 1], found)
     axes = panels[1, 0]

@@ -32,7 +32,7 @@ from beliefrag.calibration.fitting import LEAST_SPREAD
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.methods import METHODS
 from beliefrag.methods.intervention import Intervention
-from beliefrag.record import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.report.figure import figure_svg, open_figure
 from beliefrag.report.published import MARK, published_numbers
@@ -202,18 +202,17 @@ class Recording:
         """
         run, trajectories = read_trajectories(folder)
         asked = {
-            EpisodeKey(dataset, method, question_id, run.seed)
+            (dataset, method, question_id)
             for dataset, record in run.datasets.items()
             if counts(dataset)
             for method in run.methods
             for question_id in record.question_ids
         }
-        places = {(key.dataset, key.method, key.question_id): key for key in asked}
         by_place = {(t.dataset, t.method, t.question_id): t for t in trajectories}
         return cls(
             run=run,
-            episodes=tuple(episode for key, episode in sorted(read_summaries(folder).items()) if key in asked),
-            trajectories=tuple(trajectory for place, trajectory in sorted(by_place.items()) if place in places),
+            episodes=tuple(episode for key, episode in sorted(read_summaries(folder).items()) if key[:3] in asked),
+            trajectories=tuple(trajectory for place, trajectory in sorted(by_place.items()) if place in asked),
         )
 
     @property
@@ -353,9 +352,12 @@ class Compared:
     def means_table(self, name: str, title: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
         """Return the means of all measures, a row for each scope and name."""
         records = [
-            {"dataset": scope, "name": METHODS.title(each)}
-            | {column.heading: self.mean(each, measure, scope) for measure, column in self.measures.items()}
-            | dict(extra(scope, each))
+            {
+                "dataset": scope,
+                "name": METHODS.title(each),
+                **{column.heading: self.mean(each, measure, scope) for measure, column in self.measures.items()},
+                **extra(scope, each),
+            }
             for scope in self.scopes
             for each in self.values
         ]
