@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from beliefrag.record import EpisodeSummary
-from beliefrag.report import Column
+from beliefrag.report.table import Column
 from beliefrag.studies import StudyContext
 from beliefrag.studies.holobench import HolobenchStudy, highest_recall, recall_per_row
 from beliefrag.studies.study import Compared

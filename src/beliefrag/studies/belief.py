@@ -165,20 +165,11 @@ class HeldOutAuc:
 def measure_held_out_auc(
     matrix: Floats, scores: Floats, examples: Examples, *, seed: int = 0, resamples: int | None = None
 ) -> HeldOutAuc | None:
-    """Measure both AUCs and their difference on questions that neither was fitted or picked on.
+    """Measure both AUCs on questions that neither was fitted or picked on; None if a part leaves one outcome to fit on.
 
-    For the intervals questions are resampled, and fits and picks made anew on each resample. A resample has fewer
-    different questions to fit on, so its AUCs lie lower: the intervals use only their spread.
-
-    Args:
-        matrix: A column for each dimension.
-        scores: The same columns, with the sign for which more speaks for a right answer.
-        examples: The states and outcomes.
-        seed: The seed of the division of questions into parts and of the resamples.
-        resamples: How many resamples to draw; `RESAMPLES` by default.
-
-    Returns:
-        None if some part leaves only one outcome to fit on.
+    `scores` are the columns of `matrix`, with the sign for which more speaks for a right answer. For the intervals
+    questions are resampled, and fits and picks made anew. A resample has fewer different questions to fit on, so its
+    AUCs lie lower: the intervals use only their spread.
     """
     generator = random_generator(seed)
     questions, place = np.unique(np.array(examples.questions), return_inverse=True)
@@ -312,15 +303,7 @@ def run_permutation_test(
 ) -> PermutationTest | None:
     """Test the AUC of a score, or how often a gate on it would be right, against permutations of the score.
 
-    Args:
-        scores: One for each example that was matched.
-        matched: The match.
-        gate: A threshold on the score: the number is then the share of right states among those from it on.
-        permutations: How many permutations to draw.
-        seed: The seed of the permutations.
-
-    Returns:
-        None if the number has no value: the same outcome everywhere, nothing passes the gate, or no partners.
+    Returns None if the number has no value: the same outcome everywhere, nothing passes the gate, or no partners.
     """
     own = scores[matched.places]
     outcomes, weights = matched.examples.outcomes, matched.examples.weights
@@ -550,7 +533,7 @@ def _describe_findings(found: _Measured) -> Iterator[str]:
             f"{format_number(found.held_out.difference, '+.3f')} against the dimension that is strongest on the "
             f"questions of the fit. A fit that has seen the states shows {format_cell(found.joint_seen)}."
         )
-    words = f"{found.same_order_as}, and with it answerability," if found.same_order_as else "calibrated answerability"
+    words = f"{found.same_order_as}, and with it answerability," if found.same_order_as else "answerability"
     if test := found.permutations.get((found.same_order_as or _ANSWERABILITY, "AUC")):
         yield (
             f"Exchanged between matched states, {words} falls from AUC {test.observed:.3f} to {test.permuted:.3f} "

@@ -62,7 +62,6 @@ class HolobenchStudy:
         "Recall per row read is the mean row recall divided by the mean number of rows read, times 1,000.",
         "The ceiling is the recall of reading as many rows as allowed, and only needed ones.",
         "Questions are resampled 2,000 times; a ratio's two means are resampled together. Differences are paired.",
-        "Answers are not judged; the share of the answer's rows that the text names is given beside.",
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:

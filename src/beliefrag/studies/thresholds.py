@@ -238,7 +238,6 @@ class ThresholdsStudy:
         "The spread is the largest minus the smallest of the datasets' medians. It depends on the scale of the score.",
         "The quantile at which the answer threshold falls is the share of states below it; the scale shapes it too.",
         "A gate fires on a state if its condition is met there, as in the paper.",
-        "Gates that come first hide later ones: a second column has how often the policy decided by each.",
         "States count alike, as in the paper; intervals resample questions within each dataset, 2,000 times.",
     )
 
