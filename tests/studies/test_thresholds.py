@@ -11,9 +11,9 @@ from beliefrag.studies import StudyContext, StudyResult
 from beliefrag.studies.study import StateTable
 from beliefrag.studies.thresholds import (
     GATES,
-    ScoreOnStates,
     ThresholdsStudy,
     measure_gate,
+    medians,
     spread_over,
     weighted_quantile,
 )
@@ -58,20 +58,19 @@ def test_a_weighted_quantile_by_hand(values: list[float], weights: list[float], 
 
 def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand() -> None:
     scores = {"d": (0.2, 0.4, 0.6), "e": (0.5, 0.7, 0.9, 0.9)}
-    visited = StateTable(
-        trajectory(f"q{k}", state(answerability=score), dataset=name)
-        for name, own in scores.items()
-        for k, score in enumerate(own)
-    )
-    scale = ScoreOnStates(visited, visited.column(lambda s: s.answerability or 0.0), 0.5)
-    assert scale.median("d").value == 0.4
-    assert scale.median("e").value == pytest.approx(0.8)
-    assert visited.estimate(spread_over(("d", "e"), scale.medians)).value == pytest.approx(0.4)
-    assert scale.below("d").value == pytest.approx(2 / 3)
+    own = [trajectory(f"q{k}", state(answerability=p), dataset=d) for d in scores for k, p in enumerate(scores[d])]
+    visited = StateTable(own)
+    score = visited.column(lambda s: s.answerability or 0.0)
+    middle = [medians(visited, score, name) for name in ("d", "e")]
+    assert [visited.estimate(each).value for each in middle] == pytest.approx([0.4, 0.8])
+    assert visited.estimate(spread_over(middle)).value == pytest.approx(0.4)
+    result = worked_out(own)
+    scales = rows_of(result, "scales", "dataset")
+    below = {name: row["calibrated below threshold"].value for name, row in scales.items()}
     # A state that is at the threshold is answered, so it is not below it.
-    assert scale.below("e").value == 0.0
-    assert scale.below().value == pytest.approx(2 / 7)
-    assert visited.estimate(spread_over(("d", "e"), scale.shares_below)).value == pytest.approx(2 / 3)
+    assert below == pytest.approx({"d": 2 / 3, "e": 0.0, "all": 2 / 7})
+    spread = rows_of(result, "spreads", "of")["quantile of the answer threshold, calibrated"]["spread"]
+    assert spread.value == pytest.approx(2 / 3)
 
 
 def test_a_planted_shift_between_datasets_is_found_in_the_score_that_has_it_and_in_no_other() -> None:
@@ -129,7 +128,7 @@ def test_how_often_a_gate_fires_is_the_share_of_states_by_dataset_and_pooled() -
 def test_what_the_policy_decided_by_is_counted_apart_from_what_held() -> None:
     own = [trajectory(f"q{k}", state(flagged=1, branch="correct-flagged" if k == 0 else "stop")) for k in range(4)]
     found = measure_gate(StateTable(own), GATES["flagged"], DEFAULT)
-    assert (found.share.value, found.decides.value, found.reached) == (1.0, 0.25, "always")
+    assert (found.share.value, found.decides.value, found.times) == (1.0, 0.25, 4)
 
 
 def test_a_gate_that_was_never_reached_is_named_with_the_nearest_value() -> None:

@@ -116,38 +116,22 @@ def _weighted_correlation(one: Floats, other: Floats, weights: Floats) -> Floats
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class BeliefLevel:
-    """A third of the visited states, by one dimension."""
-
-    dimension: str
-    name: str
-    low: float
-    high: float
-    """The lowest and highest value among its states."""
-    states: int
-    actions: Mapping[Action, int]
-
-    def share(self, action: Action) -> float:
-        """Return the share of its states after which this was done."""
-        return self.actions.get(action, 0) / self.states
-
-
-def split_into_levels(states: StateTable, dimension: str) -> tuple[BeliefLevel, ...]:
-    """Split the visited states into thirds; empty if the dimension varies too little for three levels.
+def split_into_levels(states: StateTable, dimension: str) -> list[dict[str, Any]]:
+    """Return thirds of the visited states with the actions that followed; empty if the dimension varies too little.
 
     States with the same value stay together, so thirds can differ in size.
     """
     values = states.column(lambda state: float(getattr(state.belief, dimension)))
     place = np.searchsorted(np.quantile(values, [1 / 3, 2 / 3]), values, side="left")
-    if len(set(place.tolist())) < len(_LEVELS):
-        return ()
-    levels = []
+    levels: list[dict[str, Any]] = []
     for number, name in enumerate(_LEVELS):
         own = values[place == number]
+        if not len(own):
+            return []
         actions = Counter(s.action for s, inside in zip(states.states, place == number, strict=True) if inside)
-        levels.append(BeliefLevel(dimension, name, float(own.min()), float(own.max()), len(own), actions))
-    return tuple(levels)
+        levels.append({"dimension": dimension, "level": name, "from": float(own.min()), "to": float(own.max())})
+        levels[-1] |= {"states": len(own), **{f"{a.value} (share)": actions[a] / len(own) for a in Action}}
+    return levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +365,7 @@ class _Measured:
     matched: ExchangeableStates
     permutations: Mapping[tuple[str, str], PermutationTest]
     """By score and number."""
-    levels: tuple[BeliefLevel, ...]
+    levels: Sequence[Mapping[str, Any]]
 
 
 _GATE = "right among states that pass the answer gate"
@@ -421,7 +405,7 @@ def _measure(examples: Examples, states: StateTable, threshold: float) -> _Measu
         calibration={name: measure_calibration(p, examples) for name, p in judged.items()},
         matched=matched,
         permutations={name: test for name, test in tests.items() if test is not None},
-        levels=tuple(level for name in DIMENSIONS for level in split_into_levels(states, name)),
+        levels=[level for name in DIMENSIONS for level in split_into_levels(states, name)],
     )
 
 
@@ -519,7 +503,7 @@ def _write_notes(found: _Measured) -> Iterator[str]:
     match = found.matched
     on = "dataset, round and number of retained passages" if match.on_retained else "dataset and round"
     yield f"Permutation: states matched on {on}; {match.with_partner} of {match.questions} questions have a partner."
-    flat = [name for name in DIMENSIONS if not any(level.dimension == name for level in found.levels)]
+    flat = [name for name in DIMENSIONS if not any(level["dimension"] == name for level in found.levels)]
     if flat:
         yield f"No levels of {', '.join(flat)}: too many states have the same value."
     yield "A calibration error cannot be below 0: few states make one by chance, which is given beside it."
@@ -615,16 +599,8 @@ def _make_tables(found: _Measured) -> Iterator[Table]:
         ],
         digits={"from": 1, "to": 1, "weight": 2},
     )
-    yield Table.of_records(
-        "actions",
-        "What was done next, by belief level",
-        [
-            {"dimension": b.dimension, "level": b.name, "from": b.low, "to": b.high, "states": b.states}
-            | {f"{action.value} (share)": b.share(action) for action in Action}
-            for b in found.levels
-        ],
-        digits={action.value: 2 for action in Action},
-    )
+    digits = {action.value: 2 for action in Action}
+    yield Table.of_records("actions", "What was done next, by belief level", found.levels, digits=digits)
 
 
 def _draw_belief(found: _Measured, figure: Figure) -> None:
@@ -664,13 +640,12 @@ def _draw_correlations(axes: Axes, found: _Measured) -> None:
 
 def _draw_actions(axes: Axes, found: _Measured) -> None:
     label_axes(axes, "What was done at each level of the belief", "share of visited states (levels: thirds)")
-    names = [f"{level.dimension}: {level.name}" for level in found.levels]
+    names = [f"{level['dimension']}: {level['level']}" for level in found.levels]
     left = np.zeros(len(names))
-    for number, action in enumerate(a for a in Action if any(level.actions.get(a) for level in found.levels)):
-        shares = [level.share(action) for level in found.levels]
+    for number, action in enumerate(Action):
+        shares = [level[f"{action.value} (share)"] for level in found.levels]
         style: dict[str, Any] = {"color": str(1 - 0.15 * number), "hatch": HATCHES[number % len(HATCHES)]}
         axes.barh(names, shares, left=left, height=0.85, edgecolor="black", label=action.value, **style)
         left += shares
     axes.invert_yaxis()
-    if names:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, frameon=False, ncols=6)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, frameon=False, ncols=6)

@@ -75,6 +75,7 @@ __all__ = [
     "Recording",
     "RequiredRun",
     "StateTable",
+    "Statistic",
     "Study",
     "StudyContext",
     "StudyError",
@@ -411,6 +412,10 @@ class Compared:
         return compare_over_datasets(one, two) if len(own) > 1 or self.stratified else compare(one[own[0]], two[own[0]])
 
 
+Statistic = Callable[[Floats], Floats]
+"""Maps rows of weights of states to a number for each row."""
+
+
 class StateTable:
     """The states of some trajectories at which there was evidence, in an order that does not depend on a file.
 
@@ -442,13 +447,8 @@ class StateTable:
         """Count the questions that have a state."""
         return len(set(self.questions[self.is_in(dataset)]))
 
-    def estimate(self, statistic: Callable[[Floats], Floats], dataset: str | None = None) -> Estimate:
-        """Return a statistic of weighted states with its interval.
-
-        Args:
-            statistic: Maps rows of weights to a number for each row.
-            dataset: The dataset that it is about; None for all, of which the smallest then counts.
-        """
+    def estimate(self, statistic: Statistic, dataset: str | None = None) -> Estimate:
+        """Return a statistic of weighted states, of a dataset or of all, with its interval."""
         value = float(statistic(np.ones((1, len(self))))[0])
         if not self._weights:
             self._weights = list(resample_weights(self.questions, self.datasets, resamples=MEAN_RESAMPLES))
@@ -457,10 +457,14 @@ class StateTable:
         questions = min((self.count_questions(str(each)) for each in about), default=0)
         return estimate_from_resamples(value, drawn, questions=questions)
 
-    def mean(self, column: Floats, dataset: str | None = None) -> Estimate:
-        """Return the mean of a column over the states of a dataset, or over all, with its interval."""
+    def means(self, column: Floats, dataset: str | None = None) -> Statistic:
+        """Return the mean of a column over the states of a dataset, or over all, as a function of the weights."""
         inside = self.is_in(dataset)
-        return self.estimate(lambda w: np.asarray(w[:, inside] @ column[inside] / w[:, inside].sum(axis=1)), dataset)
+        return lambda weights: np.asarray(weights[:, inside] @ column[inside] / weights[:, inside].sum(axis=1))
+
+    def mean(self, column: Floats, dataset: str | None = None) -> Estimate:
+        """Return the mean of a column with its interval."""
+        return self.estimate(self.means(column, dataset), dataset)
 
 
 def have_same_order(one: Floats, other: Floats) -> bool:

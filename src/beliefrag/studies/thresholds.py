@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -23,6 +23,7 @@ from beliefrag.studies.study import (
     Recording,
     RequiredRun,
     StateTable,
+    Statistic,
     StudyContext,
     StudyResult,
     compare_with_paper,
@@ -71,18 +72,16 @@ class PolicyGate:
     conditions: tuple[tuple[str, str, str | float], ...]
     """What is compared (see `_VALUES`), how, and the threshold, by its name in `Thresholds` or as a number."""
 
+    def limits(self, thresholds: Thresholds) -> list[float]:
+        """Return the threshold of each condition."""
+        return [getattr(thresholds, each) if isinstance(each, str) else each for _, _, each in self.conditions]
+
     def margins(self, states: StateTable, thresholds: Thresholds) -> Floats:
         """Return how far each value (a column) of each state (a row) is beyond its threshold; below 0 if it fails."""
-        columns = []
-        for what, relation, _ in self.conditions:
-            gap = states.column(_VALUES[what]) - self.limit(what, thresholds)
-            columns.append(-gap if relation == "below" else gap)
-        return np.column_stack(columns)
-
-    def limit(self, what: str, thresholds: Thresholds) -> float:
-        """Return the threshold that a value is compared with."""
-        limit = next(limit for name, _, limit in self.conditions if name == what)
-        return float(getattr(thresholds, limit)) if isinstance(limit, str) else limit
+        gaps = []
+        for (what, relation, _), limit in zip(self.conditions, self.limits(thresholds), strict=True):
+            gaps.append((states.column(_VALUES[what]) - limit) * (-1 if relation == "below" else 1))
+        return np.column_stack(gaps)
 
     def holds(self, states: StateTable, thresholds: Thresholds) -> NDArray[np.bool_]:
         """Return at which states its conditions are met, whatever gate comes before it and whatever is legal."""
@@ -94,36 +93,26 @@ class PolicyGate:
         """Describe the state that comes nearest to it: the one whose most failing condition fails least."""
         worst = np.where(inside, self.margins(states, thresholds).min(axis=1), -np.inf)
         state = states.states[int(worst.argmax())]
-        return "; ".join(
-            f"{what} {_VALUES[what](state):.3g} (needs {relation} {self.limit(what, thresholds):g})"
-            for what, relation, _ in self.conditions
-        )
+        each = zip(self.conditions, self.limits(thresholds), strict=True)
+        return "; ".join(f"{what} {_VALUES[what](state):.3g} (needs {how} {limit:g})" for (what, how, _), limit in each)
 
 
+_ANSWERABLE = ("answerability", "at least", "answer")
+_HOPELESS = (
+    ("sufficiency", "below", "abstain_sufficiency"),
+    ("uncertainty", "above", "abstain_uncertainty"),
+    ("answerability", "below", "abstain_answerability"),
+)
+_WORTH = ("retrieval value", "at least", "retrieval_value")
+_STALE = (("novelty", "below", "novelty"), ("searches made", "at least", 1.0))
 _IN_ORDER = (
-    PolicyGate(
-        *("answer", "ANSWER", ("answer",)),
-        (("answerability", "at least", "answer"), ("conflict", "below", "conflict")),
-    ),
+    PolicyGate("answer", "ANSWER", ("answer",), (_ANSWERABLE, ("conflict", "below", "conflict"))),
     PolicyGate("conflict", "a correction", ("correct-conflict",), (("conflict", "at least", "conflict"),)),
     PolicyGate("reliability", "a correction", ("correct-unreliable",), (("reliability", "below", "reliability"),)),
     PolicyGate("flagged", "a correction", ("correct-flagged",), (("flagged passages", "at least", 1.0),)),
-    PolicyGate(
-        *("retrieval value", "RETRIEVE", ("retrieve", "rewrite")),
-        (("retrieval value", "at least", "retrieval_value"),),
-    ),
-    PolicyGate(
-        *("novelty", "REWRITE first", ("rewrite",)),
-        (("novelty", "below", "novelty"), ("searches made", "at least", 1.0)),
-    ),
-    PolicyGate(
-        *("abstain", "ABSTAIN", ("abstain",)),
-        (
-            ("sufficiency", "below", "abstain_sufficiency"),
-            ("uncertainty", "above", "abstain_uncertainty"),
-            ("answerability", "below", "abstain_answerability"),
-        ),
-    ),
+    PolicyGate("retrieval value", "RETRIEVE", ("retrieve", "rewrite"), (_WORTH,)),
+    PolicyGate("novelty", "REWRITE first", ("rewrite",), _STALE),
+    PolicyGate("abstain", "ABSTAIN", ("abstain",), _HOPELESS),
 )
 GATES: Mapping[str, PolicyGate] = {gate.name: gate for gate in _IN_ORDER}
 """All gates, in the order of the policy."""
@@ -133,10 +122,7 @@ GATES: Mapping[str, PolicyGate] = {gate.name: gate for gate in _IN_ORDER}
 class GateRate:
     """How often one gate fires on the visited states of one dataset, or of all."""
 
-    gate: PolicyGate
-    dataset: str | None
     states: int
-    questions: int
     times: int
     """At how many states its condition holds."""
     share: Estimate
@@ -144,30 +130,21 @@ class GateRate:
     """The share of states at which the policy decided by it."""
     nearest: str
     """Its conditions at the state that comes nearest, or goes furthest beyond."""
-
-    @property
-    def upper_bound(self) -> float | None:
-        """For a gate that never fired, the largest share of questions that is compatible with that at 95 %."""
-        return None if self.times else 1 - _DOUBT ** (1 / self.questions)
-
-    @property
-    def reached(self) -> str:
-        """Whether it was reached never, always or sometimes."""
-        return {0: "never", self.states: "always"}.get(self.times, "sometimes")
+    upper_bound: float | None
+    """For a gate that never fired, the largest share of questions that is compatible with that at 95 %."""
 
 
 def measure_gate(states: StateTable, gate: PolicyGate, thresholds: Thresholds, dataset: str | None = None) -> GateRate:
     """Measure how often one gate fires on the states of a dataset, or on all."""
     inside, holds = states.is_in(dataset), gate.holds(states, thresholds)
+    times = int(holds[inside].sum())
     return GateRate(
-        gate=gate,
-        dataset=dataset,
         states=int(inside.sum()),
-        questions=states.count_questions(dataset),
-        times=int(holds[inside].sum()),
+        times=times,
         share=states.mean(holds.astype(np.float64), dataset),
         decides=states.mean(states.column(lambda state: float(state.step.reason in gate.branches)), dataset),
         nearest=gate.nearest(states, thresholds, inside),
+        upper_bound=None if times else 1 - _DOUBT ** (1 / states.count_questions(dataset)),
     )
 
 
@@ -188,39 +165,16 @@ def weighted_quantile(values: Floats, weights: Floats, q: float) -> Floats:
     return np.asarray((ordered[low] + ordered[high]) / 2)
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreOnStates:
-    """One score on visited states, by dataset."""
-
-    states: StateTable
-    values: Floats
-    """The score at each state."""
-    threshold: float
-    """Where a gate cuts it."""
-
-    def median(self, dataset: str | None = None) -> Estimate:
-        """Return the median in a dataset, or in all."""
-        return self.states.estimate(lambda weights: self.medians(weights, dataset), dataset)
-
-    def below(self, dataset: str | None = None) -> Estimate:
-        """Return the quantile at which the threshold falls: the share of states below it."""
-        return self.states.estimate(lambda weights: self.shares_below(weights, dataset), dataset)
-
-    def medians(self, weights: Floats, dataset: str | None) -> Floats:
-        """Return the median for each row of weights."""
-        inside = self.states.is_in(dataset)
-        return weighted_quantile(self.values[inside], weights[:, inside], 0.5)
-
-    def shares_below(self, weights: Floats, dataset: str | None) -> Floats:
-        """Return the share of states below the threshold for each row of weights."""
-        inside = self.states.is_in(dataset)
-        own = weights[:, inside]
-        return np.asarray(own @ (self.values[inside] < self.threshold) / own.sum(axis=1))
+def medians(states: StateTable, score: Floats, dataset: str | None = None) -> Statistic:
+    """Return the median of a score on a dataset, or on all, as a function of the weights."""
+    inside = states.is_in(dataset)
+    return lambda weights: weighted_quantile(score[inside], weights[:, inside], 0.5)
 
 
-def spread_over(datasets: tuple[str, ...], statistic: Callable[[Floats, str], Floats]) -> Callable[[Floats], Floats]:
-    """Return the function for the largest minus the smallest of a statistic over datasets, by row of weights."""
-    return lambda weights: np.ptp(np.stack([statistic(weights, dataset) for dataset in datasets]), axis=0)
+def spread_over(statistics: Iterable[Statistic]) -> Statistic:
+    """Return the largest minus the smallest of several statistics."""
+    own = tuple(statistics)
+    return lambda weights: np.ptp(np.stack([statistic(weights) for statistic in own]), axis=0)
 
 
 @STUDIES.register(
@@ -269,22 +223,30 @@ class ThresholdsStudy:
         if not datasets:
             why = f"It needs BeliefRAG's states on at least {MIN_QUESTIONS} questions of a dataset."
             return StudyResult.insufficient(why, sample=sample, notes=notes)
-        raw = ScoreOnStates(states, states.column(lambda s: s.belief.sufficiency), thresholds.answer)
-        calibrated = ScoreOnStates(states, states.column(_VALUES["answerability"]), thresholds.answer)
-        if have_same_order(raw.values, calibrated.values):
+        scores = {
+            "raw": states.column(lambda state: state.belief.sufficiency),
+            "calibrated": states.column(_VALUES["answerability"]),
+        }
+        if have_same_order(scores["raw"], scores["calibrated"]):
             notes += ("Both scores put the states in the same order: their spreads differ by the scale alone.",)
-        spreads = _measure_spreads(raw, calibrated, datasets) if len(datasets) > 1 else {}
-        gates = [measure_gate(states, gate, thresholds, scope) for scope in (*datasets, None) for gate in _IN_ORDER]
-        pooled = {each.gate.name: each for each in gates if each.dataset is None}
-        scores = _scores_table(raw, calibrated, datasets)
+        spreads = _measure_spreads(states, scores, thresholds.answer, datasets) if len(datasets) > 1 else {}
+        scopes = (*datasets, None)
+        gates = {(s, gate.name): measure_gate(states, gate, thresholds, s) for s in scopes for gate in _IN_ORDER}
+        pooled = {name: each for (scope, name), each in gates.items() if scope is None}
+        scales = _scores_table(states, scores, thresholds.answer, scopes)
+        spread_rows = [{"of": what, "spread": spread} for what, spread in spreads.items()]
         return StudyResult(
             sample=sample,
             findings=tuple(_describe_findings(spreads, pooled)),
             numbers={
-                "never_reached": [name for name, each in pooled.items() if each.reached == "never"],
-                "always_reached": [name for name, each in pooled.items() if each.reached == "always"],
+                "never_reached": [name for name, each in pooled.items() if not each.times],
+                "always_reached": [name for name, each in pooled.items() if each.times == each.states],
             },
-            tables=(scores, _spreads_table(spreads), _gates_table(gates)),
+            tables=(
+                scales,
+                Table.of_records("spreads", "Largest minus smallest over the datasets", spread_rows),
+                _gates_table(gates),
+            ),
             notes=notes,
             paper_values=compare_with_paper(
                 {
@@ -297,23 +259,25 @@ class ThresholdsStudy:
             paper_note="Theirs are over six datasets with gpt-oss-120b. Their raw score is not described; here it is "
             "the belief's sufficiency. They see the conflict gate fire on 72 % of counterfactual evidence, which is "
             "not among these questions.",
-            draw=partial(_draw_thresholds, scores, gates),
+            draw=partial(_draw_thresholds, scales, gates),
             figure_size=(13.0, 4.9),
             caption="The median of both scores by dataset, the share of states below the answer threshold, and the "
             "share of visited states on which the condition of each gate holds. Lines are 95 % intervals.",
         )
 
 
-def _measure_spreads(raw: ScoreOnStates, calibrated: ScoreOnStates, datasets: tuple[str, ...]) -> dict[str, Estimate]:
-    raw_spread, own_spread = (spread_over(datasets, score.medians) for score in (raw, calibrated))
-    estimate = raw.states.estimate
-    return {
-        "medians, raw": estimate(raw_spread),
-        "medians, calibrated": estimate(own_spread),
-        "medians, calibrated minus raw": estimate(lambda weights: own_spread(weights) - raw_spread(weights)),
-        "quantile of the answer threshold, raw": estimate(spread_over(datasets, raw.shares_below)),
-        "quantile of the answer threshold, calibrated": estimate(spread_over(datasets, calibrated.shares_below)),
-    }
+def _measure_spreads(
+    states: StateTable, scores: Mapping[str, Floats], threshold: float, datasets: tuple[str, ...]
+) -> dict[str, Estimate]:
+    middle, below = {}, {}
+    for name, score in scores.items():
+        share = (score < threshold).astype(np.float64)
+        middle[name] = spread_over(medians(states, score, dataset) for dataset in datasets)
+        below[name] = spread_over(states.means(share, dataset) for dataset in datasets)
+    statistics = {f"medians, {name}": each for name, each in middle.items()}
+    statistics["medians, calibrated minus raw"] = lambda weights: middle["calibrated"](weights) - middle["raw"](weights)
+    statistics |= {f"quantile of the answer threshold, {name}": each for name, each in below.items()}
+    return {what: states.estimate(statistic) for what, statistic in statistics.items()}
 
 
 def _describe_findings(spreads: Mapping[str, Estimate], pooled: Mapping[str, GateRate]) -> Iterator[str]:
@@ -324,47 +288,39 @@ def _describe_findings(spreads: Mapping[str, Estimate], pooled: Mapping[str, Gat
     shares = ", ".join(f"{name} {each.share.value:.1%}" for name, each in pooled.items())
     yield f"The condition of each gate holds on these shares of visited states: {shares}."
     for name, each in pooled.items():
-        if each.reached == "never":
+        if not each.times:
             yield f"With evidence there, the {name} gate was never reached; nearest: {each.nearest}."
-        elif each.reached == "always":
+        elif each.times == each.states:
             yield f"The {name} gate's condition held at every visited state."
 
 
-def _scores_table(raw: ScoreOnStates, calibrated: ScoreOnStates, datasets: tuple[str, ...]) -> Table:
+def _scores_table(
+    states: StateTable, scores: Mapping[str, Floats], threshold: float, scopes: tuple[str | None, ...]
+) -> Table:
+    below = {name: (score < threshold).astype(np.float64) for name, score in scores.items()}
     records = [
-        {
-            "dataset": name or _ALL,
-            "questions": raw.states.count_questions(name),
-            "states": int(raw.states.is_in(name).sum()),
-            "raw median": raw.median(name),
-            "calibrated median": calibrated.median(name),
-            "raw below threshold (share of states)": raw.below(name),
-            "calibrated below threshold (share of states)": calibrated.below(name),
-        }
-        for name in (*datasets, None)
+        {"dataset": scope or _ALL, "questions": states.count_questions(scope), "states": int(states.is_in(scope).sum())}
+        | {f"{name} median": states.estimate(medians(states, own, scope), scope) for name, own in scores.items()}
+        | {f"{name} below threshold (share of states)": states.mean(own, scope) for name, own in below.items()}
+        for scope in scopes
     ]
     note = "Raw is the belief's sufficiency, calibrated the fitted answerability; the threshold is that of answering."
     return Table.of_records("scales", "Answerability by dataset", records, note)
 
 
-def _spreads_table(spreads: Mapping[str, Estimate]) -> Table:
-    records = [{"of": what, "spread": spread} for what, spread in spreads.items()]
-    return Table.of_records("spreads", "Largest minus smallest over the datasets", records)
-
-
-def _gates_table(gates: list[GateRate]) -> Table:
+def _gates_table(gates: Mapping[tuple[str | None, str], GateRate]) -> Table:
     records = [
         {
-            "dataset": each.dataset or _ALL,
-            "gate": each.gate.name,
-            "opens": each.gate.opens,
+            "dataset": scope or _ALL,
+            "gate": name,
+            "opens": GATES[name].opens,
             "states": each.states,
             "holds (share of states)": each.share,
             "decides (share of states)": each.decides,
             "nearest or furthest beyond": each.nearest,
             "at most (share of questions, 95 %)": each.upper_bound,
         }
-        for each in gates
+        for (scope, name), each in gates.items()
     ]
     note = (
         "Holds: its condition is met, whatever comes before it in the policy. Decides: the policy decided by it. At "
@@ -373,17 +329,15 @@ def _gates_table(gates: list[GateRate]) -> Table:
     return Table.of_records("gates", "How often each gate fires on visited states", records, note)
 
 
-def _draw_thresholds(scores: Table, gates: list[GateRate], figure: Figure) -> None:
+def _draw_thresholds(scales: Table, gates: Mapping[tuple[str | None, str], GateRate], figure: Figure) -> None:
     median_axes, below_axes, gate_axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.5))
-    records = scores.records[:-1]
-    for axes, what, title in (
-        (median_axes, "median", "Where the score lies"),
-        (below_axes, "below threshold", "Where the threshold cuts"),
-    ):
-        label_axes(axes, title, y="median score" if what == "median" else "share of visited states below it")
-        series = {kind: [record[f"{kind} {what}"] for record in records] for kind in ("raw", "calibrated")}
-        draw_bars(axes, [str(record["dataset"]) for record in records], series)
+    label_axes(median_axes, "Where the score lies", y="median score")
+    label_axes(below_axes, "Where the threshold cuts", y="share of visited states below it")
+    for axes, what in ((median_axes, "median"), (below_axes, "below threshold")):
+        names = [str(record["dataset"]) for record in scales.records[:-1]]
+        series = {kind: [row[f"{kind} {what}"] for row in scales.records[:-1]] for kind in ("raw", "calibrated")}
+        draw_bars(axes, names, series)
         axes.set_ylim(0, 1)
     label_axes(gate_axes, "Which gates' conditions hold", y="share of visited states")
-    by_dataset = {each.dataset or _ALL: [g.share for g in gates if g.dataset == each.dataset] for each in gates}
+    by_dataset = {scope or _ALL: [gates[scope, name].share for name in GATES] for scope, _ in gates}
     draw_bars(gate_axes, list(GATES), by_dataset)
