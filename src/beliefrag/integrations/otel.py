@@ -34,8 +34,6 @@ try:
 except ImportError as error:
     raise MissingExtra("Tracing", "otel", error) from error
 
-__all__ = ["EpisodeSpans", "Tracing", "open_tracing"]
-
 _PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _HTTP = "http/protobuf"
 
@@ -45,7 +43,7 @@ _TEXT = OpenInferenceMimeTypeValues.TEXT.value
 
 
 class EpisodeSpans:
-    """Makes spans of one episode, with the times in its record.
+    """The spans of one episode, with the times in its record.
 
     Without `text`, spans hold numbers, names, ids and outcomes: no question, query, passage, prompt or reply.
 
@@ -211,7 +209,7 @@ def _message_attributes(name: str, messages: Sequence[Mapping[str, str]]) -> _At
 
 
 class Tracing:
-    """Makes the spans of each episode.
+    """Opens the spans of each episode.
 
     Args:
         provider: What makes and exports them.
@@ -237,9 +235,6 @@ def open_tracing(*, text: bool = False) -> Tracing:
 
     Args:
         text: Whether spans may hold questions, passages, prompts and replies.
-
-    Raises:
-        SettingsError: The exporter is not known, or its library is not installed.
     """
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "beliefrag"})

@@ -12,8 +12,6 @@ from beliefrag.methods import METHODS, TypicalCost, reasoning
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["IrCot"]
-
 
 @METHODS.register(
     "ircot", title="IRCoT", summary="Searches for each sentence of its reasoning.", cost=TypicalCost(3, 3_330, 52)
@@ -31,7 +29,7 @@ class IrCot:
     name: ClassVar[str] = "ircot"
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the reasoning."""
+        """Return a controller that remembers the reasoning."""
         return _Controller()
 
 

@@ -18,8 +18,6 @@ from beliefrag.prompts import escape
 from beliefrag.types import Comparison, Decision
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
 
-__all__ = ["SelfRag"]
-
 
 @METHODS.register(
     "self_rag",
@@ -47,7 +45,7 @@ class SelfRag:
             raise ValueError(f"threshold lies from 0 to below 1, not at {self.threshold}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the latest yes or no."""
+        """Return a controller that remembers the latest yes or no."""
         return _Controller(self.threshold)
 
 
@@ -84,7 +82,7 @@ class _Controller:
 
 
 def _read_yes(reply: ChatReply, repairs: Repairs) -> float:
-    """Gives the probability of yes; 1 or 0 by the word itself where the model reports no probabilities."""
+    """Return the probability of yes; 1 or 0 by the word itself where the model reports no probabilities."""
     if reply.tokens:
         # A sign or a label before the word hides its odds: then the word itself must do.
         with contextlib.suppress(ReplyError):

@@ -16,8 +16,6 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Comparison, Decision
 
-__all__ = ["UncertaintyGate"]
-
 
 @METHODS.register(
     "uncertainty_gate",
@@ -40,7 +38,7 @@ class UncertaintyGate:
     sure: float = 0.5
 
     def begin(self) -> Controller:
-        """Gives a controller that has not tried to answer yet."""
+        """Return a controller that has not tried to answer yet."""
         return _Controller(self)
 
 

@@ -16,8 +16,6 @@ from beliefrag.methods import METHODS
 from beliefrag.record import Episode
 from beliefrag.types import Passage
 
-__all__ = ["EpisodeView", "GoldView", "NotAvailable", "PromptsView", "ViewError", "view_prompts", "view_record"]
-
 _SWITCHES = {
     "conflict": "correct_conflict",
     "reliability": "correct_unreliable",
@@ -47,7 +45,7 @@ class PromptsView(_View):
     source: str = ""
     """Where they came from, in words."""
     absent: str = ""
-    """Why there are none, and how to get them; empty if there are."""
+    """Why they are missing, and how to get them."""
 
 
 class GoldView(_View):
@@ -55,7 +53,7 @@ class GoldView(_View):
 
     answers: tuple[str, ...]
     supporting: tuple[str, ...] | None
-    """None if nobody annotated them."""
+    """None if they were not annotated."""
 
 
 class EpisodeView(_View):
