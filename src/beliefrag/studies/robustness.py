@@ -110,7 +110,7 @@ class RobustnessStudy:
             return StudyResult.insufficient(why, sample=sample)
         areas = {name: mean_auc(source) for name, source in sources.items()}
         shift = auc_difference(sources["web snippets"], sources["ordinary"])
-        lost = {method: _f1_lost(noise, method) for method in COMPARED}
+        lost = {m: _difference(noise, (m, _key("f1", _MOST)), (m, _key("f1", 0.0))) for m in COMPARED}
         notes = [f"An answer is right by {context.label}; an abstention is not."]
         notes += [f"Noise: {note}" for note in noise.notes()] + [f"False passages: {note}" for note in false.notes()]
         for name, recording in recordings.items():
@@ -137,7 +137,10 @@ class RobustnessStudy:
         if false.scopes:
             support: Extra = lambda _, method: {"support (share retained)": false.mean(method, "support")}  # noqa: E731
             tables.append(false.means_table("counterfactual", f"With {share}", false_note, support))
-            tables.append(false.differences_table("counterfactual_differences"))
+            gap: Extra = lambda _, method: {  # noqa: E731
+                "support difference": _difference(false, (METHOD, "support"), (method, "support"))
+            }
+            tables.append(false.differences_table("counterfactual_differences", extra=gap))
         return StudyResult(
             sample=sample,
             findings=(
@@ -186,10 +189,10 @@ def compare_noise(recordings: Mapping[str, Recording], label: Label) -> Compared
     return Compared.on_shared_questions(values, _NOISE_MEASURES)
 
 
-def _f1_lost(noise: Compared, method: str) -> Estimate:
-    """Return F1 at most noise minus F1 without any."""
-    worst, clean = ({"f1": noise.column(method, _key("f1", level), "all")} for level in (_MOST, 0.0))
-    return compare(worst, clean).measures["f1"].difference.without_flat_interval()
+def _difference(found: Compared, one: tuple[str, str], other: tuple[str, str]) -> Estimate | None:
+    """Return the paired difference of two columns, each given by method and measure; None if they are empty."""
+    first, second = ({"": found.column(*each, "all")} for each in (one, other))
+    return compare(first, second).measures[""].difference.without_flat_interval() if first[""] else None
 
 
 def compare_on_false_evidence(recording: Recording) -> Compared:
