@@ -78,7 +78,7 @@ class GivenSettings:
         Raises:
             SettingsError: A setting has an invalid value, or the server does not have exactly one model.
         """
-        from beliefrag.models.server_models import use_server_model
+        from beliefrag.models.providers import use_server_model
 
         return use_server_model(load_settings({**self.values, **more}, config=self.config).settings)
 
