@@ -22,9 +22,9 @@ from beliefrag.types import Passage
 from beliefrag.web.auth import Credential
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
+from beliefrag.web.monitoring import ServerMetrics
 from beliefrag.web.page import AskPage
 from beliefrag.web.server import AnswerServer, listen
-from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
 

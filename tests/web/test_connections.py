@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.web.connections import ConnectionRegistry, log_exhausted_files
+from beliefrag.web.connections import ConnectionGuard
 from beliefrag.web.limits import ServerLimits
 from tests.support.serving import QUESTION, Served, opened, served, wait_for
 
@@ -52,8 +53,12 @@ def is_closed(connection: socket.socket, seconds: float = 10.0) -> bool:
         return True
 
 
-def registry(server: Served) -> ConnectionRegistry:
-    return server.server._connections
+async def no_app(*_: object) -> None:
+    raise AssertionError("no request is made")
+
+
+def registry(server: Served) -> ConnectionGuard:
+    return server.server.connections
 
 
 @pytest.mark.parametrize("data", [b"", HALF])
@@ -156,7 +161,7 @@ def test_after_a_minute_the_next_line_counts_what_happened_since(
 ) -> None:
     now = 1_000.0
     monkeypatch.setattr("beliefrag.web.connections.time.monotonic", lambda: now)
-    known = ConnectionRegistry(ServerLimits())
+    known = ConnectionGuard(no_app, ServerLimits())
     for moment in (1_000.0, 1_001.0, 1_059.0, 1_060.0, 1_061.0):
         now = moment
         known.count("no_request")
@@ -168,7 +173,7 @@ async def test_running_out_of_files_is_counted_and_not_logged_with_a_traceback_e
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     loop = asyncio.get_running_loop()
-    log_exhausted_files(ConnectionRegistry(ServerLimits()))
+    ConnectionGuard(no_app, ServerLimits()).count_exhausted_files()
     try:
         for _ in range(1_000):
             error = OSError(errno.EMFILE, "Too many open files")
@@ -228,8 +233,7 @@ def test_requests_that_are_not_http_fill_no_log(tmp_path: Path, caplog: pytest.L
         assert all(connection.recv(100).startswith(b"HTTP/1.1 400") for connection in connections)
         with flood(server, 3, upgrade) as upgrading:
             assert all(connection.recv(100).startswith(b"HTTP/1.1 200") for connection in upgrading)
-    lines = [record for record in caplog.records if record.name.startswith(("uvicorn", "beliefrag.web.connections"))]
-    assert [record.fields["not_http"] for record in lines] == [1]  # type: ignore[attr-defined]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_a_client_that_does_not_read_is_let_go_and_its_episode_ends(tmp_path: Path) -> None:
@@ -249,7 +253,7 @@ def test_a_client_that_does_not_read_is_let_go_and_its_episode_ends(tmp_path: Pa
             wait_for(lambda: server.service.admission.in_flight == 1)
             big = b": " + b"x" * 1_000_000 + b"\n\n"
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("beliefrag.web.http.ask_route.HEARTBEAT", big)
+                patch.setattr("beliefrag.web.http.episodes.HEARTBEAT", big)
                 wait_for(lambda: server.service.admission.in_flight == 0, 30)
         assert server.model.inside == 0
 
@@ -318,18 +322,23 @@ def test_a_client_that_offers_another_protocol_is_answered_in_this_one(tmp_path:
     assert b"connection: close" in received.lower()
 
 
-def test_the_registry_forgets_closed_connections() -> None:
-    limits = ServerLimits(connections_per_client=1)
-    known = ConnectionRegistry(limits)
+def test_a_pipelined_request_waits_for_the_answer_to_the_one_before(tmp_path: Path) -> None:
+    body = json.dumps({"question": QUESTION}).encode()
+    one = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    one += b"Content-Length: %d\r\n\r\n" % len(body) + body
+    last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with served(*opened(tmp_path, seconds=0.2)) as server, flood(server, 1, 3 * one + last) as (pipelining,):
+        received = read_to_end(pipelining)
+        assert server.model.most_inside == 1
+    assert received.count(b"HTTP/1.1 200") == 4
+    assert received.index(b'"answered"') < received.index(b'{"status":"ok"}')
 
-    class Fake:
-        address, is_waiting, aborted = "a", True, False
 
-        def abort(self) -> None:
-            self.aborted = True
-
-    first, second = Fake(), Fake()
-    assert known.admit(first) and known.admit(second)  # type: ignore[arg-type]
-    assert first.aborted and len(known) == 1
-    known.remove(second)  # type: ignore[arg-type]
-    assert len(known) == 0
+def test_bytes_that_come_after_an_early_refusal_fill_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    head = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served(*opened(tmp_path), token="a-token-of-some-length") as server, flood(server, 1, head) as (one,):
+        assert one.recv(100).startswith(b"HTTP/1.1 401")
+        one.sendall(b"this is no chunk\r\n" * 100)
+        read_to_end(one)
+        wait_for(lambda: len(registry(server)) == 0)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

@@ -361,10 +361,10 @@ def test_the_command_s_server_closes_connections_that_send_half_a_header(
             for _ in range(6):
                 slow = stack.enter_context(socket.create_connection(bound.getsockname(), timeout=60))
                 slow.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
-                assert len(started[0]._connections) <= 3
+                assert len(started[0].connections) <= 3
             with contextlib.suppress(ConnectionResetError):
                 assert slow.recv(1) == b"", "it is closed, and without an answer"
-            wait_for(lambda: len(started[0]._connections) == 0)
+            wait_for(lambda: len(started[0].connections) == 0)
         finally:
             started[0].should_exit = True
             thread.join(60)

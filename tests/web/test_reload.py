@@ -13,8 +13,8 @@ import pytest
 from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.retrieval import index_paths
 from beliefrag.settings import Settings
+from beliefrag.web.http.http_app import reload_passages
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.reload import reload_passages
 from beliefrag.web.service import AnswerService
 from tests.support.serving import REPLY, SURE, Slow, served, wait_for
 

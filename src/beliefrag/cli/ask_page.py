@@ -37,8 +37,8 @@ def ask_page(
     from beliefrag.cli.episode_run import open_assembly
     from beliefrag.cli.output import print_notice
     from beliefrag.web.http import HttpContext, create_app
+    from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.server import listen, serve
-    from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
     paths = join_paths(documents.docs, further)

@@ -150,9 +150,9 @@ def http(
     from beliefrag.cli.episode_run import open_assembly
     from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
     from beliefrag.web.http import HttpContext, create_app
+    from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.request_log import json_log
     from beliefrag.web.server import listen, serve
-    from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
     if how.feedback is not None and not how.page:

@@ -1,4 +1,4 @@
-"""Admits as many episodes as the server can run, lets others wait in the open, and says when to ask again."""
+"""Admits as many episodes as the server can run, in the order in which they came, and estimates the wait."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ from dataclasses import dataclass
 __all__ = ["AdmissionQueue", "QueueFull", "Waiting"]
 
 _WEIGHT = 0.2
-"""How much the latest episode counts in the moving average of durations."""
+"""Weight of the latest episode in the moving average of durations."""
 
 
 class QueueFull(Exception):
-    """All places are taken and the queue is full.
-
-    Args:
-        retry_after: Whole seconds after which a place is likely to be free.
-    """
+    """All places are taken and the queue is full; a place is likely to be free after `retry_after` seconds."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(f"full; try again in {retry_after} s")
@@ -33,9 +29,9 @@ class Waiting:
     """Where a request stands in the queue."""
 
     place: int
-    """1 for the next one that may begin; 0 where the question begins at once."""
+    """1 for the next one to begin; 0 if the question begins at once."""
     expected_seconds: int | None
-    """How long it will probably wait; None as long as no question has been answered."""
+    """The estimated wait; None until the first question has been answered."""
 
     def __str__(self) -> str:
         when = "" if self.expected_seconds is None else f", about {self.expected_seconds} s"
@@ -43,12 +39,12 @@ class Waiting:
 
 
 class AdmissionQueue:
-    """A fixed number of places, with a queue in front of them: whoever comes first begins first.
+    """A fixed number of places with a first-in, first-out queue in front of them.
 
     Args:
         places: How many may run at a time.
         queue: How many may wait.
-        notice_seconds: How often a request that waits is told where it stands, besides each time that it moves up.
+        notice_seconds: How often a waiting request is told its place, besides each time that it moves up.
     """
 
     def __init__(self, places: int, queue: int, *, notice_seconds: float = 15.0) -> None:
@@ -57,7 +53,7 @@ class AdmissionQueue:
         self._notice_seconds = notice_seconds
         self._started: dict[object, float] = {}
         self._line: list[asyncio.Event] = []
-        """One event for each request that waits, set whenever it moves up."""
+        """One event for each waiting request, set whenever it moves up."""
         self._average: float | None = None
 
     @property
@@ -75,16 +71,17 @@ class AdmissionQueue:
         """Hold a place while the context is entered.
 
         Args:
-            on_wait: Is told where the request stands: at once, whenever that changes, and every few seconds.
+            on_wait: Called with the place in the queue: at once, whenever it changes, and every few seconds.
 
         Raises:
-            QueueFull: There is no free place and no room to wait for one.
+            QueueFull: There is neither a free place nor room in the queue.
         """
+        on_wait = on_wait or (lambda _: None)
         if self._line or len(self._started) >= self._places:
             if len(self._line) >= self._queue:
                 raise QueueFull(self.retry_after())
             await self._wait_for_turn(on_wait)
-        elif on_wait is not None:
+        else:
             on_wait(Waiting(0, 0))
         key = object()
         began = self._started[key] = time.monotonic()
@@ -96,22 +93,21 @@ class AdmissionQueue:
             self._move_up()
 
     def retry_after(self) -> int:
-        """Estimate from past durations after how many whole seconds a new request would get a place."""
-        if (expected := self._expected_seconds(len(self._line) + 1)) is not None:
-            return max(1, expected)
-        # Before anything has finished, the age of the oldest episode is all that is known.
-        oldest = max((time.monotonic() - began for began in self._started.values()), default=0.0)
-        return max(1, math.ceil(oldest * (len(self._line) + 1) / self._places))
+        """Estimate after how many whole seconds a new request would get a place."""
+        expected = self._expected_seconds(len(self._line) + 1)
+        if expected is None:
+            # Before anything has finished, the age of the oldest episode is all that is known.
+            oldest = max((time.monotonic() - began for began in self._started.values()), default=0.0)
+            expected = math.ceil(oldest * (len(self._line) + 1) / self._places)
+        return max(1, expected)
 
-    async def _wait_for_turn(self, on_wait: Callable[[Waiting], None] | None) -> None:
+    async def _wait_for_turn(self, on_wait: Callable[[Waiting], None]) -> None:
         moved = asyncio.Event()
         self._line.append(moved)
         try:
-            # The first in the line may begin when a place is free; it is woken whenever that may have become so.
             while self._line[0] is not moved or len(self._started) >= self._places:
-                if on_wait is not None:
-                    place = self._line.index(moved) + 1
-                    on_wait(Waiting(place, self._expected_seconds(place)))
+                place = self._line.index(moved) + 1
+                on_wait(Waiting(place, self._expected_seconds(place)))
                 moved.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._notice_seconds):
@@ -125,7 +121,7 @@ class AdmissionQueue:
             moved.set()
 
     def _expected_seconds(self, place: int) -> int | None:
-        """Estimate when the request at this place of the line begins, if each episode takes as long as usual."""
+        """Estimate when the request at this place of the queue begins, if each episode takes as long as the average."""
         if self._average is None:
             return None
         now = time.monotonic()

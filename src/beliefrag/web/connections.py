@@ -1,7 +1,6 @@
-"""Limits on connections, before any request is read: how many, how long without a request, how long without reading.
+"""Limits on connections, before a request is read: how many, how long without a request, how long without reading.
 
-A client that opens connections and sends nothing, or half a header, would otherwise hold them for ever and use up the
-files that the process may open. A client that stops reading a response would hold its episode.
+Uvicorn limits the size of a header, but neither the time for it nor the number of connections.
 """
 
 from __future__ import annotations
@@ -12,70 +11,103 @@ import errno
 import logging
 import time
 from collections import Counter
-from typing import Any, ClassVar
+from typing import Any
 
-import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import h11
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from beliefrag.web.limits import ServerLimits
 
-__all__ = ["ConnectionRegistry", "limited_protocol", "log_exhausted_files"]
+__all__ = ["ConnectionGuard"]
 
 _log = logging.getLogger(__name__)
 _REPORT_SECONDS = 60.0
-"""An attack makes thousands of events; the log gets one line a minute with their numbers."""
-_MOST_HEAD_BYTES = 65_536
-"""Bytes that a request's first line and headers may have; the parser itself has no limit."""
-_MOST_FRAMING_BYTES = 1_048_576
-"""Bytes beside the body that may come with it: the sizes of chunks, and what follows the last one."""
-_OFFERS = frozenset({b"upgrade", b"connection", b"http2-settings"})
-"""Headers by which a client offers another protocol."""
-_OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+_MAX_HEADER_BYTES = 65_536
+_ACCEPTED_AT_ONCE = 16
+"""Connections that are accepted before the limits are applied: more could use up the files of the process."""
 
 
-class ConnectionRegistry:
-    """All open connections of a server, with a limit for all and one for each client's address.
+class ConnectionGuard:
+    """An ASGI application that limits the connections of its clients.
 
-    At a limit the oldest connection without a running request makes room for the new one: of the same client, or of the
-    client with the most connections. If all of them serve requests, the new connection is closed.
+    At a limit, the oldest connection without a running request is closed: of the same client, or of the client with the
+    most connections. If all of them serve requests, the new connection is closed.
 
     Args:
+        app: The application.
         limits: The server's limits.
     """
 
-    def __init__(self, limits: ServerLimits) -> None:
+    def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
         self.limits = limits
-        self._total = min(limits.connections, _half_of_open_files())
-        self._by_client: dict[str, dict[LimitedProtocol, None]] = {}
+        self._app = app
+        self._most = min(limits.connections, _half_of_open_files())
+        self._open: dict[tuple[Any, ...], _Connection] = {}
         self._events: Counter[str] = Counter()
         self._reported_at = -_REPORT_SECONDS
 
     def __len__(self) -> int:
-        return sum(len(connections) for connections in self._by_client.values())
+        return len(self._open)
 
-    def admit(self, connection: LimitedProtocol) -> bool:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request; the connection is not closed for being idle meanwhile."""
+        connection = self._open.get(tuple(scope.get("client") or ()))
+        if connection is None:
+            await self._app(scope, receive, send)
+            return
+        connection.begin_request()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            connection.end_request()
+
+    def config(self, **options: Any) -> uvicorn.Config:
+        """Return uvicorn's configuration for this application, with more of its options."""
+
+        def connect(**parts: Any) -> asyncio.Protocol:
+            return _Connection(self, H11Protocol(**parts))
+
+        return uvicorn.Config(
+            self,
+            http=connect,  # type: ignore[arg-type]  # it calls what it is given
+            h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+            backlog=_ACCEPTED_AT_ONCE,
+            ws="none",
+            # The guard finds a connection by its client's address.
+            proxy_headers=False,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            **{"log_level": "error", **options},
+        )
+
+    def admit(self, connection: _Connection) -> bool:
         """Register a new connection; return False if there is no room for it."""
-        address = connection.address
-        if len(self._by_client.get(address, ())) >= self.limits.connections_per_client:
-            admitted = self._make_room(address, "client_limit")
-        elif len(self) >= self._total:
-            largest = max(self._by_client, key=lambda client: len(self._by_client[client]))
-            admitted = self._make_room(largest, "total_limit")
-        else:
-            admitted = True
-        if admitted:
-            self._by_client.setdefault(address, {})[connection] = None
-        return admitted
+        by_client = Counter(client[0] for client in self._open)
+        crowded = None
+        if by_client[connection.client[0]] >= self.limits.connections_per_client:
+            crowded, event = connection.client[0], "client_limit"
+        elif len(self._open) >= self._most:
+            crowded, event = by_client.most_common(1)[0][0], "total_limit"
+        if crowded is not None:
+            self.count(event)
+            idle = (each for each in self._open.values() if each.client[0] == crowded and not each.requests)
+            if (oldest := next(idle, None)) is None:
+                return False
+            self.remove(oldest)
+            oldest.abort()
+        self._open[connection.client] = connection
+        return True
 
-    def remove(self, connection: LimitedProtocol) -> None:
-        """Forget a connection that was closed."""
-        connections = self._by_client.get(connection.address, {})
-        connections.pop(connection, None)
-        if not connections:
-            self._by_client.pop(connection.address, None)
+    def remove(self, connection: _Connection) -> None:
+        """Forget a closed connection."""
+        if self._open.get(connection.client) is connection:
+            del self._open[connection.client]
 
     def count(self, event: str) -> None:
-        """Count an event for the log, which gets one line a minute."""
+        """Count an event for the log, which gets one line a minute even under attack."""
         self._events[event] += 1
         now = time.monotonic()
         if now - self._reported_at >= _REPORT_SECONDS:
@@ -83,168 +115,88 @@ class ConnectionRegistry:
             _log.warning("connections closed", extra={"fields": {**self._events, "open": len(self)}})
             self._events.clear()
 
-    def _make_room(self, address: str, event: str) -> bool:
-        self.count(event)
-        for connection in self._by_client.get(address, {}):
-            if connection.is_waiting:
-                self.remove(connection)
-                connection.abort()
-                return True
-        return False
+    def count_exhausted_files(self) -> None:
+        """Let the running event loop count failures to accept a connection; it would log a traceback for each."""
+        loop = asyncio.get_running_loop()
+
+        def on_exception(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            error = context.get("exception")
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                self.count("out_of_files")
+            else:
+                loop.default_exception_handler(context)
+
+        loop.set_exception_handler(on_exception)
 
 
-class LimitedProtocol(HttpToolsProtocol):
-    """A connection that is closed if its next request does not arrive in time, or if its client stops reading."""
+class _Connection(asyncio.Protocol):
+    """Passes everything on to uvicorn, and closes a connection that is idle or that nobody reads from."""
 
-    registry: ClassVar[ConnectionRegistry]
+    def __init__(self, guard: ConnectionGuard, http: asyncio.Protocol) -> None:
+        self._guard = guard
+        self._http = http
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.requests = 0
+        """How many requests are being served."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._request_timer: asyncio.TimerHandle | None = None
-        self._reading_timer: asyncio.TimerHandle | None = None
-        self._reads_head = True
-        self._bytes_beside_body = 0
-
-    @property
-    def address(self) -> str:
-        """The client's address without its port."""
-        return self.client[0] if self.client else ""
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether no request is being served."""
-        return self.cycle is None or self.cycle.response_complete
-
-    def abort(self) -> None:
-        """Close the connection at once, without waiting for the client to read the rest."""
-        if self.transport is not None:
-            self.transport.abort()
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Registers the connection, or close it if there are too many."""
-        super().connection_made(transport)
-        if self.registry.admit(self):
-            self._update_request_timer()
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.client = tuple((transport.get_extra_info("peername") or ("", id(self)))[:2])
+        self._http.connection_made(transport)
+        if self._guard.admit(self):
+            self._start_timer("no_request", self._guard.limits.header_seconds)
         else:
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self.registry.remove(self)
-        for timer in (self._request_timer, self._reading_timer):
-            if timer is not None:
-                timer.cancel()
-        super().connection_lost(exc)
+        self._guard.remove(self)
+        for event in list(self._timers):
+            self._stop_timer(event)
+        self._http.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a request. A part does not extend the time that the whole header has."""
-        self._bytes_beside_body += len(data)
-        self._unset_keepalive_if_required()
+        # What arrives does not extend the time for the header.
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offer:
-            self._decline_upgrade(data[offer.args[0] :])
-        except httptools.HttpParserError:
-            self.registry.count("not_http")
-            self.send_400_response("Invalid HTTP request received.")
-        most = _MOST_HEAD_BYTES if self._reads_head else _MOST_FRAMING_BYTES
-        if self._bytes_beside_body > most and not self.transport.is_closing():
-            self.registry.count("too_long")
-            self.send_400_response(f"More than {most} bytes came with the request beside its body.")
-        self._update_request_timer()
+            self._http.data_received(data)
+        except h11.ProtocolError:
+            self.abort()  # it came after the response had begun, so there is no way to answer it
 
-    def _decline_upgrade(self, rest: bytes) -> None:
-        """Read a request that offers another protocol again without the offer: the parser leaves its body out."""
-        self.registry.count("upgrade_refused")
-        method = self.parser.get_method()
-        kept = [(name, value) for name, value in self.headers if name not in _OFFERS]
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does: what follows is dropped
-        if method == b"CONNECT":
-            self.send_400_response("Invalid HTTP request received.")
-            return
-        head = b"".join(b"%b: %b\r\n" % header for header in (*kept, (b"connection", b"close")))
-        self.data_received(b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method, self.url, head, rest))
-
-    def on_message_begin(self) -> None:
-        """Begin to read a request."""
-        super().on_message_begin()
-        self._reads_head = True
-        self._bytes_beside_body = 0
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header. One that comes after the body is left out: the headers were looked at before."""
-        if self._reads_head:
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        """Start to serve the request, unless it offers another protocol: then it is read again."""
-        if not self.parser.should_upgrade():
-            self._reads_head = False
-            super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """Pass on a part of the body."""
-        self._bytes_beside_body -= len(body)
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """End a request: what comes next belongs to the next one."""
-        if not self.parser.should_upgrade():
-            super().on_message_complete()
-            self._reads_head = True
-            self._bytes_beside_body = 0
-
-    def on_response_complete(self) -> None:
-        """Begin to wait for the next request."""
-        super().on_response_complete()
-        self._update_request_timer()
+    def eof_received(self) -> bool | None:
+        return self._http.eof_received()
 
     def pause_writing(self) -> None:
-        """Give the client some time to read what was sent."""
-        super().pause_writing()
-        self._reading_timer = self.loop.call_later(self.registry.limits.stall_seconds, self._close_late, "not_reading")
+        self._http.pause_writing()
+        self._start_timer("not_reading", self._guard.limits.stall_seconds)
 
     def resume_writing(self) -> None:
-        """Goes on, because the client has read."""
-        super().resume_writing()
-        if self._reading_timer is not None:
-            self._reading_timer.cancel()
-            self._reading_timer = None
+        self._http.resume_writing()
+        self._stop_timer("not_reading")
 
-    def _update_request_timer(self) -> None:
-        if not self.is_waiting:
-            if self._request_timer is not None:
-                self._request_timer.cancel()
-                self._request_timer = None
-        elif self._request_timer is None:
-            seconds = self.registry.limits.header_seconds
-            self._request_timer = self.loop.call_later(seconds, self._close_late, "no_request")
+    def begin_request(self) -> None:
+        self.requests += 1
+        self._stop_timer("no_request")
 
-    def _close_late(self, event: str) -> None:
-        # An idle connection after a request is nothing to report.
-        if event != "no_request" or self.cycle is None:
-            self.registry.count(event)
+    def end_request(self) -> None:
+        self.requests -= 1
+        if not self.requests and not self._transport.is_closing():
+            self._start_timer("no_request", self._guard.limits.header_seconds)
+
+    def abort(self) -> None:
+        """Close the connection at once, without waiting for the client to read the rest."""
+        self._transport.abort()
+
+    def _start_timer(self, event: str, seconds: float) -> None:
+        self._stop_timer(event)
+        self._timers[event] = asyncio.get_running_loop().call_later(seconds, self._close, event)
+
+    def _stop_timer(self, event: str) -> None:
+        if (timer := self._timers.pop(event, None)) is not None:
+            timer.cancel()
+
+    def _close(self, event: str) -> None:
+        self._guard.count(event)
         self.abort()
-
-
-def limited_protocol(registry: ConnectionRegistry) -> type[LimitedProtocol]:
-    """Return the protocol class for uvicorn, which registers its connections there."""
-    return type("RegisteredProtocol", (LimitedProtocol,), {"registry": registry})
-
-
-def log_exhausted_files(registry: ConnectionRegistry) -> None:
-    """Lets the running event loop count failures to accept a connection, which it would log with a traceback each."""
-    loop = asyncio.get_running_loop()
-
-    def on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
-            registry.count("out_of_files")
-        else:
-            loop.default_exception_handler(context)
-
-    loop.set_exception_handler(on_exception)
 
 
 def _half_of_open_files() -> int:

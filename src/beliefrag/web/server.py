@@ -1,4 +1,4 @@
-"""Runs an application on uvicorn and ends it cleanly: running episodes get a grace, new questions are refused."""
+"""Runs an application on uvicorn and ends it cleanly: running episodes may finish, new questions are refused."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from beliefrag.errors import SettingsError
-from beliefrag.web.connections import ConnectionRegistry, limited_protocol, log_exhausted_files
+from beliefrag.web.connections import ConnectionGuard
 from beliefrag.web.service import AnswerService
 
-__all__ = ["AnswerServer", "listen", "serve"]
+__all__ = ["AnswerServer", "format_address", "listen", "serve"]
 
 _END_SECONDS = 5.0
 """Seconds that cancelled episodes have to tell their clients."""
-_ACCEPTED_AT_ONCE = 16
-"""Connections that are accepted before their limits are looked at: more could use up the files of the process."""
 _WAITING_CONNECTIONS = 2048
 """Connections that the operating system holds until they are accepted."""
 _log = logging.getLogger(__name__)
@@ -39,13 +36,11 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
+        with contextlib.ExitStack() as stack:
+            bound = stack.enter_context(socket.socket(family, kind, protocol))
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
+            stack.pop_all()
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a port number"
         raise SettingsError(
@@ -55,12 +50,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class AnswerServer(uvicorn.Server):
-    """A uvicorn server that drains its service when it has to end.
+    """A uvicorn server that drains its service before it ends.
 
     Args:
         app: The application.
-        service: Whose running episodes are given a grace.
-        before_shutdown: Called when the end begins, to close what would never end by itself.
+        service: Whose running episodes get a grace period.
+        before_shutdown: Called at the beginning of the shutdown, to close what would never end by itself.
         on_listening: Called when it listens.
     """
 
@@ -69,43 +64,30 @@ class AnswerServer(uvicorn.Server):
         app: ASGIApp,
         service: AnswerService,
         *,
-        before_shutdown: Callable[[], None] | None = None,
+        before_shutdown: Callable[[], None] = lambda: None,
         on_listening: Callable[[], None] | None = None,
     ) -> None:
-        self._connections = ConnectionRegistry(service.limits)
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=limited_protocol(self._connections),
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                lifespan="on",
-                backlog=_ACCEPTED_AT_ONCE,
-                timeout_graceful_shutdown=int(service.limits.grace + _END_SECONDS) + 1,
-            )
-        )
+        self.connections = ConnectionGuard(app, service.limits)
+        seconds = int(service.limits.grace + _END_SECONDS) + 1
+        super().__init__(self.connections.config(lifespan="on", timeout_graceful_shutdown=seconds))
         self._service = service
         self._before_shutdown = before_shutdown
         self._on_listening = on_listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen and only then log the address, so that a client may connect as soon as it reads it."""
-        log_exhausted_files(self._connections)
+        self.connections.count_exhausted_files()
         await super().startup(sockets)
         for bound in sockets or ():
-            # The event loop takes one number for both; a short queue would turn clients away.
+            # The event loop takes one number for this and for how many it accepts at once.
             bound.listen(_WAITING_CONNECTIONS)
-            _log.info("listening", extra={"fields": {"address": _address(bound)}})
+            _log.info("listening", extra={"fields": {"address": format_address(bound)}})
         if self._on_listening is not None:
             self._on_listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops listening, drain the service and close the connections."""
-        if self._before_shutdown is not None:
-            self._before_shutdown()
+        """Stop listening, drain the service and close the connections."""
+        self._before_shutdown()
         _log.info("shutting down", extra={"fields": {"episodes": self._service.admission.in_flight}})
         draining = asyncio.create_task(self._service.drain())
         try:
@@ -117,11 +99,9 @@ class AnswerServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Handle SIGINT and SIGTERM. Uvicorn would raise them again at the end, but a clean end is no failure."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        handler: Callable[[int, FrameType | None], None] = self.handle_exit
-        before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
@@ -136,6 +116,7 @@ def serve(
     asyncio.run(AnswerServer(app, service, on_listening=on_listening).serve(sockets=[bound]))
 
 
-def _address(bound: socket.socket) -> str:
+def format_address(bound: socket.socket) -> str:
+    """Return the web address of a listening socket."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -6,11 +6,9 @@ import asyncio
 import contextlib
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from starlette.types import Receive
 
@@ -18,6 +16,7 @@ from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly, change_policy
 from beliefrag.events import Event, Finished
 from beliefrag.outcome import Failed
+from beliefrag.result import Result
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Question
 from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
@@ -25,7 +24,7 @@ from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
-__all__ = ["AnswerService", "EpisodeObserver", "EpisodeTask"]
+__all__ = ["AnswerService", "EpisodeObserver", "EpisodeTask", "OnEvent"]
 
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
@@ -61,14 +60,16 @@ class AnswerService:
     """
 
     def __init__(self, assembly: Assembly, settings: Settings, limits: ServerLimits) -> None:
+        lowered = {name: min(getattr(settings.budget, name), getattr(limits.budget, name)) for name in Budget.__slots__}
         self.limits = limits
-        self.settings = settings.model_copy(update={"budget": _lower_budget(settings.budget, limits.budget)})
+        self.settings = settings.model_copy(update={"budget": replace(settings.budget, **lowered)})
         self.assembly = change_policy(assembly, self.settings)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue, notice_seconds=limits.heartbeat)
-        self._running: set[asyncio.Task[None]] = set()
-        self._draining = False
+        self.draining = False
+        """Whether it takes no new questions because the server is about to end."""
+        self._running: set[asyncio.Task[Any]] = set()
         self._stopping = False
-        self._model_failed_at: float | None = None
+        self._model_failed_at = float("-inf")
 
     def replace_passages(self, assembly: Assembly) -> None:
         """Use another version of the passages for the next questions; running episodes keep the one they have.
@@ -78,14 +79,9 @@ class AnswerService:
         """
         self.assembly = change_policy(assembly, self.settings)
 
-    @property
-    def draining(self) -> bool:
-        """Whether it takes no new questions because the server is about to end."""
-        return self._draining
-
     def model_is_ready(self) -> bool:
         """Return whether the last calls to the model went well. The model is not asked: that would cost tokens."""
-        return self._model_failed_at is None or time.monotonic() - self._model_failed_at > _RETRY_MODEL_AFTER
+        return time.monotonic() - self._model_failed_at > _RETRY_MODEL_AFTER
 
     async def index_is_ready(self) -> bool:
         """Return whether a search works."""
@@ -105,13 +101,12 @@ class AnswerService:
     ) -> None:
         """Wait for a place and run one episode to its end, or until it is cancelled.
 
-        The first thing that `on_event` gets says how many questions are before this one. The time limit begins with the
-        episode: a client that waits for others loses nothing of it.
+        The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
 
         Raises:
             HttpProblem: There is no place, the time is over, or the server shuts down.
         """
-        if self._draining:
+        if self.draining:
             raise _shutting_down()
         task = asyncio.current_task()
         assert task is not None
@@ -125,7 +120,11 @@ class AnswerService:
             ending = last.outcome.name
         except QueueFull as full:
             ending = ""
-            raise self._busy(full) from None
+            places = self.admission
+            words = f"{places.in_flight} questions are being answered and {places.waiting} are waiting."
+            retry = {"Retry-After": str(full.retry_after)}
+            remedy = f"Ask again in {full.retry_after} s."
+            raise HttpProblem(429, "busy", words, remedy=remedy, headers=retry) from None
         except TimeoutError:
             ending = "timed_out"
             words = f"There was no answer within {self.limits.timeout:g} seconds of its turn."
@@ -140,15 +139,14 @@ class AnswerService:
             if ending:
                 for observer in observers:
                     observer.on_end(ending, time.monotonic() - began)
-        # Sent last: a client that hears of the end may rely on the place being free and the log being written.
+        # Sent last: a client that has the answer may rely on the place being free and the log being written.
         on_event(last)
 
     async def drain(self) -> None:
-        """Take no more questions, let running episodes finish within the grace, then cancel them."""
-        self._draining = True
-        deadline = time.monotonic() + self.limits.grace
-        while self._running and time.monotonic() < deadline:
-            await asyncio.wait(self._running, timeout=deadline - time.monotonic())
+        """Take no more questions, let running episodes finish within the grace period, then cancel them."""
+        self.draining = True
+        if self._running:
+            await asyncio.wait(self._running, timeout=self.limits.grace)
         self._stopping = True
         for task in self._running:
             task.cancel()
@@ -166,114 +164,68 @@ class AnswerService:
                 for observer in observers:
                     observer.on_event(event)
                 if isinstance(event, Finished):
-                    self._remember_model_health(event)
+                    outcome = event.outcome
+                    if isinstance(outcome, Failed) and outcome.cause in _MODEL_ERRORS:
+                        self._model_failed_at = time.monotonic()
+                    elif outcome.usage.calls > outcome.usage.cached_calls:
+                        self._model_failed_at = float("-inf")
                     return event
                 on_event(event)
         raise RuntimeError("an episode ends with Finished")
 
-    def _remember_model_health(self, finished: Finished) -> None:
-        outcome = finished.outcome
-        if isinstance(outcome, Failed) and outcome.cause in _MODEL_ERRORS:
-            self._model_failed_at = time.monotonic()
-        elif outcome.usage.calls > outcome.usage.cached_calls:
-            self._model_failed_at = None
-
-    def _busy(self, full: QueueFull) -> HttpProblem:
-        return HttpProblem(
-            429,
-            "busy",
-            f"{self.admission.in_flight} questions are being answered and {self.admission.waiting} are waiting.",
-            remedy=f"Ask again in {full.retry_after} s.",
-            headers={"Retry-After": str(full.retry_after)},
-        )
-
 
 class EpisodeTask:
-    """An episode that runs beside the handler of its request. Leaving the context cancels it and wait for its end.
+    """An episode that runs beside the handler of its request. Leaving the context cancels it and waits for its end.
 
     Args:
         run: Runs the episode and calls the function that it is given with each event.
-        receive: The request's channel, after its body was read: the next message says that the client has left.
+        receive: The request's channel, after its body was read: the next message is that the client has left.
     """
 
     def __init__(self, run: Callable[[OnEvent], Coroutine[None, None, None]], receive: Receive) -> None:
-        # One handler reads them; a queue of asyncio would do more for each event than this needs.
-        self._events: deque[Event | Waiting] = deque()
-        self._reader: asyncio.Future[None] | None = None
-        self._run = asyncio.create_task(run(self._add_event))
+        self._news: asyncio.Queue[Event | Waiting | None] = asyncio.Queue()
+        self._run = asyncio.create_task(run(self._news.put_nowait))
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+        for task in (self._run, self._disconnect):
+            task.add_done_callback(lambda _: self._news.put_nowait(None))
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.cancel()
-
-    async def cancel(self) -> None:
-        """Cancel the episode and wait until it has ended."""
+    async def __aexit__(self, *_: object) -> None:
         for task in (self._run, self._disconnect):
             task.cancel()
-        if self._run.done():
-            # Its error, if there is one, counts as seen.
-            _ = self._run.cancelled() or self._run.exception()
-            return
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
-    async def wait_to_end(self) -> list[Event]:
-        """Wait for the end of the episode and return all its events.
-
-        Raises:
-            ClientDisconnected: The client left.
-            HttpProblem: The episode could not be run.
-        """
-        await asyncio.wait((self._run, self._disconnect), return_when=asyncio.FIRST_COMPLETED)
-        if not self._run.done():
-            raise ClientDisconnected
-        self._run.result()
-        return [event for event in self._events if isinstance(event, Event)]
-
     async def next_event(self, timeout: float | None = None) -> Event | Waiting:  # noqa: ASYNC109 - no deadline
-        """Waits for the next event, or for news of the place in the queue.
+        """Wait for the next event, or for news of the place in the queue.
 
         Raises:
             TimeoutError: There was none within that many seconds.
             ClientDisconnected: The client left.
             HttpProblem: The episode could not be run.
         """
-        if not self._events and not self._has_ended:
-            async with asyncio.timeout(timeout):
-                await self._wait_for_news()
-        if self._events:
-            return self._events.popleft()
-        if self._disconnect.done():
-            raise ClientDisconnected
-        self._run.result()
-        raise RuntimeError("the episode has ended, and its last event was taken")
+        async with asyncio.timeout(timeout):
+            event = await self._news.get()
+        if event is not None:
+            return event
+        if self._run.done():
+            self._run.result()
+        raise ClientDisconnected
 
-    @property
-    def _has_ended(self) -> bool:
-        return self._run.done() or self._disconnect.done()
+    async def result(self) -> Result:
+        """Wait for the end of the episode.
 
-    def _add_event(self, event: Event | Waiting) -> None:
-        self._events.append(event)
-        self._wake_reader()
-
-    def _wake_reader(self, ended: object = None) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
-
-    async def _wait_for_news(self) -> None:
-        self._reader = asyncio.get_running_loop().create_future()
-        tasks = (self._run, self._disconnect)
-        for task in tasks:
-            task.add_done_callback(self._wake_reader)
-        try:
-            await self._reader
-        finally:
-            for task in tasks:
-                task.remove_done_callback(self._wake_reader)
+        Raises:
+            ClientDisconnected: The client left.
+            HttpProblem: The episode could not be run.
+        """
+        seen: list[Event] = []
+        while not (seen and isinstance(seen[-1], Finished)):
+            event = await self.next_event()
+            if isinstance(event, Event):
+                seen.append(event)
+        return Result.from_events(seen)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -281,11 +233,6 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-def _lower_budget(budget: Budget, most: Budget) -> Budget:
-    return replace(budget, **{name: min(getattr(budget, name), getattr(most, name)) for name in Budget.__slots__})
-
-
 def _shutting_down() -> HttpProblem:
-    return HttpProblem(
-        503, "shutting_down", "The server is shutting down.", remedy="Ask again later.", headers={"Retry-After": "5"}
-    )
+    retry = {"Retry-After": "5"}
+    return HttpProblem(503, "shutting_down", "The server is shutting down.", remedy="Ask again later.", headers=retry)

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from beliefrag._version import __version__
+from beliefrag.engine.assembly import reopen_passages
+from beliefrag.errors import BeliefRAGError
 from beliefrag.web.auth import AllowedHosts, BearerToken, Credential, ServerAuth
-from beliefrag.web.health import health_routes
 from beliefrag.web.http.ask_route import ask_routes
-from beliefrag.web.http.chat import chat_routes
-from beliefrag.web.http.context import HttpContext
-from beliefrag.web.http.responses import responses_routes
+from beliefrag.web.http.episodes import HttpContext
+from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
-from beliefrag.web.reload import reload_routes
-from beliefrag.web.request_log import RequestLog, refuse
-
-__all__ = ["HttpContext", "create_app"]
-
-_DESCRIPTION = (
-    "Answers questions from documents: searches only as much as a question needs, says how sure it is and why it "
-    "stopped, and declines when it should."
+from beliefrag.web.monitoring import health_routes
+from beliefrag.web.problems import (
+    HttpProblem,
+    OpenAIErrorBody,
+    ProblemBody,
+    document_problems,
+    is_openai_path,
+    problem_of_failure,
 )
+from beliefrag.web.request_log import RequestLog, mask_credentials, refuse
+from beliefrag.web.service import AnswerService
+
+__all__ = ["create_app", "reload_passages"]
+
+_log = logging.getLogger(__name__)
+_DESCRIPTION = (
+    "Answers questions from documents: searches only as much as a question needs, reports how likely it is right "
+    "and why it stopped, and declines when it should."
+)
+
+
+class ReloadBody(BaseModel):
+    """The result of a reload."""
+
+    changed: bool = Field(description="whether the passages differ from those before")
+    corpus: str | None = Field(description="the fingerprint of the passages that are searched now")
 
 
 def create_app(
@@ -71,11 +91,10 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    routers = [ask_routes(context), chat_routes(context), responses_routes(context), health_routes(service)]
-    if context.docs or context.index:
-        routers.append(reload_routes(service, context.docs, context.index))
-    for router in routers:
+    for router in (ask_routes(context), openai_routes(context), health_routes(service)):
         app.include_router(router)
+    if context.docs or context.index:
+        _add_reload(app, context)
     if serve_metrics:
 
         @app.get("/metrics", include_in_schema=False)
@@ -102,6 +121,33 @@ def create_app(
     return app
 
 
+async def reload_passages(service: AnswerService, docs: Sequence[Path] | None, index: Path | None) -> ReloadBody:
+    """Open the passages again and use them for the next questions; running episodes keep the ones they began with.
+
+    Raises:
+        BeliefRAGError: They cannot be opened. The service keeps the old ones.
+    """
+    before = service.assembly.harness.made_with.get("corpus")
+    service.replace_passages(await asyncio.to_thread(reopen_passages, service.assembly, docs=docs, index=index))
+    corpus = service.assembly.harness.made_with.get("corpus")
+    return ReloadBody(changed=corpus != before, corpus=corpus)
+
+
+def _add_reload(app: FastAPI, context: HttpContext) -> None:
+    @app.post("/v1/reload", responses=document_problems(401, 403, 421, 503))
+    async def reload(request: Request) -> ReloadBody:
+        """Open the documents or the index again, with the settings that the server was started with."""
+        if "origin" in request.headers:
+            # Without a token a web page could make a browser send this.
+            raise HttpProblem(403, "from_a_browser", "A web page cannot request a reload.")
+        try:
+            return await reload_passages(context.service, context.docs, context.index)
+        except BeliefRAGError as error:
+            fields = {"cause": type(error).__name__, "error": mask_credentials(error.message)}
+            _log.warning("reload failed; the old passages stay in use", extra={"fields": fields})
+            raise problem_of_failure(type(error).__name__) from None
+
+
 def _respond(request: Request, problem: HttpProblem) -> Response:
     if problem.status == 422 and is_openai_path(request.url.path):
         problem.status = 400  # what OpenAI's API answers for a value that it cannot use
@@ -114,7 +160,7 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 
 
 async def _on_invalid_body(request: Request, error: Exception) -> Response:
-    """Names the first mistake in a body. The value that was sent is not sent back."""
+    """Name the first mistake in a body. The value that was sent is not sent back."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"][1:]) or None
@@ -135,13 +181,12 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _complete_openapi(make: Callable[[], dict[str, Any]], *, needs_token: bool) -> dict[str, Any]:
-    """Add our error bodies and the token to FastAPI's OpenAPI document and remove FastAPI's own error body."""
+    """Add our error bodies and the token to FastAPI's OpenAPI document, and remove FastAPI's own error body."""
     document = make()
     schemas: dict[str, Any] = document["components"]["schemas"]
     for body in (ProblemBody, OpenAIErrorBody):
         schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas |= schema.pop("$defs", {})
-        schemas[body.__name__] = schema
+        schemas |= schema.pop("$defs", {}) | {body.__name__: schema}
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for path, methods in document["paths"].items():

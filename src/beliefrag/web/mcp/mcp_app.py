@@ -11,33 +11,57 @@ from fastapi import FastAPI
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beliefrag.web.auth import AllowedHosts, BearerToken, ServerAuth, is_loopback
-from beliefrag.web.health import health_routes
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.mcp.disconnect import DisconnectMonitor
 from beliefrag.web.mcp.mcp_stdio import library_log
 from beliefrag.web.mcp.tools import create_mcp_server
+from beliefrag.web.monitoring import ServerMetrics, health_routes
 from beliefrag.web.request_log import RequestLog
 from beliefrag.web.server import AnswerServer
-from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService
 
-__all__ = ["create_mcp_app", "serve_mcp_http"]
+__all__ = ["McpEndpoint", "create_mcp_app", "serve_mcp_http"]
 
-_PATH = "/mcp"
+
+class McpEndpoint:
+    """Passes requests on, and can end the streams on which clients only listen: they could delay a shutdown forever."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._closing = asyncio.Event()
+
+    def close_idle_streams(self) -> None:
+        """End the streams on which clients only wait for messages of the server."""
+        self._closing.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["method"] != "GET":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def send_and_remember(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        async with asyncio.TaskGroup() as tasks:
+            stream = tasks.create_task(self._app(scope, receive, send_and_remember))
+            closing = tasks.create_task(self._closing.wait())
+            await asyncio.wait({stream, closing}, return_when=asyncio.FIRST_COMPLETED)
+            stream.cancel()
+            closing.cancel()
+        if started and stream.cancelled():
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def create_mcp_app(
-    service: AnswerService,
-    *,
-    token: str | None = None,
-    host: str = "127.0.0.1",
-    allowed_hosts: Sequence[str] = (),
-) -> tuple[FastAPI, DisconnectMonitor]:
-    """Create the server as an ASGI application, and what ends its idle streams at shutdown.
-
-    The middleware is that of `beliefrag serve http`, in the same order.
+    service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()
+) -> tuple[FastAPI, McpEndpoint]:
+    """Create the server as an ASGI application; the middleware is that of `beliefrag serve http`, in the same order.
 
     Args:
         service: What answers.
@@ -53,7 +77,7 @@ def create_mcp_app(
         session_idle_timeout=limits.session_idle_seconds,
         max_sessions=limits.sessions,
     )
-    monitor = DisconnectMonitor(StreamableHTTPASGIApp(manager))
+    endpoint = McpEndpoint(StreamableHTTPASGIApp(manager))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -63,26 +87,20 @@ def create_mcp_app(
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.include_router(health_routes(service))
-    app.router.routes.append(Route(_PATH, endpoint=monitor))
+    app.router.routes.append(Route("/mcp", endpoint=endpoint))
     app.add_middleware(BodyLimit, limits=limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
     app.add_middleware(ServerAuth, credential=BearerToken(token), hosts=hosts)
     app.add_middleware(RequestLog, metrics=ServerMetrics(service.admission))
-    return app, monitor
+    return app, endpoint
 
 
 def serve_mcp_http(
-    service: AnswerService,
-    bound: socket.socket,
-    *,
-    token: str | None,
-    host: str,
-    allowed_hosts: Sequence[str] = (),
+    service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then let running calls finish within the grace."""
-    app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
-    # A client that only listens could delay the end for as long as it likes.
-    server = AnswerServer(app, service, before_shutdown=monitor.close_idle_streams)
+    """Serve until SIGINT or SIGTERM, then let running calls finish within the grace period."""
+    app, endpoint = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
+    server = AnswerServer(app, service, before_shutdown=endpoint.close_idle_streams)
     with library_log():
         asyncio.run(server.serve(sockets=[bound]))
 
@@ -93,11 +111,11 @@ def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSec
     At an address that other machines reach, the server's names are not known unless they are given. There the token,
     which no web page has, keeps such pages out.
     """
-    names = {"localhost", "127.0.0.1", "[::1]", *allowed_hosts} if is_loopback(host) else set(allowed_hosts)
-    if not names:
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    names = {*allowed_hosts}
     if is_loopback(host):
-        names.add(f"[{host}]" if ":" in host else host)
+        names |= {"localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host}
     hosts = [form for name in sorted(names) for form in (name, f"{name}:*")]
     origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in hosts]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=bool(names), allowed_hosts=hosts, allowed_origins=origins
+    )

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
-from beliefrag.web.connections import ConnectionRegistry, limited_protocol
+from beliefrag.web.connections import ConnectionGuard
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import listen
 from beliefrag.web.view import listing
@@ -240,16 +240,8 @@ class ViewServer:
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
         )
         # The application reports errors itself; the server's own lines would only repeat them.
-        config = uvicorn.Config(
-            app,
-            http=limited_protocol(ConnectionRegistry(ServerLimits())),
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=2,
-        )
+        guard = ConnectionGuard(app, ServerLimits())
+        config = guard.config(log_level="critical", lifespan="off", timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 

@@ -1,0 +1,397 @@
+"""OpenAI's `/v1/chat/completions`, `/v1/responses` and `/v1/models`: its clients work without a change.
+
+A server of single questions cannot meet every request. What would change the reply is refused by name; what is ignored
+is named in the reply.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from beliefrag.web.http.episodes import HttpContext, ReplyForm, document_stream, encode_event
+from beliefrag.web.problems import AsciiJson, HttpProblem, document_problems
+from beliefrag.web.request_log import request_record
+from beliefrag.web.request_settings import check_question
+
+__all__ = ["ChatBody", "ResponsesBody", "openai_routes"]
+
+_CHAT_PATH = "/v1/chat/completions"
+_HARMLESS: Mapping[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "response_format": ({"type": "text"},),
+    "modalities": (["text"],),
+    "audio": (),
+    "web_search_options": (),
+    "text": ({}, {"format": {"type": "text"}}),
+    "background": (False,),
+    "prompt": (),
+}
+"""Parameters that would change the reply, with the values that change nothing. Any other value is refused."""
+_USED = frozenset({"model", "messages", "input", "stream", "stream_options"})
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    text: str | None = None
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[_Part] | None = None
+
+
+class _InputMessage(_Message):
+    type: Literal["message"] = "message"
+
+
+class _StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    include_usage: bool | None = None
+
+
+class _AskedModel(BaseModel):
+    """A request. Parameters that are not listed here are ignored and named in the reply."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    stream: bool | None = None
+    tools: list[Any] | None = Field(default=None, description="refused unless empty")
+    temperature: float | None = Field(default=None, description="ignored: model calls are made at temperature 0")
+
+
+class ChatBody(_AskedModel):
+    """A chat completion request."""
+
+    messages: Annotated[list[_Message], Field(min_length=1, description="The last one, by the user, is answered.")]
+    stream_options: _StreamOptions | None = None
+    n: Annotated[int, Field(ge=1)] | None = Field(default=None, description="1; more is refused")
+    logprobs: bool | None = Field(default=None, description="true is refused")
+    response_format: dict[str, Any] | None = Field(default=None, description='{"type": "text"}; others are refused')
+    max_tokens: int | None = Field(default=None, description="ignored: the server's budget decides")
+
+
+class ResponsesBody(_AskedModel):
+    """A request of the Responses API."""
+
+    input: str | Annotated[list[_InputMessage], Field(min_length=1)] = Field(
+        description="A question, or messages of which the last one, by the user, is answered."
+    )
+    instructions: str | None = Field(default=None, description="ignored: the method has its own prompts")
+    previous_response_id: str | None = Field(default=None, description="an earlier turn: refused or ignored")
+    text: dict[str, Any] | None = Field(default=None, description='{"format": {"type": "text"}}; others are refused')
+    background: bool | None = Field(default=None, description="true is refused")
+    max_output_tokens: int | None = Field(default=None, description="ignored: the server's budget decides")
+
+
+class ChatReply(BaseModel):
+    """A chat completion as in OpenAI's API; `beliefrag` on the message is the body of `/v1/ask`."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[dict[str, Any]]
+    usage: dict[str, int]
+
+
+class ResponsesReply(BaseModel):
+    """A response as in OpenAI's API; `beliefrag` is the body of `/v1/ask`. Nothing is stored on the server."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    model: str
+    status: Literal["in_progress", "completed", "failed"]
+    output: list[dict[str, Any]]
+
+
+class ModelCard(BaseModel):
+    """A model that can be asked for."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "beliefrag"
+
+
+class ModelList(BaseModel):
+    """The list of models, which has one entry."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+class _CompletionForm(ReplyForm):
+    """A chat completion, whole or in chunks."""
+
+    def __init__(self, request_id: str, body: ChatBody, ignored: list[str]) -> None:
+        self._request_id = request_id
+        self._ignored = ignored
+        self._head = {"id": f"chatcmpl-{request_id}", "created": int(time.time()), "model": body.model}
+        self._with_usage = bool(body.stream_options and body.stream_options.include_usage)
+
+    def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
+        message = {"role": "assistant", "content": _answer_text(answer), "refusal": None}
+        message["beliefrag"] = answer | {"ignored": self._ignored}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage(answer)}
+
+    def opening(self) -> Iterable[bytes]:
+        return [self._chunk({"role": "assistant", "content": ""})]
+
+    def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
+        yield self._chunk({"content": _answer_text(answer)})
+        yield self._chunk({}, finish="stop", beliefrag=answer | {"ignored": self._ignored})
+        if self._with_usage:
+            yield self._chunk(None, usage=self._usage(answer))
+        yield encode_event("[DONE]")
+
+    def failed(self, problem: HttpProblem) -> bytes:
+        # OpenAI's clients raise what they find under "error".
+        return encode_event(problem.body(_CHAT_PATH, self._request_id))
+
+    def _chunk(self, delta: dict[str, Any] | None, *, finish: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        chunk = {**self._head, "object": "chat.completion.chunk", "choices": [] if delta is None else [choice]}
+        return encode_event(chunk | ({"usage": None} if self._with_usage else {}) | more)
+
+    def _usage(self, answer: dict[str, Any]) -> dict[str, int]:
+        names = {"prompt_tokens": "tokens_in", "completion_tokens": "tokens_out", "total_tokens": "tokens"}
+        return {name: answer["usage"][ours] for name, ours in names.items()}
+
+
+class _ResponseForm(ReplyForm):
+    """A response of the Responses API, whole or as its events."""
+
+    def __init__(self, request_id: str, body: ResponsesBody, ignored: list[str]) -> None:
+        self._request_id = request_id
+        self._model = body.model
+        self._ignored = ignored
+        self._created = int(time.time())
+        self._sent = 0
+
+    def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
+        usage = answer["usage"]
+        return self._response(
+            "completed",
+            output=[self._message(answer)],
+            completed_at=max(self._created, int(time.time())),
+            usage={
+                "input_tokens": usage["tokens_in"],
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "output_tokens": usage["tokens_out"],
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage["tokens"],
+            },
+            beliefrag=answer | {"ignored": self._ignored},
+        )
+
+    def opening(self) -> Iterable[bytes]:
+        yield self._event("created", response=self._response("in_progress"))
+        yield self._event("in_progress", response=self._response("in_progress"))
+        yield self._item_event("output_item.added", item=self._item("in_progress", []))
+        yield self._part_event("content_part.added", part=_text_part("", []))
+
+    def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
+        message = self._message(answer)
+        (part,) = message["content"]
+        yield self._part_event("output_text.delta", delta=part["text"], logprobs=[])
+        yield self._part_event("output_text.done", text=part["text"], logprobs=[])
+        yield self._part_event("content_part.done", part=part)
+        yield self._item_event("output_item.done", item=message)
+        yield self._event("completed", response=self.whole(answer))
+
+    def failed(self, problem: HttpProblem) -> bytes:
+        error = {"code": "server_error", "message": str(problem)}
+        return self._event("failed", response=self._response("failed", error=error))
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        self._sent += 1
+        name = f"response.{kind}"
+        return encode_event({"type": name, **fields, "sequence_number": self._sent - 1}, name=name)
+
+    def _item_event(self, kind: str, **fields: Any) -> bytes:
+        return self._event(kind, output_index=0, **fields)
+
+    def _part_event(self, kind: str, **fields: Any) -> bytes:
+        return self._item_event(kind, item_id=f"msg_{self._request_id}", content_index=0, **fields)
+
+    def _response(self, status: str, **fields: Any) -> dict[str, Any]:
+        return {
+            "id": f"resp_{self._request_id}",
+            "object": "response",
+            "created_at": self._created,
+            "completed_at": None,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": None,
+            "metadata": {},
+            "model": self._model,
+            "output": [],
+            "parallel_tool_calls": False,
+            "temperature": 0.0,
+            "tool_choice": "none",
+            "tools": [],
+            "top_p": None,
+            "store": False,
+            "usage": None,
+        } | fields
+
+    def _item(self, status: str, content: list[Any]) -> dict[str, Any]:
+        head = {"type": "message", "id": f"msg_{self._request_id}", "role": "assistant"}
+        return head | {"status": status, "content": content}
+
+    def _message(self, answer: dict[str, Any]) -> dict[str, Any]:
+        text = _answer_text(answer)
+        citations = [
+            {"type": "file_citation", "file_id": cited["passage_id"], "filename": cited["source"], "index": len(text)}
+            for cited in answer["citations"]
+        ]
+        return self._item("completed", [_text_part(text, citations)])
+
+
+def openai_routes(context: HttpContext) -> APIRouter:
+    """Return the routes for one server."""
+    router = APIRouter()
+    service = context.service
+    errors = document_problems(400, 401, 404, 408, 413, 415, 421, 429, 500, 502, 503, 504, openai=True)
+    replies: dict[int | str, dict[str, Any]] = {
+        200: {"description": "The answer; with `stream`, as events.", "content": document_stream()}
+    }
+
+    async def respond(
+        request: Request, body: ChatBody | ResponsesBody, question: str, field: str, form: ReplyForm
+    ) -> Response:
+        check_question(question, service, field=field)
+        return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
+
+    @router.post(
+        _CHAT_PATH,
+        summary="Answer the last user message, as OpenAI's API does",
+        response_model=ChatReply,
+        responses=replies | errors,
+    )
+    async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:
+        ignored = _check_request(context, body)
+        if body.stream_options is not None and not body.stream:
+            raise _refusal(
+                "invalid_parameter", "stream_options is only for streams.", "stream_options", "Leave it out."
+            )
+        question, skipped = _read_last(context, body.messages, "messages")
+        form = _CompletionForm(request_record(request.scope).request_id, body, ignored + skipped)
+        return await respond(request, body, question, "messages", form)
+
+    @router.post(
+        "/v1/responses",
+        summary="Answer the input, as OpenAI's Responses API does",
+        response_model=ResponsesReply,
+        responses=replies | errors,
+    )
+    async def responses(request: Request, body: Annotated[ResponsesBody, Body()]) -> Response:
+        ignored = _check_request(context, body)
+        given = body.model_dump(exclude_none=True)
+        for name in ("previous_response_id", "conversation"):
+            if name in given and context.earlier_turns == "refuse":
+                raise _conversation(f"{name} names earlier turns", name)
+        if isinstance(body.input, str):
+            question, skipped = body.input, list[str]()
+        else:
+            question, skipped = _read_last(context, body.input, "input")
+        form = _ResponseForm(request_record(request.scope).request_id, body, ignored + skipped)
+        return await respond(request, body, question, "input", form)
+
+    @router.get(
+        "/v1/models",
+        summary="The model to ask for",
+        response_model=ModelList,
+        responses=document_problems(401, 421, openai=True),
+    )
+    async def models() -> Response:
+        return AsciiJson(ModelList(data=[ModelCard(id=context.model_name)]).model_dump())
+
+    # A model's name may hold slashes, as in names of model hubs.
+    @router.get(
+        "/v1/models/{model:path}",
+        summary="One model",
+        response_model=ModelCard,
+        responses=document_problems(401, 404, 421, openai=True),
+    )
+    async def model(model: str) -> Response:
+        _check_model_name(context, model)
+        return AsciiJson(ModelCard(id=model).model_dump())
+
+    return router
+
+
+def _check_model_name(context: HttpContext, name: str) -> None:
+    if name != context.model_name:
+        words, remedy = "There is no such model here.", f"Ask for {context.model_name!r}."
+        raise HttpProblem(404, "model_not_found", words, remedy=remedy, field="model")
+
+
+def _check_request(context: HttpContext, body: _AskedModel) -> list[str]:
+    """Return the parameters of a request that are ignored; refuse those that would change the reply."""
+    _check_model_name(context, body.model)
+    given = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}
+    for name, values in _HARMLESS.items():
+        if name in given and given[name] not in values:
+            raise _refusal("unsupported_parameter", f"{name} is not supported here.", name, "Leave it out.")
+    return [name for name in given if name not in _USED and name not in _HARMLESS]
+
+
+def _read_last(context: HttpContext, messages: Sequence[_Message], field: str) -> tuple[str, list[str]]:
+    """Return the text of the last message, and the places of those before it, which are ignored."""
+    *before, last = messages
+    if last.role != "user":
+        raise _refusal("invalid_messages", f"The last message is by the {last.role}, not by the user.", field)
+    earlier = [message for message in before if message.role not in ("system", "developer")]
+    if earlier and context.earlier_turns == "refuse":
+        raise _conversation(f"There are {len(earlier)} earlier turns", field)
+    place = f"{field}[{len(before)}].content"
+    if last.content is None:
+        raise _refusal("invalid_messages", "The last message has no content.", place)
+    parts = [_Part(type="text", text=last.content)] if isinstance(last.content, str) else last.content
+    if any(part.type not in ("text", "input_text") or part.text is None for part in parts):
+        raise _refusal("unsupported_content", "Only text can be answered.", place, "Send only text.")
+    return "".join(part.text or "" for part in parts), [f"{field}[{index}]" for index in range(len(before))]
+
+
+def _conversation(what: str, field: str) -> HttpProblem:
+    words = f"{what}, and this server answers single questions."
+    return _refusal("conversation_not_supported", words, field, "Send one question that can be understood alone.")
+
+
+def _refusal(code: str, words: str, field: str, remedy: str = "") -> HttpProblem:
+    return HttpProblem(400, code, words, remedy=remedy, field=field)
+
+
+def _answer_text(answer: dict[str, Any]) -> str:
+    """Return the content of the message. A client that does not know outcomes must still see that it got no answer."""
+    if answer["answer"] is not None:
+        return str(answer["answer"])
+    return f"I cannot answer this from the documents: {answer['reason']}."
+
+
+def _text_part(text: str, citations: list[Any]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": citations, "logprobs": []}
