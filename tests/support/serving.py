@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
@@ -23,7 +23,9 @@ from beliefrag.web.auth import Credential
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.monitoring import ServerMetrics
-from beliefrag.web.page import AskPage
+
+if TYPE_CHECKING:
+    from beliefrag.web.page import AskPage
 from beliefrag.web.server import AnswerServer, listen
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict

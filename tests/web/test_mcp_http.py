@@ -110,7 +110,7 @@ async def test_an_agent_asks_and_searches_with_the_token(tmp_path: Path, era: st
         ("fram", "The polar ship Fram was designed by Colin Archer.", "line 3")
     ]
     assert answer["why"].startswith("Searched once, ")
-    assert answer["would_change"] == "a document that says otherwise than the sentence quoted"
+    assert answer["would_change"] == "a document that contradicts the sentence quoted"
     assert len(told) == 4
     assert [passage["id"] for passage in found.structured_content["passages"]] == ["archer"]
     assert "secret" not in result.model_dump_json() + found.model_dump_json()

@@ -69,13 +69,13 @@ async def test_an_agent_asks_and_searches(folder: Path, era: str) -> None:
     assert [message.partition(":")[0] for _, message in told if message] == [
         "search",
         "asking the model (verifier)",
-        "answer",
         "asking the model (answer)",
+        "answer",
     ]
     (passage,) = found.structured_content["passages"]
     assert passage["source"] == "archer.md"
     assert passage["score"] > 0
-    assert "Larvik" in passage["text"]
+    assert "Larvik" in passage["excerpt"]
     assert wrong.is_error
     assert mentions(wrong.content[0].text, "temperature:", "not permitted")  # type: ignore[union-attr]
 

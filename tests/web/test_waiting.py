@@ -121,7 +121,7 @@ def test_a_stream_begins_with_the_place_and_the_expected_wait_and_a_header_has_t
     assert (waited.headers["x-queue-place"], waited.headers["x-queue-seconds"]) == ("1", "1")
     (first, data), (second, _), *_ = events(waited.text)
     assert (first, second) == ("waiting", "started")
-    assert data == {"event": "waiting", "place": 1, "expected_seconds": 1}
+    assert data == {"place": 1, "expected_seconds": 1}
     assert events(waited.text)[-1][1]["answer"] == ANSWER
 
 

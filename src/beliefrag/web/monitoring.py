@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from beliefrag.events import CallFinished, Event, Finished
+from beliefrag.record import Episode, Progress, Step
 from beliefrag.web.admission import AdmissionQueue
 from beliefrag.web.problems import AsciiJson
 from beliefrag.web.service import AnswerService
@@ -62,15 +62,18 @@ class ServerMetrics:
         if refused is not None:
             self._refused.labels(refused).inc()
 
-    def on_event(self, event: Event) -> None:
-        """Count an event as it happens, because a cancelled episode has paid for its calls too."""
-        if isinstance(event, CallFinished):
-            cached = "true" if event.cached else "false"
-            self._calls.labels(event.purpose, cached).inc()
-            self._tokens.labels("in", cached).inc(event.tokens_in)
-            self._tokens.labels("out", cached).inc(event.tokens_out)
-        elif isinstance(event, Finished) and event.outcome.answerability is not None:
-            self._answerability.labels(event.outcome.name).observe(event.outcome.answerability)
+    def on_event(self, event: Progress) -> None:
+        """Count each step as it ends, because a cancelled episode has paid for its calls too."""
+        if isinstance(event, Episode) and event.outcome is not None and event.answerability is not None:
+            self._answerability.labels(str(event.outcome)).observe(event.answerability)
+        calls = event.calls if isinstance(event, Step) else ()
+        if isinstance(event, Episode):
+            calls = event.calls_before_failure
+        for call in calls:
+            cached = "true" if call.cached else "false"
+            self._calls.labels(call.purpose, cached).inc()
+            self._tokens.labels("in", cached).inc(call.tokens_in)
+            self._tokens.labels("out", cached).inc(call.tokens_out)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Count the end of an episode."""

@@ -16,8 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beliefrag.events import CallFinished, Event, Finished, Retrieved, Started
-from beliefrag.outcome import Failed
+from beliefrag.record import Episode, Progress, Step
 from beliefrag.web.admission import Waiting
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 
@@ -93,23 +92,25 @@ class RequestRecord:
     _texts: list[str] = field(default_factory=list)
     """The question and the passages of the episode, which must not get into the log."""
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: Progress) -> None:
         """Add up cost and outcome."""
-        if isinstance(event, Started):
+        if isinstance(event, Step):
+            self._texts += [event.search.query or ""] if event.search else []
+            self._texts += [passage.text for passage in event.passages.values()]
+            self.calls += len(event.calls)
+            self.tokens_in += sum(call.tokens_in for call in event.calls)
+            self.tokens_out += sum(call.tokens_out for call in event.calls)
+        elif isinstance(event, Episode):
             self._texts.append(event.question.text)
-        elif isinstance(event, Retrieved):
-            self._texts += [event.query or "", *(hit.passage.text for hit in event.hits)]
-        elif isinstance(event, CallFinished):
-            self.calls += 1
-            self.tokens_in += event.tokens_in
-            self.tokens_out += event.tokens_out
-        elif isinstance(event, Finished):
-            self.answerability = event.outcome.answerability
-            if isinstance(event.outcome, Failed):
-                self.cause = event.outcome.cause
+            if event.outcome is not None:
+                usage = event.usage
+                self.calls, self.tokens_in, self.tokens_out = usage.calls, usage.tokens_in, usage.tokens_out
+                self.answerability = event.answerability
+            if event.error is not None:
+                self.cause = event.error.cause
                 # The message of an unforeseen error can quote anything, also the question.
                 if problem_of_failure(self.cause).status != 500:
-                    self.error = _remove_quotes(mask_credentials(event.outcome.error), self._texts)
+                    self.error = _remove_quotes(mask_credentials(event.error.message), self._texts)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Keep how the episode ended."""

@@ -14,9 +14,7 @@ from starlette.types import Receive
 
 from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly, change_policy
-from beliefrag.events import Event, Finished
-from beliefrag.outcome import Failed
-from beliefrag.result import Result
+from beliefrag.record import Episode, Progress
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Question
 from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
@@ -32,14 +30,14 @@ _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"
 """The folders of absolute paths, as the system's errors name them: in quotes, or alone. Web addresses stay."""
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
 
-OnEvent = Callable[[Event | Waiting], None]
+OnEvent = Callable[[Progress | Waiting], None]
 
 
 class EpisodeObserver(Protocol):
-    """Gets the events of an episode while it runs."""
+    """Gets what an episode yields while it runs."""
 
-    def on_event(self, event: Event) -> None:
-        """Take in one event."""
+    def on_event(self, event: Progress) -> None:
+        """Take in the episode as it begins, a call, a step or the episode as it ended."""
         ...
 
     def on_end(self, ending: str, seconds: float) -> None:
@@ -117,7 +115,7 @@ class AnswerService:
             async with self.admission.place(on_event), asyncio.timeout(self.limits.timeout):
                 began = time.monotonic()
                 last = await self._run_loop(question, assembly, observers, on_event)
-            ending = last.outcome.name
+            ending = str(last.outcome)
         except QueueFull as full:
             ending = ""
             places = self.admission
@@ -157,21 +155,20 @@ class AnswerService:
 
     async def _run_loop(
         self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
-    ) -> Finished:
+    ) -> Episode:
         stream = loop.run(Question(question), assembly.method, assembly.harness)
         async with contextlib.aclosing(stream):
             async for event in stream:
                 for observer in observers:
                     observer.on_event(event)
-                if isinstance(event, Finished):
-                    outcome = event.outcome
-                    if isinstance(outcome, Failed) and outcome.cause in _MODEL_ERRORS:
+                if isinstance(event, Episode) and event.outcome is not None:
+                    if event.cause in _MODEL_ERRORS:
                         self._model_failed_at = time.monotonic()
-                    elif outcome.usage.calls > outcome.usage.cached_calls:
+                    elif event.usage.calls > event.usage.cached_calls:
                         self._model_failed_at = float("-inf")
                     return event
                 on_event(event)
-        raise RuntimeError("an episode ends with Finished")
+        raise RuntimeError("the episode has no end")
 
 
 class EpisodeTask:
@@ -183,7 +180,7 @@ class EpisodeTask:
     """
 
     def __init__(self, run: Callable[[OnEvent], Coroutine[None, None, None]], receive: Receive) -> None:
-        self._news: asyncio.Queue[Event | Waiting | None] = asyncio.Queue()
+        self._news: asyncio.Queue[Progress | Waiting | None] = asyncio.Queue()
         self._run = asyncio.create_task(run(self._news.put_nowait))
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         for task in (self._run, self._disconnect):
@@ -197,7 +194,7 @@ class EpisodeTask:
             task.cancel()
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
-    async def next_event(self, timeout: float | None = None) -> Event | Waiting:  # noqa: ASYNC109 - no deadline
+    async def next_event(self, timeout: float | None = None) -> Progress | Waiting:  # noqa: ASYNC109 - no deadline
         """Wait for the next event, or for news of the place in the queue.
 
         Raises:
@@ -213,19 +210,17 @@ class EpisodeTask:
             self._run.result()
         raise ClientDisconnected
 
-    async def result(self) -> Result:
+    async def wait(self) -> Episode:
         """Wait for the end of the episode.
 
         Raises:
             ClientDisconnected: The client left.
             HttpProblem: The episode could not be run.
         """
-        seen: list[Event] = []
-        while not (seen and isinstance(seen[-1], Finished)):
+        while True:
             event = await self.next_event()
-            if isinstance(event, Event):
-                seen.append(event)
-        return Result.from_events(seen)
+            if isinstance(event, Episode) and event.outcome is not None:
+                return event
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beliefrag.events import Event, Finished
+from beliefrag.record import CallStarted, Episode, Progress, Step
 from beliefrag.web.admission import Waiting
-from beliefrag.web.answers import AnswerBody, event_record
+from beliefrag.web.answers import AnswerBody, show_passage, step_record
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, document_stream, encode_event
 from beliefrag.web.problems import HttpProblem, document_problems
 from beliefrag.web.request_log import request_record
@@ -21,7 +21,7 @@ from beliefrag.web.request_settings import RequestSettings, assembly_for_request
 __all__ = ["AskBody", "ask_routes"]
 
 _PATH = "/v1/ask"
-_EVENT_NAMES = ("waiting", *(kind.kind for kind in Event.__subclasses__() if kind is not Finished), "result", "error")
+_EVENT_NAMES = ("waiting", "started", "call_started", "step", "result", "error")
 
 
 class AskBody(BaseModel):
@@ -46,11 +46,19 @@ class _EventForm(ReplyForm):
         self._number = 0
 
     def waiting(self, waiting: Waiting) -> bytes:
-        return encode_event({"event": "waiting", **asdict(waiting)}, name="waiting")
+        return encode_event(asdict(waiting), name="waiting")
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: Progress) -> bytes:
+        match event:
+            case Step():
+                name, record = "step", step_record(event, prompts=self._prompts)
+                record["passages"] = {passage.id: show_passage(passage) for passage in event.passages.values()}
+            case Episode():
+                name, record = "started", event.model_dump(mode="json", include={"question", "method", "budget"})
+            case CallStarted():
+                name, record = "call_started", event.model_dump()
         self._number += 1
-        return encode_event(event_record(event, prompts=self._prompts), name=event.kind, number=self._number - 1)
+        return encode_event(record, name=name, number=self._number - 1)
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
         return [encode_event(answer, name="result", number=self._number)]

@@ -13,8 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from beliefrag.engine.assembly import Assembly
-from beliefrag.events import Event, Finished
-from beliefrag.result import Result
+from beliefrag.record import Episode, Progress
 from beliefrag.web.admission import Waiting
 from beliefrag.web.answers import answer_record
 from beliefrag.web.auth import came_from_page
@@ -48,8 +47,8 @@ class ReplyForm:
         """Return the news of a place in the queue."""
         return f": {waiting}\n\n".encode("ascii")
 
-    def event(self, event: Event) -> bytes:
-        """Return an event of the episode; nothing if clients do not get it."""
+    def event(self, event: Progress) -> bytes:
+        """Return what the episode yields; nothing if clients do not get it."""
         return b""
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
@@ -99,7 +98,7 @@ class HttpContext:
             observers.append(self.page.episodes.begin(record.request_id))
 
         async def run(on_event: OnEvent) -> None:
-            def keep_first_place(event: Event | Waiting) -> None:
+            def keep_first_place(event: Progress | Waiting) -> None:
                 if isinstance(event, Waiting) and record.waiting is None:
                     record.waiting = event
                 on_event(event)
@@ -109,7 +108,7 @@ class HttpContext:
         task = EpisodeTask(run, request.receive)
         if not stream:
             async with task:
-                return AsciiJson(form.whole(answer_record(await task.result(), self.service, record.request_id)))
+                return AsciiJson(form.whole(answer_record(await task.wait(), self.service, record.request_id)))
         try:
             # Until there is a place in the queue, a refusal can still be a status.
             first = await task.next_event()
@@ -125,7 +124,12 @@ class _EpisodeStream(Response):
     media_type = EVENT_STREAM
 
     def __init__(
-        self, service: AnswerService, record: RequestRecord, task: EpisodeTask, first: Event | Waiting, form: ReplyForm
+        self,
+        service: AnswerService,
+        record: RequestRecord,
+        task: EpisodeTask,
+        first: Progress | Waiting,
+        form: ReplyForm,
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
@@ -141,36 +145,33 @@ class _EpisodeStream(Response):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             try:
                 async for piece in self._pieces():
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    if piece:
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
             except ClientDisconnected:
                 self._record.client_left = True
                 return
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        form, seen, event = self._form, list[Event](), self._first
+        form, event = self._form, self._first
         for piece in form.opening():
             yield piece
         try:
-            while not isinstance(event, Finished):
-                if isinstance(event, Waiting):
-                    if event.place:
-                        yield form.waiting(event)
-                else:
-                    seen.append(event)
-                    if piece := form.event(event):
-                        yield piece
+            while not (isinstance(event, Episode) and event.outcome is not None):
+                if not isinstance(event, Waiting):
+                    yield form.event(event)
+                elif event.place:
+                    yield form.waiting(event)
                 while (news := await self._next_event()) is None:
                     yield HEARTBEAT
                 event = news
-            result = Result.from_events([*seen, event])
-            closing = form.closing(answer_record(result, self._service, self._record.request_id))
+            closing = form.closing(answer_record(event, self._service, self._record.request_id))
         except HttpProblem as problem:
             closing = [form.failed(problem)]
         for piece in closing:
             yield piece
 
-    async def _next_event(self) -> Event | Waiting | None:
+    async def _next_event(self) -> Progress | Waiting | None:
         try:
             return await self._task.next_event(self._service.limits.heartbeat)
         except TimeoutError:
