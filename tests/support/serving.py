@@ -19,7 +19,6 @@ from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.web.auth import Credential
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.monitoring import ServerMetrics
@@ -127,22 +126,22 @@ def served(
     metrics: bool = True,
     host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
-    make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, Credential]] | None = None,
+    make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, dict[str, Any]]] | None = None,
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
     service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
     bound = listen("127.0.0.1", 0)
-    credential = None
+    access: dict[str, Any] = {}
     if make_page is not None:
-        site["page"], credential = make_page(service, bound)
+        site["page"], access = make_page(service, bound)
     app = create_app(
         HttpContext(service, ServerMetrics(service.admission), **site),
         token=token,
         host=host,
         serve_metrics=metrics,
         allowed_hosts=allowed_hosts,
-        credential=credential,
+        **access,
     )
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"
     server = AnswerServer(app, service)

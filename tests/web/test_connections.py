@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.web.connections import ConnectionGuard
 from beliefrag.web.limits import ServerLimits
+from beliefrag.web.server import ConnectionGuard
 from tests.support.serving import QUESTION, Served, opened, served, wait_for
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
@@ -150,7 +150,7 @@ def test_the_log_gets_one_line_a_minute_about_closed_connections(
 ) -> None:
     with served(*opened(tmp_path), limits=ServerLimits(connections_per_client=5)) as server, flood(server, 100):
         wait_for(lambda: len(registry(server)) == 5)
-    lines = [record for record in caplog.records if record.name == "beliefrag.web.connections"]
+    lines = [record for record in caplog.records if record.name == "beliefrag.web.server"]
     assert len(lines) == 1
     assert lines[0].fields["client_limit"] == 1  # type: ignore[attr-defined]
     assert not [record for record in caplog.records if record.exc_info]
@@ -160,7 +160,7 @@ def test_after_a_minute_the_next_line_counts_what_happened_since(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr("beliefrag.web.connections.time.monotonic", lambda: now)
+    monkeypatch.setattr("beliefrag.web.server.time.monotonic", lambda: now)
     known = ConnectionGuard(no_app, ServerLimits())
     for moment in (1_000.0, 1_001.0, 1_059.0, 1_060.0, 1_061.0):
         now = moment
@@ -179,7 +179,7 @@ async def test_running_out_of_files_is_counted_and_not_logged_with_a_traceback_e
             error = OSError(errno.EMFILE, "Too many open files")
             loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
         (line,) = caplog.records
-        assert line.name == "beliefrag.web.connections" and line.exc_info is None
+        assert line.name == "beliefrag.web.server" and line.exc_info is None
         loop.call_exception_handler({"message": "something else", "exception": OSError(errno.EPIPE, "gone")})
         assert caplog.records[-1].name == "asyncio", "other errors are told as ever"
     finally:

@@ -350,7 +350,7 @@ def test_the_command_s_server_closes_connections_that_send_half_a_header(
             super().__init__(*parts, **more)
             started.append(self)
 
-    monkeypatch.setattr("beliefrag.web.mcp.mcp_app.AnswerServer", Kept)
+    monkeypatch.setattr("beliefrag.web.server.AnswerServer", Kept)
     of = service(settings(tmp_path), limits=ServerLimits(header_seconds=0.5, connections_per_client=3))
     with listen("127.0.0.1", 0) as bound, contextlib.ExitStack() as stack:
         access = {"token": TOKEN, "host": "127.0.0.1"}

@@ -56,7 +56,7 @@ def ask_page(
             docs=paths,
             index=documents.index,
         )
-        server = create_app(context, host=host, credential=access.key)
+        server = create_app(context, host=host, browser=access.key, programs=False)
 
         def show() -> None:
             open_address("app", access.address, access.address_once, no_open=no_open)

@@ -1,12 +1,11 @@
-"""Who may use a server. All servers check the Host header and a token here, and send the same protective headers.
+"""Who may use a server: its names, the token of programs, the key of a browser, and the protective headers.
 
 On loopback the Host header must be a name of this machine. A web page can point a name of its own at 127.0.0.1 and let
 a browser send requests to it (DNS rebinding), but it cannot choose the Host header.
 
-Programs send the token in a header. A browser gets it in an address, which the command prints, and keeps it in a
-cookie that scripts and other sites cannot use. A browser that the command itself opens gets an address that works once,
-because other users of the machine can read the command lines of processes. The page to ask in sends questions and
-feedback: these must also come from a page of the server itself, which the browser tells in the header Origin.
+A browser gets its key in an address, which the command prints, and keeps it in a cookie that scripts and other sites
+cannot use. A browser that the command itself opens gets an address that works once, because other users of the machine
+can read the command lines of processes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import re
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers
@@ -30,18 +28,7 @@ from beliefrag.errors import SettingsError
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import refuse
 
-__all__ = [
-    "PAGE_POLICY",
-    "AllowedHosts",
-    "BearerToken",
-    "BrowserKey",
-    "Credential",
-    "ServerAuth",
-    "TokenOrBrowserKey",
-    "came_from_page",
-    "is_loopback",
-    "read_token",
-]
+__all__ = ["PAGE_POLICY", "AllowedHosts", "BrowserKey", "ServerAuth", "came_from_page", "is_loopback", "read_token"]
 
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _MIN_TOKEN = 16
@@ -141,50 +128,6 @@ class AllowedHosts:
         return self._names is None or (found["address"] or found["name"]) in self._names
 
 
-class Credential(Protocol):
-    """What a client must show to be let in."""
-
-    content_policy: str
-    """The Content-Security-Policy of the server's responses."""
-
-    def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return None for a request that may pass, otherwise the response to it."""
-        ...
-
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a refusal in the form that its clients read."""
-        ...
-
-
-class BearerToken:
-    """A token in the header Authorization, for programs; None lets everybody in."""
-
-    content_policy = _API_POLICY
-
-    def __init__(self, token: str | None) -> None:
-        self._token = token
-
-    def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Compare the token; health checks need none."""
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if self._token is None or scope["path"] in _OPEN_PATHS:
-            return None
-        if _is_same(given.strip(), self._token) and scheme.lower() == "bearer":
-            return None
-        problem = HttpProblem(
-            401,
-            "unauthorised",
-            "The token is missing or wrong.",
-            remedy="Send the header Authorization: Bearer TOKEN.",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-        return self.refuse(scope, problem)
-
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a problem document."""
-        return refuse(scope, problem)
-
-
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
@@ -198,8 +141,6 @@ class BrowserKey:
         may_send: Whether a page may send something, or can only be read.
     """
 
-    content_policy = PAGE_POLICY
-
     def __init__(
         self, token: str, once: str | None, port: int, *, command: str = "beliefrag view", may_send: bool = False
     ) -> None:
@@ -210,21 +151,33 @@ class BrowserKey:
         self._may_send = may_send
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Move the key from the address into a cookie, and afterwards read it from there."""
+        """Move the key from the address into a cookie, and afterwards read it from there.
+
+        Raises:
+            HttpProblem: The key is missing or wrong, or this may not be sent.
+        """
         if len(scope["path"]) > _MAX_PAGE_PATH:
-            return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
+            raise HttpProblem(404, "not_found", "There is no such page.")
         sends = scope["method"] not in ("GET", "HEAD")
         if sends and not (self._may_send and scope["method"] == "POST"):
-            return self.refuse(scope, HttpProblem(405, "wrong_method", "These pages can only be read."))
+            raise HttpProblem(405, "wrong_method", "These pages can only be read.")
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
-        if _is_same(given, self._token) or self._use_once(given, scope["method"]):
-            return self._give_cookie(scope["path"], [pair for pair in query if pair[0] != "token"])
+        used_once = scope["method"] == "GET" and self._once is not None and _is_same(given, self._once)
+        if used_once:
+            self._once = None
+        if used_once or _is_same(given, self._token):
+            # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
+            rest = urlencode([pair for pair in query if pair[0] != "token"])
+            target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
+            answer = Response(status_code=303, headers={"Location": target})
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            return answer
         if not self.has_cookie(headers):
             words = f"Open the whole address that '{self._command}' printed: it holds a key."
-            return self.refuse(scope, HttpProblem(403, "no_key", words))
+            raise HttpProblem(403, "no_key", words)
         if sends and not _is_same_origin(headers):
-            return self.refuse(scope, HttpProblem(403, "other_origin", "Only a page of this server may send this."))
+            raise HttpProblem(403, "other_origin", "Only a page of this server may send this.")
         scope[_FROM_PAGE] = True
         return None
 
@@ -236,43 +189,6 @@ class BrowserKey:
             return False
         return morsel is not None and _is_same(morsel.value, self._token)
 
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a line of text, for a person to read."""
-        return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
-
-    def _give_cookie(self, path: str, query: list[tuple[str, str]]) -> Response:
-        # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
-        target = "/" + quote(path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
-        answer = Response(status_code=303, headers={"Location": target})
-        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
-        return answer
-
-    def _use_once(self, given: str, method: str) -> bool:
-        if method != "GET" or self._once is None or not _is_same(given, self._once):
-            return False
-        self._once = None
-        return True
-
-
-class TokenOrBrowserKey:
-    """The token for programs and the key for browsers, for a server that has both a page and an interface."""
-
-    content_policy = PAGE_POLICY
-
-    def __init__(self, token: BearerToken, browser: BrowserKey) -> None:
-        self._token = token
-        self._browser = browser
-
-    def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Ask for the key on the page, and elsewhere if the browser shows it; otherwise for the token."""
-        if _is_for_programs(scope["path"]) and not self._browser.has_cookie(headers):
-            return self._token.check(scope, headers)
-        return self._browser.check(scope, headers)
-
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a refusal in the form that the clients of the path read."""
-        return (self._token if _is_for_programs(scope["path"]) else self._browser).refuse(scope, problem)
-
 
 def came_from_page(scope: Scope) -> bool:
     """Return whether a browser with the key has sent a request."""
@@ -280,13 +196,31 @@ def came_from_page(scope: Scope) -> bool:
 
 
 class ServerAuth:
-    """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers."""
+    """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
 
-    def __init__(self, app: ASGIApp, *, credential: Credential, hosts: AllowedHosts) -> None:
+    Args:
+        app: The protected application.
+        hosts: The names by which clients may call the server.
+        token: The bearer token of programs; None lets everybody in.
+        browser: The key of browsers, for a server with pages.
+        programs: Whether programs without the browser's key may call the addresses that are theirs.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: AllowedHosts,
+        token: str | None = None,
+        browser: BrowserKey | None = None,
+        programs: bool = True,
+    ) -> None:
         self._app = app
-        self._credential = credential
         self._hosts = hosts
-        headers = _HEADERS | {"Content-Security-Policy": credential.content_policy}
+        self._token = token
+        self._browser = browser
+        self._programs = programs
+        headers = _HEADERS | {"Content-Security-Policy": _API_POLICY if browser is None else PAGE_POLICY}
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -305,16 +239,33 @@ class ServerAuth:
         await (self._check(scope) or self._app)(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
-        if "content-length" in headers and "transfer-encoding" in headers:
-            # A proxy may believe the one and this server the other, and then they disagree where the request ends.
-            words = "The request has both Content-Length and Transfer-Encoding."
-            problem = HttpProblem(400, "ambiguous_length", words, headers={"Connection": "close"})
-            return self._credential.refuse(scope, problem)
-        if self._hosts.accept(headers):
-            return self._credential.check(scope, headers)
-        problem = HttpProblem(421, "wrong_host", "The Host header names another server.", remedy=self._hosts.remedy)
-        return self._credential.refuse(scope, problem)
+        headers, browser = Headers(scope=scope), self._browser
+        if browser and self._programs and _is_for_programs(scope["path"]) and not browser.has_cookie(headers):
+            browser = None
+        try:
+            if "content-length" in headers and "transfer-encoding" in headers:
+                # A proxy may believe the one and this server the other, and then they disagree where the request ends.
+                words = "The request has both Content-Length and Transfer-Encoding."
+                raise HttpProblem(400, "ambiguous_length", words, headers={"Connection": "close"})
+            if not self._hosts.accept(headers):
+                words = "The Host header names another server."
+                raise HttpProblem(421, "wrong_host", words, remedy=self._hosts.remedy)
+            if browser is not None:
+                return browser.check(scope, headers)
+            self._check_token(scope, headers)
+        except HttpProblem as problem:
+            if browser is None:
+                return refuse(scope, problem)
+            return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
+        return None
+
+    def _check_token(self, scope: Scope, headers: Headers) -> None:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if self._token is None or scope["path"] in _OPEN_PATHS:
+            return
+        if not (_is_same(given.strip(), self._token) and scheme.lower() == "bearer"):
+            words, remedy = "The token is missing or wrong.", "Send the header Authorization: Bearer TOKEN."
+            raise HttpProblem(401, "unauthorised", words, remedy=remedy, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _is_for_programs(path: str) -> bool:

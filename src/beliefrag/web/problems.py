@@ -10,15 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.responses import Response
 
-__all__ = [
-    "AsciiJson",
-    "HttpProblem",
-    "OpenAIErrorBody",
-    "ProblemBody",
-    "document_problems",
-    "is_openai_path",
-    "problem_of_failure",
-]
+__all__ = ["AsciiJson", "HttpProblem", "ProblemBody", "is_openai_path", "problem_of_failure"]
 
 _NO_REPLY = frozenset({"EmptyReplyError", "ReplyError", "TransportError", "UnreadableReply"})
 _UNAVAILABLE = {
@@ -52,19 +44,6 @@ class ProblemBody(BaseModel):
     request_id: str
     remedy: str | None = None
     field: str | None = None
-
-
-class _OpenAIErrorFields(BaseModel):
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
-class OpenAIErrorBody(BaseModel):
-    """Why there is no answer, in the form that OpenAI's clients read."""
-
-    error: _OpenAIErrorFields
 
 
 class HttpProblem(Exception):
@@ -142,15 +121,3 @@ def problem_of_failure(cause: str) -> HttpProblem:
         status, words = 500, "Internal error"
     remedy = "Ask again later; if it fails again, tell the operator of the server, whose log says more."
     return HttpProblem(status, "failed", f"{words} ({cause}).", remedy=remedy)
-
-
-def document_problems(*statuses: int, openai: bool = False) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI entries of errors, as problem documents or as OpenAI's error object."""
-    name, media = ("OpenAIErrorBody", "application/json") if openai else ("ProblemBody", "application/problem+json")
-    content = {media: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
-    entries: dict[int | str, dict[str, Any]] = {
-        status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses
-    }
-    if 429 in entries:
-        entries[429]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
-    return entries

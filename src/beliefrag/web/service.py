@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from starlette.types import Receive
 
@@ -22,7 +22,7 @@ from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
-__all__ = ["AnswerService", "EpisodeObserver", "EpisodeTask", "OnEvent"]
+__all__ = ["AnswerService", "EpisodeObserver", "EpisodeTask"]
 
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
@@ -172,55 +172,69 @@ class AnswerService:
 
 
 class EpisodeTask:
-    """An episode that runs beside the handler of its request. Leaving the context cancels it and waits for its end.
+    """An episode that runs beside the handler of its request, until it is cancelled.
 
     Args:
-        run: Runs the episode and calls the function that it is given with each event.
+        service: What runs it.
+        question: The question.
+        assembly: What answers it.
+        observers: Who else gets the events.
         receive: The request's channel, after its body was read: the next message is that the client has left.
     """
 
-    def __init__(self, run: Callable[[OnEvent], Coroutine[None, None, None]], receive: Receive) -> None:
+    def __init__(
+        self,
+        service: AnswerService,
+        question: str,
+        assembly: Assembly,
+        observers: Sequence[EpisodeObserver],
+        receive: Receive,
+    ) -> None:
         self._news: asyncio.Queue[Progress | Waiting | None] = asyncio.Queue()
-        self._run = asyncio.create_task(run(self._news.put_nowait))
+        run = service.run_episode(question, assembly, observers, self._news.put_nowait)
+        self._run = asyncio.create_task(run)
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         for task in (self._run, self._disconnect):
             task.add_done_callback(lambda _: self._news.put_nowait(None))
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def cancel(self) -> None:
+        """Cancel the episode and wait for its end."""
         for task in (self._run, self._disconnect):
             task.cancel()
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
-    async def next_event(self, timeout: float | None = None) -> Progress | Waiting:  # noqa: ASYNC109 - no deadline
-        """Wait for the next event, or for news of the place in the queue.
-
-        Raises:
-            TimeoutError: There was none within that many seconds.
-            ClientDisconnected: The client left.
-            HttpProblem: The episode could not be run.
-        """
-        async with asyncio.timeout(timeout):
-            event = await self._news.get()
-        if event is not None:
-            return event
-        if self._run.done():
-            self._run.result()
-        raise ClientDisconnected
-
-    async def wait(self) -> Episode:
-        """Wait for the end of the episode.
+    async def next_event(self, timeout: float | None = None) -> Progress | Waiting | None:  # noqa: ASYNC109 - no deadline
+        """Wait for the next event, or for news of the place in the queue; return None after so many seconds.
 
         Raises:
             ClientDisconnected: The client left.
             HttpProblem: The episode could not be run.
         """
+        try:
+            async with asyncio.timeout(timeout):
+                event = await self._news.get()
+        except TimeoutError:
+            return None
+        if event is None:
+            if self._run.done():
+                self._run.result()
+            raise ClientDisconnected
+        return event
+
+    async def first_place(self) -> Waiting:
+        """Wait for the first place in the queue, or for the refusal."""
+        first = await self.next_event()
+        assert isinstance(first, Waiting)
+        return first
+
+    async def wait(self, on_event: Callable[[Progress | Waiting], Awaitable[None]] | None = None) -> Episode:
+        """Wait for the end of the episode."""
         while True:
             event = await self.next_event()
             if isinstance(event, Episode) and event.outcome is not None:
                 return event
+            if on_event is not None and event is not None:
+                await on_event(event)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -13,15 +13,19 @@ from starlette.responses import Response
 from beliefrag.record import CallStarted, Episode, Progress, Step
 from beliefrag.web.admission import Waiting
 from beliefrag.web.answers import AnswerBody, show_passage, step_record
-from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, document_stream, encode_event
-from beliefrag.web.problems import HttpProblem, document_problems
+from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
+from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import request_record
 from beliefrag.web.request_settings import RequestSettings, assembly_for_request, check_question
 
 __all__ = ["AskBody", "ask_routes"]
 
 _PATH = "/v1/ask"
-_EVENT_NAMES = ("waiting", "started", "call_started", "step", "result", "error")
+_STREAM: dict[str, Any] = {
+    "description": "An answer, or the outcome `abstained` without one. With `Accept: text/event-stream`, `started` and "
+    "each `step` as it ends; the last event is `result` with the answer, or `error` with a problem.",
+    "content": {EVENT_STREAM: {}},
+}
 
 
 class AskBody(BaseModel):
@@ -72,17 +76,7 @@ def ask_routes(context: HttpContext) -> APIRouter:
     router = APIRouter()
 
     @router.post(
-        _PATH,
-        summary="Answer a question from the documents",
-        response_model=AnswerBody,
-        responses={
-            200: {
-                "description": "An answer, or the outcome `abstained` without one. With `Accept: text/event-stream`, "
-                "each event as it happens; the last is `result`, or `error` with a problem.",
-                "content": document_stream(*_EVENT_NAMES),
-            },
-            **document_problems(400, 401, 408, 413, 415, 421, 422, 429, 500, 502, 503, 504),
-        },
+        _PATH, summary="Answer a question from the documents", response_model=AnswerBody, responses={200: _STREAM}
     )
     async def ask(request: Request, body: Annotated[AskBody, Body()]) -> Response:
         service = context.service

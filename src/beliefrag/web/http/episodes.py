@@ -19,13 +19,13 @@ from beliefrag.web.answers import answer_record
 from beliefrag.web.auth import came_from_page
 from beliefrag.web.monitoring import ServerMetrics
 from beliefrag.web.problems import AsciiJson, HttpProblem
-from beliefrag.web.request_log import ClientDisconnected, RequestRecord, request_record
-from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, OnEvent
+from beliefrag.web.request_log import ClientDisconnected, request_record
+from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
 
 if TYPE_CHECKING:
     from beliefrag.web.page import AskPage
 
-__all__ = ["EVENT_STREAM", "HttpContext", "ReplyForm", "document_stream", "encode_event"]
+__all__ = ["EVENT_STREAM", "HttpContext", "ReplyForm", "encode_event"]
 
 EVENT_STREAM = "text/event-stream"
 HEARTBEAT = b": still here\n\n"
@@ -96,26 +96,16 @@ class HttpContext:
             observers.append(self.make_observer(request.headers))
         if self.page is not None and came_from_page(request.scope):
             observers.append(self.page.episodes.begin(record.request_id))
-
-        async def run(on_event: OnEvent) -> None:
-            def keep_first_place(event: Progress | Waiting) -> None:
-                if isinstance(event, Waiting) and record.waiting is None:
-                    record.waiting = event
-                on_event(event)
-
-            await self.service.run_episode(question, assembly, observers, keep_first_place)
-
-        task = EpisodeTask(run, request.receive)
-        if not stream:
-            async with task:
-                return AsciiJson(form.whole(answer_record(await task.wait(), self.service, record.request_id)))
+        task = EpisodeTask(self.service, question, assembly, observers, request.receive)
         try:
             # Until there is a place in the queue, a refusal can still be a status.
-            first = await task.next_event()
-        except BaseException:
-            await task.__aexit__()
-            raise
-        return _EpisodeStream(self.service, record, task, first, form)
+            record.waiting = first = await task.first_place()
+            if stream:
+                return _EpisodeStream(self.service, task, first, form)
+            return AsciiJson(form.whole(answer_record(await task.wait(), self.service, record.request_id)))
+        finally:
+            if not stream or record.waiting is None:
+                await task.cancel()
 
 
 class _EpisodeStream(Response):
@@ -123,59 +113,46 @@ class _EpisodeStream(Response):
 
     media_type = EVENT_STREAM
 
-    def __init__(
-        self,
-        service: AnswerService,
-        record: RequestRecord,
-        task: EpisodeTask,
-        first: Progress | Waiting,
-        form: ReplyForm,
-    ) -> None:
+    def __init__(self, service: AnswerService, task: EpisodeTask, first: Waiting, form: ReplyForm) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._service = service
-        self._record = record
         self._task = task
         self._first = first
         self._form = form
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
-        async with self._task:
+        record = request_record(scope)
+        try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            try:
-                async for piece in self._pieces():
-                    if piece:
-                        await send({"type": "http.response.body", "body": piece, "more_body": True})
-            except ClientDisconnected:
-                self._record.client_left = True
-                return
+            async for piece in self._pieces(record.request_id):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except ClientDisconnected:
+            record.client_left = True
+        finally:
+            await self._task.cancel()
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        form, event = self._form, self._first
+    async def _pieces(self, request_id: str) -> AsyncIterator[bytes]:
+        form = self._form
+        event: Progress | Waiting | None = self._first
         for piece in form.opening():
             yield piece
         try:
             while not (isinstance(event, Episode) and event.outcome is not None):
-                if not isinstance(event, Waiting):
+                if event is None:
+                    yield HEARTBEAT
+                elif not isinstance(event, Waiting):
                     yield form.event(event)
                 elif event.place:
                     yield form.waiting(event)
-                while (news := await self._next_event()) is None:
-                    yield HEARTBEAT
-                event = news
-            closing = form.closing(answer_record(event, self._service, self._record.request_id))
+                event = await self._task.next_event(self._service.limits.heartbeat)
+            closing = form.closing(answer_record(event, self._service, request_id))
         except HttpProblem as problem:
             closing = [form.failed(problem)]
         for piece in closing:
             yield piece
-
-    async def _next_event(self) -> Progress | Waiting | None:
-        try:
-            return await self._task.next_event(self._service.limits.heartbeat)
-        except TimeoutError:
-            return None
 
 
 def encode_event(data: dict[str, Any] | str, *, name: str | None = None, number: int | None = None) -> bytes:
@@ -184,12 +161,3 @@ def encode_event(data: dict[str, Any] | str, *, name: str | None = None, number:
     head = [f"id: {number}"] if number is not None else []
     head += [f"event: {name}"] if name else []
     return "\n".join([*head, f"data: {text}", "", ""]).encode("ascii")
-
-
-def document_stream(*names: str) -> dict[str, Any]:
-    """Return the OpenAPI entry of a response that is a stream of events with these names."""
-    text = {"type": "string"}
-    data = text | {"contentMediaType": "application/json"}
-    event: dict[str, Any] = text | {"enum": list(names)} if names else text
-    properties = {"data": data, "event": event, "id": text}
-    return {EVENT_STREAM: {"itemSchema": {"type": "object", "properties": properties, "required": ["data"]}}}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from functools import cache, partial
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -19,20 +19,13 @@ from starlette.responses import Response
 from beliefrag._version import __version__
 from beliefrag.engine.assembly import reopen_passages
 from beliefrag.errors import BeliefRAGError
-from beliefrag.web.auth import AllowedHosts, BearerToken, Credential, ServerAuth
+from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.http.ask_route import ask_routes
 from beliefrag.web.http.episodes import HttpContext
 from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.monitoring import health_routes
-from beliefrag.web.problems import (
-    HttpProblem,
-    OpenAIErrorBody,
-    ProblemBody,
-    document_problems,
-    is_openai_path,
-    problem_of_failure,
-)
+from beliefrag.web.problems import HttpProblem, ProblemBody, is_openai_path, problem_of_failure
 from beliefrag.web.request_log import RequestLog, mask_credentials, refuse
 from beliefrag.web.service import AnswerService
 
@@ -40,16 +33,16 @@ __all__ = ["create_app", "reload_passages"]
 
 _log = logging.getLogger(__name__)
 _DESCRIPTION = (
-    "Answers questions from documents: searches only as much as a question needs, reports how likely it is right "
-    "and why it stopped, and declines when it should."
+    "Answers questions from documents: searches only as much as a question needs, reports how likely the answer is "
+    "right and why it stopped, and declines when it should."
 )
-
-
-class ReloadBody(BaseModel):
-    """The result of a reload."""
-
-    changed: bool = Field(description="whether the passages differ from those before")
-    corpus: str | None = Field(description="the fingerprint of the passages that are searched now")
+_PROBLEM: dict[str, Any] = {
+    "description": "There is no answer: a problem document, or OpenAI's error object at the addresses of its API.",
+    "content": {
+        "application/problem+json": {"schema": ProblemBody.model_json_schema()},
+        "application/json": {"schema": {"type": "object"}},
+    },
+}
 
 
 def create_app(
@@ -59,7 +52,8 @@ def create_app(
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
     serve_metrics: bool = False,
-    credential: Credential | None = None,
+    browser: BrowserKey | None = None,
+    programs: bool = True,
 ) -> FastAPI:
     """Create the server as an ASGI application.
 
@@ -72,9 +66,10 @@ def create_app(
         host: The address that it will listen at.
         allowed_hosts: More names by which clients may call it.
         serve_metrics: Whether there is `/metrics`.
-        credential: What clients must show in place of the bearer token alone, for a server with a page.
+        browser: The key of browsers, for a server with a page.
+        programs: Whether programs without the browser's key may call the addresses that are theirs.
     """
-    service, metrics = context.service, context.metrics
+    service = context.service
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -86,20 +81,24 @@ def create_app(
         description=_DESCRIPTION,
         version=__version__,
         lifespan=lifespan,
+        responses={"default": _PROBLEM},
         # FastAPI's pages load scripts from other servers; the document itself is enough.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (ask_routes(context), openai_routes(context), health_routes(service)):
-        app.include_router(router)
+    # Only the document says so here; the middleware checks the token.
+    secured = [] if token is None else [Depends(HTTPBearer(auto_error=False))]
+    app.include_router(ask_routes(context), dependencies=secured)
+    app.include_router(openai_routes(context), dependencies=secured)
+    app.include_router(health_routes(service))
     if context.docs or context.index:
-        _add_reload(app, context)
+        app.post("/v1/reload", dependencies=secured)(_reload_route(context))
     if serve_metrics:
 
         @app.get("/metrics", include_in_schema=False)
         async def show_metrics() -> Response:
-            return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+            return Response(context.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     if context.page is not None:
         from beliefrag.web.page import page_routes  # noqa: PLC0415 (slow to load)
@@ -113,12 +112,16 @@ def create_app(
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
-    app.add_middleware(ServerAuth, credential=credential or BearerToken(token), hosts=hosts)
-    app.add_middleware(RequestLog, metrics=metrics)
-    # Made when it is first asked for: a server should not begin later for it.
-    complete = cache(partial(_complete_openapi, app.openapi, needs_token=token is not None))
-    app.openapi = complete  # type: ignore[method-assign]
+    app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser, programs=programs)
+    app.add_middleware(RequestLog, metrics=context.metrics)
     return app
+
+
+class ReloadBody(BaseModel):
+    """The result of a reload."""
+
+    changed: bool = Field(description="whether the passages differ from those before")
+    corpus: str | None = Field(description="the fingerprint of the passages that are searched now")
 
 
 async def reload_passages(service: AnswerService, docs: Sequence[Path] | None, index: Path | None) -> ReloadBody:
@@ -133,8 +136,7 @@ async def reload_passages(service: AnswerService, docs: Sequence[Path] | None, i
     return ReloadBody(changed=corpus != before, corpus=corpus)
 
 
-def _add_reload(app: FastAPI, context: HttpContext) -> None:
-    @app.post("/v1/reload", responses=document_problems(401, 403, 421, 503))
+def _reload_route(context: HttpContext) -> Any:
     async def reload(request: Request) -> ReloadBody:
         """Open the documents or the index again, with the settings that the server was started with."""
         if "origin" in request.headers:
@@ -147,54 +149,35 @@ def _add_reload(app: FastAPI, context: HttpContext) -> None:
             _log.warning("reload failed; the old passages stay in use", extra={"fields": fields})
             raise problem_of_failure(type(error).__name__) from None
 
-
-def _respond(request: Request, problem: HttpProblem) -> Response:
-    if problem.status == 422 and is_openai_path(request.url.path):
-        problem.status = 400  # what OpenAI's API answers for a value that it cannot use
-    return refuse(request.scope, problem)
+    return reload
 
 
 async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HttpProblem)
-    return _respond(request, error)
+    if error.status == 422 and is_openai_path(request.url.path):
+        error.status = 400  # what OpenAI's API answers for a value that it cannot use
+    return refuse(request.scope, error)
 
 
 async def _on_invalid_body(request: Request, error: Exception) -> Response:
     """Name the first mistake in a body. The value that was sent is not sent back."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"][1:]) or None
-    if first["type"] == "json_invalid":
-        return _respond(request, HttpProblem(400, "no_json", "The body is not JSON."))
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if first["loc"][0] == "body" and kind != "application/json":
+    if first["type"] == "json_invalid":
+        problem = HttpProblem(400, "no_json", "The body is not JSON.")
+    elif first["loc"][0] == "body" and kind != "application/json":
         # FastAPI reads JSON only under its own content type.
-        words = f"The header Content-Type is {'missing' if not kind else 'not application/json'}."
-        return _respond(request, HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json."))
-    return _respond(request, HttpProblem(422, "invalid", f"{first['msg']}.", field=field))
+        words = f"The header Content-Type is {'not application/json' if kind else 'missing'}."
+        problem = HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json.")
+    else:
+        field = ".".join(str(part) for part in first["loc"][1:]) or None
+        problem = HttpProblem(422, "invalid", f"{first['msg']}.", field=field)
+    return await _on_problem(request, problem)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "http")
-    return _respond(request, HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {}))
-
-
-def _complete_openapi(make: Callable[[], dict[str, Any]], *, needs_token: bool) -> dict[str, Any]:
-    """Add our error bodies and the token to FastAPI's OpenAPI document, and remove FastAPI's own error body."""
-    document = make()
-    schemas: dict[str, Any] = document["components"]["schemas"]
-    for body in (ProblemBody, OpenAIErrorBody):
-        schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas |= schema.pop("$defs", {}) | {body.__name__: schema}
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    for path, methods in document["paths"].items():
-        for operation in methods.values():
-            if "HTTPValidationError" in str(operation["responses"].get("422")):
-                del operation["responses"]["422"]
-            if needs_token and not path.endswith(("/healthz", "/readyz")):
-                operation["security"] = [{"token": []}]
-    if needs_token:
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    return document
+    problem = HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {})
+    return await _on_problem(request, problem)

@@ -14,13 +14,14 @@ from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beliefrag.web.http.episodes import HttpContext, ReplyForm, document_stream, encode_event
-from beliefrag.web.problems import AsciiJson, HttpProblem, document_problems
+from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
+from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import request_record
 from beliefrag.web.request_settings import check_question
 
 __all__ = ["ChatBody", "ResponsesBody", "openai_routes"]
 
+_STREAM: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}, EVENT_STREAM: {}}
 _CHAT_PATH = "/v1/chat/completions"
 _HARMLESS: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -66,79 +67,28 @@ class _StreamOptions(BaseModel):
     include_usage: bool | None = None
 
 
-class _AskedModel(BaseModel):
-    """A request. Parameters that are not listed here are ignored and named in the reply."""
+class OpenAIBody(BaseModel):
+    """A request. Further parameters are refused if they would change the reply, otherwise ignored and named in it."""
 
     model_config = ConfigDict(extra="allow")
 
     model: str
     stream: bool | None = None
-    tools: list[Any] | None = Field(default=None, description="refused unless empty")
-    temperature: float | None = Field(default=None, description="ignored: model calls are made at temperature 0")
 
 
-class ChatBody(_AskedModel):
+class ChatBody(OpenAIBody):
     """A chat completion request."""
 
     messages: Annotated[list[_Message], Field(min_length=1, description="The last one, by the user, is answered.")]
     stream_options: _StreamOptions | None = None
-    n: Annotated[int, Field(ge=1)] | None = Field(default=None, description="1; more is refused")
-    logprobs: bool | None = Field(default=None, description="true is refused")
-    response_format: dict[str, Any] | None = Field(default=None, description='{"type": "text"}; others are refused')
-    max_tokens: int | None = Field(default=None, description="ignored: the server's budget decides")
 
 
-class ResponsesBody(_AskedModel):
+class ResponsesBody(OpenAIBody):
     """A request of the Responses API."""
 
     input: str | Annotated[list[_InputMessage], Field(min_length=1)] = Field(
         description="A question, or messages of which the last one, by the user, is answered."
     )
-    instructions: str | None = Field(default=None, description="ignored: the method has its own prompts")
-    previous_response_id: str | None = Field(default=None, description="an earlier turn: refused or ignored")
-    text: dict[str, Any] | None = Field(default=None, description='{"format": {"type": "text"}}; others are refused')
-    background: bool | None = Field(default=None, description="true is refused")
-    max_output_tokens: int | None = Field(default=None, description="ignored: the server's budget decides")
-
-
-class ChatReply(BaseModel):
-    """A chat completion as in OpenAI's API; `beliefrag` on the message is the body of `/v1/ask`."""
-
-    id: str
-    object: Literal["chat.completion"]
-    created: int
-    model: str
-    choices: list[dict[str, Any]]
-    usage: dict[str, int]
-
-
-class ResponsesReply(BaseModel):
-    """A response as in OpenAI's API; `beliefrag` is the body of `/v1/ask`. Nothing is stored on the server."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str
-    object: Literal["response"]
-    created_at: int
-    model: str
-    status: Literal["in_progress", "completed", "failed"]
-    output: list[dict[str, Any]]
-
-
-class ModelCard(BaseModel):
-    """A model that can be asked for."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int = 0
-    owned_by: str = "beliefrag"
-
-
-class ModelList(BaseModel):
-    """The list of models, which has one entry."""
-
-    object: Literal["list"] = "list"
-    data: list[ModelCard]
 
 
 class _CompletionForm(ReplyForm):
@@ -275,9 +225,8 @@ def openai_routes(context: HttpContext) -> APIRouter:
     """Return the routes for one server."""
     router = APIRouter()
     service = context.service
-    errors = document_problems(400, 401, 404, 408, 413, 415, 421, 429, 500, 502, 503, 504, openai=True)
-    replies: dict[int | str, dict[str, Any]] = {
-        200: {"description": "The answer; with `stream`, as events.", "content": document_stream()}
+    stream: dict[int | str, dict[str, Any]] = {
+        200: {"description": "As in OpenAI's API, with the reply of `/v1/ask` in `beliefrag`.", "content": _STREAM}
     }
 
     async def respond(
@@ -286,12 +235,7 @@ def openai_routes(context: HttpContext) -> APIRouter:
         check_question(question, service, field=field)
         return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
-    @router.post(
-        _CHAT_PATH,
-        summary="Answer the last user message, as OpenAI's API does",
-        response_model=ChatReply,
-        responses=replies | errors,
-    )
+    @router.post(_CHAT_PATH, summary="Answer the last user message, as OpenAI's API does", responses=stream)
     async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:
         ignored = _check_request(context, body)
         if body.stream_options is not None and not body.stream:
@@ -302,12 +246,7 @@ def openai_routes(context: HttpContext) -> APIRouter:
         form = _CompletionForm(request_record(request.scope).request_id, body, ignored + skipped)
         return await respond(request, body, question, "messages", form)
 
-    @router.post(
-        "/v1/responses",
-        summary="Answer the input, as OpenAI's Responses API does",
-        response_model=ResponsesReply,
-        responses=replies | errors,
-    )
+    @router.post("/v1/responses", summary="Answer the input, as OpenAI's Responses API does", responses=stream)
     async def responses(request: Request, body: Annotated[ResponsesBody, Body()]) -> Response:
         ignored = _check_request(context, body)
         given = body.model_dump(exclude_none=True)
@@ -321,27 +260,21 @@ def openai_routes(context: HttpContext) -> APIRouter:
         form = _ResponseForm(request_record(request.scope).request_id, body, ignored + skipped)
         return await respond(request, body, question, "input", form)
 
-    @router.get(
-        "/v1/models",
-        summary="The model to ask for",
-        response_model=ModelList,
-        responses=document_problems(401, 421, openai=True),
-    )
+    @router.get("/v1/models", summary="The model to ask for")
     async def models() -> Response:
-        return AsciiJson(ModelList(data=[ModelCard(id=context.model_name)]).model_dump())
+        return AsciiJson({"object": "list", "data": [_model_card(context.model_name)]})
 
     # A model's name may hold slashes, as in names of model hubs.
-    @router.get(
-        "/v1/models/{model:path}",
-        summary="One model",
-        response_model=ModelCard,
-        responses=document_problems(401, 404, 421, openai=True),
-    )
+    @router.get("/v1/models/{model:path}", summary="One model")
     async def model(model: str) -> Response:
         _check_model_name(context, model)
-        return AsciiJson(ModelCard(id=model).model_dump())
+        return AsciiJson(_model_card(model))
 
     return router
+
+
+def _model_card(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "beliefrag"}
 
 
 def _check_model_name(context: HttpContext, name: str) -> None:
@@ -350,7 +283,7 @@ def _check_model_name(context: HttpContext, name: str) -> None:
         raise HttpProblem(404, "model_not_found", words, remedy=remedy, field="model")
 
 
-def _check_request(context: HttpContext, body: _AskedModel) -> list[str]:
+def _check_request(context: HttpContext, body: OpenAIBody) -> list[str]:
     """Return the parameters of a request that are ignored; refuse those that would change the reply."""
     _check_model_name(context, body.model)
     given = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}

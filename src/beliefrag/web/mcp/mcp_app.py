@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -11,56 +10,22 @@ from fastapi import FastAPI
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beliefrag.web.auth import AllowedHosts, BearerToken, ServerAuth, is_loopback
+from beliefrag.web.auth import AllowedHosts, ServerAuth, is_loopback
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.mcp.mcp_stdio import library_log
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.monitoring import ServerMetrics, health_routes
 from beliefrag.web.request_log import RequestLog
-from beliefrag.web.server import AnswerServer
+from beliefrag.web.server import serve
 from beliefrag.web.service import AnswerService
 
-__all__ = ["McpEndpoint", "create_mcp_app", "serve_mcp_http"]
-
-
-class McpEndpoint:
-    """Passes requests on, and can end the streams on which clients only listen: they could delay a shutdown forever."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._closing = asyncio.Event()
-
-    def close_idle_streams(self) -> None:
-        """End the streams on which clients only wait for messages of the server."""
-        self._closing.set()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["method"] != "GET":
-            await self._app(scope, receive, send)
-            return
-        started = False
-
-        async def send_and_remember(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        async with asyncio.TaskGroup() as tasks:
-            stream = tasks.create_task(self._app(scope, receive, send_and_remember))
-            closing = tasks.create_task(self._closing.wait())
-            await asyncio.wait({stream, closing}, return_when=asyncio.FIRST_COMPLETED)
-            stream.cancel()
-            closing.cancel()
-        if started and stream.cancelled():
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+__all__ = ["create_mcp_app", "serve_mcp_http"]
 
 
 def create_mcp_app(
     service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()
-) -> tuple[FastAPI, McpEndpoint]:
+) -> FastAPI:
     """Create the server as an ASGI application; the middleware is that of `beliefrag serve http`, in the same order.
 
     Args:
@@ -77,7 +42,6 @@ def create_mcp_app(
         session_idle_timeout=limits.session_idle_seconds,
         max_sessions=limits.sessions,
     )
-    endpoint = McpEndpoint(StreamableHTTPASGIApp(manager))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -87,22 +51,19 @@ def create_mcp_app(
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.include_router(health_routes(service))
-    app.router.routes.append(Route("/mcp", endpoint=endpoint))
+    app.router.routes.append(Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)))
     app.add_middleware(BodyLimit, limits=limits)
-    hosts = AllowedHosts.for_address(host, allowed_hosts)
-    app.add_middleware(ServerAuth, credential=BearerToken(token), hosts=hosts)
+    app.add_middleware(ServerAuth, hosts=AllowedHosts.for_address(host, allowed_hosts), token=token)
     app.add_middleware(RequestLog, metrics=ServerMetrics(service.admission))
-    return app, endpoint
+    return app
 
 
 def serve_mcp_http(
     service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let running calls finish within the grace period."""
-    app, endpoint = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
-    server = AnswerServer(app, service, before_shutdown=endpoint.close_idle_streams)
     with library_log():
-        asyncio.run(server.serve(sockets=[bound]))
+        serve(create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts), service, bound)
 
 
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:

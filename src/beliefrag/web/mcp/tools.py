@@ -36,7 +36,7 @@ from beliefrag._version import __version__
 from beliefrag.errors import BeliefRAGError
 from beliefrag.explanation import ACTION_WORDS, describe_reason
 from beliefrag.prompts import escape
-from beliefrag.record import CallStarted, Episode, Progress, Step
+from beliefrag.record import CallStarted, Progress, Step
 from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
 from beliefrag.web.answers import AnswerBody, PassageBody, answer_record, show_passage
 from beliefrag.web.limits import ServerLimits
@@ -195,19 +195,21 @@ class _Tools:
         if arguments != AskArguments(question=question):
             wanted = RequestSettings(budget=arguments.budget, max_error=arguments.max_error)
         assembly = assembly_for_request(service, wanted)
-        event: Progress | Waiting | None = None
         messages = 0
-        async with EpisodeTask(
-            lambda on_event: service.run_episode(question, assembly, [record], on_event),
-            getattr(context.request, "receive", _wait_forever),
-        ) as task:
-            while not (isinstance(event, Episode) and event.outcome is not None):
-                event = await task.next_event()
-                if message := _progress_message(event):
-                    messages += 1
-                    with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                        await context.session.report_progress(messages, message=message)
-        return answer_record(event, service, record.request_id)
+
+        async def report(event: Progress | Waiting) -> None:
+            nonlocal messages
+            if message := _progress_message(event):
+                messages += 1
+                with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    await context.session.report_progress(messages, message=message)
+
+        receive = getattr(context.request, "receive", _wait_forever)
+        task = EpisodeTask(service, question, assembly, [record], receive)
+        try:
+            return answer_record(await task.wait(report), service, record.request_id)
+        finally:
+            await task.cancel()
 
     async def _search(self, _: _Context, given: dict[str, Any], record: RequestRecord) -> dict[str, Any]:
         limits = self._service.limits

@@ -19,9 +19,8 @@ from pydantic import BaseModel, Field
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
-from beliefrag.web.connections import ConnectionGuard
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.server import listen
+from beliefrag.web.server import ConnectionGuard, listen
 from beliefrag.web.view import listing
 from beliefrag.web.view.analysis import RunAnalysis
 from beliefrag.web.view.export import export_name, export_page, read_asset
@@ -236,7 +235,8 @@ class ViewServer:
         key = BrowserKey(token, once, self.port)
         app = ServerAuth(
             create_view_app(source, lambda: self._closing),
-            credential=key,
+            browser=key,
+            programs=False,
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
         )
         # The application reports errors itself; the server's own lines would only repeat them.
