@@ -40,7 +40,7 @@ def test_the_official_client_gets_an_answer_with_its_sources(client: openai.Open
     more = details(choice.message)
     assert more["outcome"] == "answered" and more["answerability"] > 0.5
     assert {source["id"] for source in more["sources"]} == {"travel", "leave"}
-    assert more["ignored"] == ["temperature", "max_tokens"]
+    assert more["ignored"] == ["max_tokens", "temperature"]
 
 
 def test_the_official_client_gets_a_stream(client: openai.OpenAI) -> None:

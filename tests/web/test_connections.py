@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import errno
 import json
 import logging
 import os
@@ -167,23 +165,6 @@ def test_after_a_minute_the_next_line_counts_what_happened_since(
         known.count("no_request")
     told = [record.fields["no_request"] for record in caplog.records]  # type: ignore[attr-defined]
     assert told == [1, 3]
-
-
-async def test_running_out_of_files_is_counted_and_not_logged_with_a_traceback_each(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    loop = asyncio.get_running_loop()
-    ConnectionGuard(no_app, ServerLimits()).count_exhausted_files()
-    try:
-        for _ in range(1_000):
-            error = OSError(errno.EMFILE, "Too many open files")
-            loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
-        (line,) = caplog.records
-        assert line.name == "beliefrag.web.server" and line.exc_info is None
-        loop.call_exception_handler({"message": "something else", "exception": OSError(errno.EPIPE, "gone")})
-        assert caplog.records[-1].name == "asyncio", "other errors are told as ever"
-    finally:
-        loop.set_exception_handler(None)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of open files")

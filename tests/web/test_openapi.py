@@ -99,9 +99,7 @@ def test_the_document_names_every_route_and_says_where_the_token_is_needed(tmp_p
     }
     secured = {path for path, methods in document["paths"].items() for each in methods.values() if "security" in each}
     assert secured == {"/v1/ask", "/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/models/{model}"}
-    refusals = document["paths"]["/v1/ask"]["post"]["responses"]
-    assert {"401", "413", "422", "429", "502", "503", "504"} <= set(refusals)
-    assert "Retry-After" in refusals["429"]["headers"]
+    assert set(document["paths"]["/v1/ask"]["post"]["responses"]) == {"200", "default"}
     assert "security" not in str(app_of(tmp_path).openapi())
 
 
@@ -109,4 +107,3 @@ def test_the_document_refers_to_nothing_that_it_does_not_hold(tmp_path: Path) ->
     document = app_of(tmp_path).openapi()
     named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
     assert named and named <= set(document["components"]["schemas"])
-    assert "422" not in document["paths"]["/v1/chat/completions"]["post"]["responses"], "OpenAI's API answers 400"

@@ -42,7 +42,7 @@ def test_the_official_client_gets_an_answer_with_its_sources(client: openai.Open
     assert {each.file_id for each in cited} == {"travel"}
     assert {each.filename for each in cited} == {"travel.md"}
     assert details(response)["outcome"] == "answered" and details(response)["answerability"] > 0.5
-    assert details(response)["ignored"] == ["temperature", "instructions"]
+    assert details(response)["ignored"] == ["instructions", "temperature"]
 
 
 def test_messages_are_taken_as_input_and_only_the_last_is_answered(client: openai.OpenAI) -> None:

@@ -17,6 +17,7 @@ __all__ = ["AnswerBody", "PassageBody", "answer_record", "remove_folders", "show
 
 _MAX_EXCERPT = 1_000
 """Characters of a passage that are shown; passages have about a hundred words."""
+_NOT_IN_ANSWER = {"attempt", "calls", "passages", "at"}
 _PROMPTS: Any = {"attempt": True, "calls": {"__all__": {"messages", "reply"}}}
 """What only the operator may show. A drafted answer is such a reply: who is declined must not find it in a step."""
 
@@ -106,16 +107,17 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
         "would_change": explained.would_change,
         **declined,
         "sources": [show_passage(passage) | {"cited": passage.id in cited} for passage in sources],
-        "steps": [step_record(step) for step in episode.steps],
+        "steps": [step.model_dump(mode="json", exclude=_NOT_IN_ANSWER) for step in episode.steps],
         "usage": {name: getattr(episode.usage, name) for name in UsageBody.model_fields},
         "calibration": service.remove_private_parts(episode.made_with.get("calibration", "none")),
         "guarantee": episode.made_with.get("guarantee"),
     }
 
 
-def step_record(step: Step, *, prompts: bool = False) -> dict[str, Any]:
-    """Return a step without its passages, and without prompts, replies and drafts unless the operator shows them."""
-    return step.model_dump(mode="json", exclude={"passages": True} | ({} if prompts else _PROMPTS))
+def step_record(step: Step, *, prompts: bool) -> dict[str, Any]:
+    """Return a step with excerpts, and without prompts, replies and drafts unless the operator shows them."""
+    record = step.model_dump(mode="json", exclude={"passages": True} | ({} if prompts else _PROMPTS))
+    return record | {"passages": {name: show_passage(passage) for name, passage in step.passages.items()}}
 
 
 def remove_folders(source: str) -> str:

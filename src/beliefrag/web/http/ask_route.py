@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from beliefrag.record import CallStarted, Episode, Progress, Step
 from beliefrag.web.admission import Waiting
-from beliefrag.web.answers import AnswerBody, show_passage, step_record
+from beliefrag.web.answers import AnswerBody, step_record
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import request_record
@@ -56,7 +56,6 @@ class _EventForm(ReplyForm):
         match event:
             case Step():
                 name, record = "step", step_record(event, prompts=self._prompts)
-                record["passages"] = {passage.id: show_passage(passage) for passage in event.passages.values()}
             case Episode():
                 name, record = "started", event.model_dump(mode="json", include={"question", "method", "budget"})
             case CallStarted():

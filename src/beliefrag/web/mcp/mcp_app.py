@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from fastapi import FastAPI
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette.sse import AppStatus
 from starlette.routing import Route
 
 from beliefrag.web.auth import AllowedHosts, ServerAuth, is_loopback
@@ -62,6 +63,8 @@ def serve_mcp_http(
     service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let running calls finish within the grace period."""
+    # The library would end running calls at once, and they have the grace period; the server ends the other streams.
+    AppStatus.disable_automatic_graceful_drain()
     with library_log():
         serve(create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts), service, bound)
 
