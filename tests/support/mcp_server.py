@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mcp import StdioServerParameters
-from sse_starlette.sse import AppStatus
 
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings, load_settings
@@ -59,7 +58,6 @@ def service(
 async def live(of: AnswerService, **access: Any) -> AsyncIterator[tuple[str, Callable[[], None]]]:
     """Serves on a free port; gives the address, and what begins the server's end."""
     app = create_mcp_app(of, **access)
-    AppStatus.disable_automatic_graceful_drain()  # as the command does
     with listen("127.0.0.1", 0) as bound:
         server = AnswerServer(app, of)
         serving = asyncio.create_task(server.serve(sockets=[bound]))

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import io
 import json
-import socket
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,13 +18,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from beliefrag.types import Passage
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.mcp.mcp_app import serve_mcp_http
 from beliefrag.web.request_log import json_log
-from beliefrag.web.server import AnswerServer, listen
 from tests.support.endless import Endless, all_cancelled, asked
 from tests.support.mcp_server import ANSWER, DECLINING, QUESTION, SURE, UNSURE, live, service, settings
 from tests.support.messages import mentions
-from tests.support.serving import wait_for
 from tests.test_hostile_passages import ATTACKS
 
 ERAS = ["auto", "legacy"]
@@ -171,18 +166,6 @@ async def test_what_is_too_long_is_refused(tmp_path: Path) -> None:
     assert all(result.is_error for result in (long, long_search, empty, many))
 
 
-async def test_a_call_may_ask_for_less_than_the_server_allows_and_not_for_more(tmp_path: Path) -> None:
-    async with live(service(settings(tmp_path))) as (address, _), connected(address) as client:
-        less = await client.call_tool("ask", {"question": QUESTION, "budget": {"rounds": 0}})
-        more = await client.call_tool("ask", {"question": QUESTION, "budget": {"rounds": 4}})
-        promised = await client.call_tool("ask", {"question": QUESTION, "max_error": 0.1})
-    assert less.structured_content["usage"]["searches"] == 0
-    assert mentions(text(more), "4 rounds", "at most 3")
-    assert "no guarantee" in text(promised)
-    assert more.is_error
-    assert promised.is_error
-
-
 async def test_declining_is_no_error_and_failing_is_one(tmp_path: Path) -> None:
     async with live(service(settings(tmp_path, UNSURE, **DECLINING))) as (address, _), connected(address) as client:
         declined = await client.call_tool("ask", {"question": QUESTION})
@@ -294,17 +277,6 @@ async def test_who_waits_is_told_the_place_in_the_queue(tmp_path: Path, endless:
         await asyncio.gather(*calls, return_exceptions=True)
 
 
-async def test_a_question_that_takes_too_long_is_an_error_and_its_model_call_is_stopped(
-    tmp_path: Path, endless: Endless
-) -> None:
-    limits = ServerLimits(timeout=0.5)
-    async with live(service(settings(tmp_path), limits=limits)) as (address, _), connected(address) as client:
-        late = await client.call_tool("ask", {"question": QUESTION})
-    assert late.is_error
-    assert mentions(text(late), "0.5 seconds", "Ask again")
-    assert endless.cancelled == 1
-
-
 async def test_the_end_of_the_server_tells_calls_under_way_and_does_not_wait_for_listeners(
     tmp_path: Path, endless: Endless
 ) -> None:
@@ -339,36 +311,6 @@ async def test_an_idle_session_ends_and_makes_room(tmp_path: Path) -> None:
                 await asyncio.sleep(0.1)
         gone = await http.post(f"{address}/mcp", json=legacy("tools/list", 2), headers=headers)
         assert gone.status_code == 404
-
-
-def test_the_command_s_server_closes_connections_that_send_half_a_header(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[AnswerServer] = []
-
-    class Kept(AnswerServer):
-        def __init__(self, *parts: Any, **more: Any) -> None:
-            super().__init__(*parts, **more)
-            started.append(self)
-
-    monkeypatch.setattr("beliefrag.web.server.AnswerServer", Kept)
-    of = service(settings(tmp_path), limits=ServerLimits(header_seconds=0.5, connections_per_client=3))
-    with listen("127.0.0.1", 0) as bound, contextlib.ExitStack() as stack:
-        access = {"token": TOKEN, "host": "127.0.0.1"}
-        thread = threading.Thread(target=serve_mcp_http, args=(of, bound), kwargs=access, daemon=True)
-        thread.start()
-        wait_for(lambda: bool(started) and started[0].started)
-        try:
-            for _ in range(6):
-                slow = stack.enter_context(socket.create_connection(bound.getsockname(), timeout=60))
-                slow.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
-                assert len(started[0].connections) <= 3
-            with contextlib.suppress(ConnectionResetError):
-                assert slow.recv(1) == b"", "it is closed, and without an answer"
-            wait_for(lambda: len(started[0].connections) == 0)
-        finally:
-            started[0].should_exit = True
-            thread.join(60)
 
 
 async def test_what_the_models_server_said_is_in_the_log_and_not_in_the_result(tmp_path: Path) -> None:

@@ -16,12 +16,11 @@ _WEIGHT = 0.2
 """Weight of the latest episode in the moving average of durations."""
 
 
+@dataclass
 class QueueFull(Exception):
-    """All places are taken and the queue is full; a place is likely to be free after `retry_after` seconds."""
+    """All places are taken and the queue is full; a place is likely to be free after so many seconds."""
 
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(f"full; try again in {retry_after} s")
-        self.retry_after = retry_after
+    retry_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +38,15 @@ class Waiting:
 
 
 class AdmissionQueue:
-    """A fixed number of places with a first-in, first-out queue in front of them.
-
-    Args:
-        places: How many may run at a time.
-        queue: How many may wait.
-        notice_seconds: How often a waiting request is told its place, besides each time that it moves up.
-    """
+    """A fixed number of places with a first-in, first-out queue in front of them."""
 
     def __init__(self, places: int, queue: int, *, notice_seconds: float = 15.0) -> None:
         self._places = places
         self._queue = queue
         self._notice_seconds = notice_seconds
         self._started: dict[object, float] = {}
+        # One event for each waiting request, set whenever it moves up.
         self._line: list[asyncio.Event] = []
-        """One event for each waiting request, set whenever it moves up."""
         self._average: float | None = None
 
     @property
@@ -68,10 +61,7 @@ class AdmissionQueue:
 
     @contextlib.asynccontextmanager
     async def place(self, on_wait: Callable[[Waiting], None] | None = None) -> AsyncIterator[None]:
-        """Hold a place while the context is entered.
-
-        Args:
-            on_wait: Called with the place in the queue: at once, whenever it changes, and every few seconds.
+        """Hold a place while the context is entered; report the wait at once, at each change and every few seconds.
 
         Raises:
             QueueFull: There is neither a free place nor room in the queue.
@@ -84,12 +74,11 @@ class AdmissionQueue:
         else:
             on_wait(Waiting(0, 0))
         key = object()
-        began = self._started[key] = time.monotonic()
+        self._started[key] = time.monotonic()
         try:
             yield
         finally:
-            del self._started[key]
-            self._update_average(time.monotonic() - began)
+            self._update_average(time.monotonic() - self._started.pop(key))
             self._move_up()
 
     def retry_after(self) -> int:

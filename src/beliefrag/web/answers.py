@@ -95,7 +95,7 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
     uncovered = find_uncovered(episode.question.text, sources)
     explained = explain_episode(episode, uncovered)
     last = episode.steps[-1]
-    declined = {"missing": [], "nearest": []}
+    declined: dict[str, Any] = {"missing": [], "nearest": []}
     if episode.outcome is Outcome.ABSTAINED:
         declined = {"missing": list(uncovered), "nearest": record["citations"]}
         record["citations"], cited = [], set()

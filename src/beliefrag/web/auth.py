@@ -98,13 +98,7 @@ def read_token(file: Path | None, host: str) -> str | None:
 
 
 class AllowedHosts:
-    """The names by which clients may call a server.
-
-    Args:
-        names: The names; None accepts every well-formed name.
-        port: The port that must be in the header; None accepts every port.
-        remedy: What to tell a client that uses another name.
-    """
+    """The names, and perhaps the port, by which clients may call a server; None accepts all that are well-formed."""
 
     def __init__(self, names: Iterable[str] | None, *, port: int | None = None, remedy: str = "") -> None:
         self._names = None if names is None else {name.lower() for name in names}
@@ -131,14 +125,8 @@ class AllowedHosts:
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
-    Pages can be read. If a page may send something, it must be a page of this very server.
-
-    Args:
-        token: The key.
-        once: A second key that works for one request; None if no browser is opened.
-        port: Where the server listens. Cookies are shared between ports, so the cookie's name holds it.
-        command: The command that printed the address, for a person who opened another one.
-        may_send: Whether a page may send something, or can only be read.
+    A second key works for one request alone. Cookies are shared between ports, so the cookie's name holds the port. If
+    pages may send something, they must be pages of this very server.
     """
 
     def __init__(
@@ -198,12 +186,8 @@ def came_from_page(scope: Scope) -> bool:
 class ServerAuth:
     """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
 
-    Args:
-        app: The protected application.
-        hosts: The names by which clients may call the server.
-        token: The bearer token of programs; None lets everybody in.
-        browser: The key of browsers, for a server with pages.
-        programs: Whether programs without the browser's key may call the addresses that are theirs.
+    Programs show the token, if there is one. On a server with pages, browsers show their key everywhere, and programs
+    without it may call the addresses that are theirs unless `programs` is false.
     """
 
     def __init__(

@@ -57,10 +57,7 @@ class ServerLimits:
 
 
 class BodyLimit:
-    """Middleware that reads the whole body first, and refuses one that is too long or too slow.
-
-    Content-Length is used only to refuse early; the bytes are counted in any case.
-    """
+    """Middleware that reads the whole body first, and refuses one that is too long or too slow."""
 
     def __init__(self, app: ASGIApp, *, limits: ServerLimits) -> None:
         self._app = app
@@ -71,17 +68,11 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        problem = None
         try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                body = await self._read_body(Headers(scope=scope), receive)
-        except TimeoutError:
-            problem = 408, "slow_request", f"The body did not arrive within {self._limits.body_seconds:g} seconds."
-        else:
-            if body is None:
-                problem = 413, "too_large", f"The body has more than {self._limits.request_bytes:,} bytes."
-        if problem is not None:
-            await refuse(scope, HttpProblem(*problem, headers={"Connection": "close"}))(scope, receive, send)
+            body = await self._read_body(Headers(scope=scope), receive)
+        except HttpProblem as problem:
+            problem.headers["Connection"] = "close"
+            await refuse(scope, problem)(scope, receive, send)
             return
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -90,17 +81,23 @@ class BodyLimit:
 
         await self._app(scope, receive_again, send)
 
-    async def _read_body(self, headers: Headers, receive: Receive) -> bytes | None:
-        """Return the body; None if it is too long."""
+    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
+        limits = self._limits
+        # Used only to refuse early: a chunked body has none.
         announced = headers.get("content-length", "")
-        if announced.isdecimal() and int(announced[:20]) > self._limits.request_bytes:
-            return None
         body = bytearray()
-        while len(body) <= self._limits.request_bytes:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnected
-            body += message.get("body", b"")
-            if not message.get("more_body", False):
-                return bytes(body) if len(body) <= self._limits.request_bytes else None
-        return None
+        is_complete = False
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                while not is_complete:
+                    if max(len(body), int(announced[:20] if announced.isdecimal() else 0)) > limits.request_bytes:
+                        raise HttpProblem(413, "too_large", f"The body has more than {limits.request_bytes:,} bytes.")
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnected
+                    body += message.get("body", b"")
+                    is_complete = not message.get("more_body", False) and len(body) <= limits.request_bytes
+        except TimeoutError:
+            words = f"The body did not arrive within {limits.body_seconds:g} seconds."
+            raise HttpProblem(408, "slow_request", words) from None
+        return bytes(body)

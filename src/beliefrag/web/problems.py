@@ -47,16 +47,7 @@ class ProblemBody(BaseModel):
 
 
 class HttpProblem(Exception):
-    """A request that ends without an answer.
-
-    Args:
-        status: The HTTP status.
-        code: A short stable name of what happened.
-        detail: The same in one line, with the value that was wrong.
-        remedy: What to do about it.
-        field: The part of the request that it is about.
-        headers: More headers of the response.
-    """
+    """A request that ends without an answer: what was wrong, with which value, in which field, and what to do."""
 
     def __init__(
         self,
@@ -106,12 +97,9 @@ def is_openai_path(path: str) -> bool:
 
 
 def problem_of_failure(cause: str) -> HttpProblem:
-    """Return what a client reads about a failure: its kind alone, because a message may quote anything.
+    """Return what a client reads about an error of this class: its kind alone, because a message may quote anything.
 
     The status is 502 for the model's server, 503 for something else that an answer needs, and 500 for this server.
-
-    Args:
-        cause: The name of the error's class.
     """
     if cause in _NO_REPLY:
         status, words = 502, "The model gave no usable reply"

@@ -157,11 +157,7 @@ def refuse(scope: Scope, problem: HttpProblem) -> Response:
 
 
 class RequestLog:
-    """The outermost middleware: it logs and counts every request, and answers if a handler breaks.
-
-    The log holds method, route, status, time and cost. It holds no question, passage, answer, header or address with
-    values in it, because those belong to the client.
-    """
+    """The outermost middleware: it logs and counts every request, and answers if a handler breaks."""
 
     def __init__(self, app: ASGIApp, *, metrics: ServerMetrics) -> None:
         self._app = app

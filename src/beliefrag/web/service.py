@@ -34,24 +34,15 @@ OnEvent = Callable[[Progress | Waiting], None]
 
 
 class EpisodeObserver(Protocol):
-    """Gets what an episode yields while it runs."""
+    """Gets what an episode yields while it runs, and at last its outcome or how it was interrupted."""
 
-    def on_event(self, event: Progress) -> None:
-        """Take in the episode as it begins, a call, a step or the episode as it ended."""
-        ...
+    def on_event(self, event: Progress) -> None: ...  # noqa: D102
 
-    def on_end(self, ending: str, seconds: float) -> None:
-        """Called once at the end, with the outcome's name or with cancelled, timed_out, shut_down or broken."""
-        ...
+    def on_end(self, ending: str, seconds: float) -> None: ...  # noqa: D102
 
 
 class AnswerService:
-    """One assembly, and the clients that want answers from it.
-
-    Args:
-        assembly: The opened model, documents and method.
-        settings: What it was opened with.
-        limits: What the service accepts at most. A larger budget in the settings is lowered to them.
+    """One assembly with its settings, whose budget is lowered to the limits, and the clients that want answers from it.
 
     Raises:
         CalibrationError: The settings ask for a guarantee that does not hold under the lowered budget.
@@ -64,17 +55,12 @@ class AnswerService:
         self.assembly = change_policy(assembly, self.settings)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue, notice_seconds=limits.heartbeat)
         self.draining = False
-        """Whether it takes no new questions because the server is about to end."""
         self._running: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self._model_failed_at = float("-inf")
 
     def replace_passages(self, assembly: Assembly) -> None:
-        """Use another version of the passages for the next questions; running episodes keep the one they have.
-
-        Raises:
-            CalibrationError: The guarantee of the settings does not hold for these passages.
-        """
+        """Use another version of the passages for the next questions; running episodes keep the one they have."""
         self.assembly = change_policy(assembly, self.settings)
 
     def model_is_ready(self) -> bool:
@@ -118,11 +104,8 @@ class AnswerService:
             ending = str(last.outcome)
         except QueueFull as full:
             ending = ""
-            places = self.admission
-            words = f"{places.in_flight} questions are being answered and {places.waiting} are waiting."
-            retry = {"Retry-After": str(full.retry_after)}
-            remedy = f"Ask again in {full.retry_after} s."
-            raise HttpProblem(429, "busy", words, remedy=remedy, headers=retry) from None
+            words = f"{self.admission.in_flight} questions are being answered and {self.admission.waiting} are waiting."
+            raise _later(429, "busy", words, full.retry_after) from None
         except TimeoutError:
             ending = "timed_out"
             words = f"There was no answer within {self.limits.timeout:g} seconds of its turn."
@@ -174,12 +157,7 @@ class AnswerService:
 class EpisodeTask:
     """An episode that runs beside the handler of its request, until it is cancelled.
 
-    Args:
-        service: What runs it.
-        question: The question.
-        assembly: What answers it.
-        observers: Who else gets the events.
-        receive: The request's channel, after its body was read: the next message is that the client has left.
+    The next message of `receive`, the channel of a request whose body was read, is that the client has left.
     """
 
     def __init__(
@@ -243,5 +221,8 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 def _shutting_down() -> HttpProblem:
-    retry = {"Retry-After": "5"}
-    return HttpProblem(503, "shutting_down", "The server is shutting down.", remedy="Ask again later.", headers=retry)
+    return _later(503, "shutting_down", "The server is shutting down.", 5)
+
+
+def _later(status: int, code: str, words: str, seconds: int) -> HttpProblem:
+    return HttpProblem(status, code, words, remedy=f"Ask again in {seconds} s.", headers={"Retry-After": str(seconds)})

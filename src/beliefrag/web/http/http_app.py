@@ -59,15 +59,6 @@ def create_app(
 
     From the outside in: the log, so that refused requests are logged too; the authentication, so that a body is read
     only for clients with the token; the body limit, so that no handler gets a body that is too long; the routes.
-
-    Args:
-        context: What the routes share.
-        token: The bearer token; None lets everybody in.
-        host: The address that it will listen at.
-        allowed_hosts: More names by which clients may call it.
-        serve_metrics: Whether there is `/metrics`.
-        browser: The key of browsers, for a server with a page.
-        programs: Whether programs without the browser's key may call the addresses that are theirs.
     """
     service = context.service
 

@@ -7,7 +7,7 @@ is named in the reply.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Request
@@ -23,24 +23,23 @@ __all__ = ["ChatBody", "ResponsesBody", "openai_routes"]
 
 _STREAM: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}, EVENT_STREAM: {}}
 _CHAT_PATH = "/v1/chat/completions"
-_HARMLESS: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "response_format": ({"type": "text"},),
-    "modalities": (["text"],),
-    "audio": (),
-    "web_search_options": (),
-    "text": ({}, {"format": {"type": "text"}}),
-    "background": (False,),
-    "prompt": (),
-}
-"""Parameters that would change the reply, with the values that change nothing. Any other value is refused."""
-_USED = frozenset({"model", "messages", "input", "stream", "stream_options"})
+_CHANGES_REPLY = ("n", "tools", "tool_choice", "functions", "function_call", "logprobs", "top_logprobs", "prompt")
+_CHANGES_REPLY += ("response_format", "modalities", "audio", "web_search_options", "text", "background")
+"""Parameters that would change the reply."""
+_HARMLESS: tuple[Any, ...] = (
+    False,
+    0,
+    [],
+    {},
+    "none",
+    "auto",
+    ["text"],
+    {"type": "text"},
+    {"format": {"type": "text"}},
+)
+"""The values with which they do not."""
+_TOKENS = ("tokens_in", "tokens_out", "tokens")
+_USED = ("model", "messages", "input", "stream", "stream_options")
 
 
 class _Part(BaseModel):
@@ -101,8 +100,8 @@ class _CompletionForm(ReplyForm):
         self._with_usage = bool(body.stream_options and body.stream_options.include_usage)
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        message = {"role": "assistant", "content": _answer_text(answer), "refusal": None}
-        message["beliefrag"] = answer | {"ignored": self._ignored}
+        details = answer | {"ignored": self._ignored}
+        message = {"role": "assistant", "content": _answer_text(answer), "refusal": None, "beliefrag": details}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage(answer)}
 
@@ -126,8 +125,8 @@ class _CompletionForm(ReplyForm):
         return encode_event(chunk | ({"usage": None} if self._with_usage else {}) | more)
 
     def _usage(self, answer: dict[str, Any]) -> dict[str, int]:
-        names = {"prompt_tokens": "tokens_in", "completion_tokens": "tokens_out", "total_tokens": "tokens"}
-        return {name: answer["usage"][ours] for name, ours in names.items()}
+        names = ("prompt_tokens", "completion_tokens", "total_tokens")
+        return {name: answer["usage"][ours] for name, ours in zip(names, _TOKENS, strict=True)}
 
 
 class _ResponseForm(ReplyForm):
@@ -141,18 +140,15 @@ class _ResponseForm(ReplyForm):
         self._sent = 0
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        usage = answer["usage"]
+        names = ("input_tokens", "output_tokens", "total_tokens")
+        usage = {name: answer["usage"][ours] for name, ours in zip(names, _TOKENS, strict=True)}
+        usage["input_tokens_details"] = {"cached_tokens": 0, "cache_write_tokens": 0}
+        usage["output_tokens_details"] = {"reasoning_tokens": 0}
         return self._response(
             "completed",
             output=[self._message(answer)],
             completed_at=max(self._created, int(time.time())),
-            usage={
-                "input_tokens": usage["tokens_in"],
-                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-                "output_tokens": usage["tokens_out"],
-                "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": usage["tokens"],
-            },
+            usage=usage,
             beliefrag=answer | {"ignored": self._ignored},
         )
 
@@ -191,21 +187,13 @@ class _ResponseForm(ReplyForm):
             "id": f"resp_{self._request_id}",
             "object": "response",
             "created_at": self._created,
-            "completed_at": None,
             "status": status,
             "error": None,
-            "incomplete_details": None,
-            "instructions": None,
-            "metadata": {},
             "model": self._model,
             "output": [],
             "parallel_tool_calls": False,
-            "temperature": 0.0,
             "tool_choice": "none",
             "tools": [],
-            "top_p": None,
-            "store": False,
-            "usage": None,
         } | fields
 
     def _item(self, status: str, content: list[Any]) -> dict[str, Any]:
@@ -229,12 +217,6 @@ def openai_routes(context: HttpContext) -> APIRouter:
         200: {"description": "As in OpenAI's API, with the reply of `/v1/ask` in `beliefrag`.", "content": _STREAM}
     }
 
-    async def respond(
-        request: Request, body: ChatBody | ResponsesBody, question: str, field: str, form: ReplyForm
-    ) -> Response:
-        check_question(question, service, field=field)
-        return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
-
     @router.post(_CHAT_PATH, summary="Answer the last user message, as OpenAI's API does", responses=stream)
     async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:
         ignored = _check_request(context, body)
@@ -244,21 +226,20 @@ def openai_routes(context: HttpContext) -> APIRouter:
             )
         question, skipped = _read_last(context, body.messages, "messages")
         form = _CompletionForm(request_record(request.scope).request_id, body, ignored + skipped)
-        return await respond(request, body, question, "messages", form)
+        check_question(question, service, field="messages")
+        return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
     @router.post("/v1/responses", summary="Answer the input, as OpenAI's Responses API does", responses=stream)
     async def responses(request: Request, body: Annotated[ResponsesBody, Body()]) -> Response:
         ignored = _check_request(context, body)
-        given = body.model_dump(exclude_none=True)
         for name in ("previous_response_id", "conversation"):
-            if name in given and context.earlier_turns == "refuse":
+            if name in ignored and context.earlier_turns == "refuse":
                 raise _conversation(f"{name} names earlier turns", name)
-        if isinstance(body.input, str):
-            question, skipped = body.input, list[str]()
-        else:
-            question, skipped = _read_last(context, body.input, "input")
+        asked = [_Message(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+        question, skipped = _read_last(context, asked, "input")
         form = _ResponseForm(request_record(request.scope).request_id, body, ignored + skipped)
-        return await respond(request, body, question, "input", form)
+        check_question(question, service, field="input")
+        return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
     @router.get("/v1/models", summary="The model to ask for")
     async def models() -> Response:
@@ -287,10 +268,10 @@ def _check_request(context: HttpContext, body: OpenAIBody) -> list[str]:
     """Return the parameters of a request that are ignored; refuse those that would change the reply."""
     _check_model_name(context, body.model)
     given = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}
-    for name, values in _HARMLESS.items():
-        if name in given and given[name] not in values:
+    for name, value in given.items():
+        if name in _CHANGES_REPLY and value not in _HARMLESS and (name, value) != ("n", 1):
             raise _refusal("unsupported_parameter", f"{name} is not supported here.", name, "Leave it out.")
-    return [name for name in given if name not in _USED and name not in _HARMLESS]
+    return [name for name in given if name not in (*_USED, *_CHANGES_REPLY)]
 
 
 def _read_last(context: HttpContext, messages: Sequence[_Message], field: str) -> tuple[str, list[str]]:

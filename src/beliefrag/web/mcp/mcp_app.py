@@ -27,14 +27,9 @@ __all__ = ["create_mcp_app", "serve_mcp_http"]
 def create_mcp_app(
     service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()
 ) -> FastAPI:
-    """Create the server as an ASGI application; the middleware is that of `beliefrag serve http`, in the same order.
-
-    Args:
-        service: What answers.
-        token: The bearer token; None lets everybody in.
-        host: The address that it will listen at.
-        allowed_hosts: More names by which clients may call it.
-    """
+    """Create the server as an ASGI application; the middleware is that of `beliefrag serve http`, in the same order."""
+    # The library would end running calls at once. They have the grace period, and our server ends the other streams.
+    AppStatus.enable_automatic_graceful_drain = False
     limits = service.limits
     manager = StreamableHTTPSessionManager(
         create_mcp_server(service),
@@ -63,8 +58,6 @@ def serve_mcp_http(
     service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let running calls finish within the grace period."""
-    # The library would end running calls at once, and they have the grace period; the server ends the other streams.
-    AppStatus.disable_automatic_graceful_drain()
     with library_log():
         serve(create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts), service, bound)
 
