@@ -296,8 +296,10 @@ class Episode(EpisodeSummary):
     model_config = ConfigDict(extra="forbid")
 
     model: str = ""
-    """The identity of the model; this and the next five are empty in a run, whose record has them."""
+    """The identity of the model; this and the next six are empty in a run, whose record has them."""
     budget: Budget | None = None
+    thresholds: Mapping[str, float | bool | None] = {}
+    """Of the policy, for a method that has one."""
     prompts: Mapping[str, str] = {}
     """The hash of each prompt."""
     verifier: str = ""
@@ -365,6 +367,7 @@ class Episode(EpisodeSummary):
                 "question": Question("", self.question.id),
                 "model": "",
                 "budget": None,
+                "thresholds": {},
                 "prompts": {},
                 "verifier": "",
                 "made_with": {},

@@ -173,7 +173,7 @@ class Diagnostics:
     cost: float
 
     def vector(self) -> tuple[float, ...]:
-        """Gives the values in the order R, S, C, U, G, N, K."""
+        """Return the values in the order R, S, C, U, G, N, K."""
         return tuple(getattr(self, f.name) for f in fields(self))
 
 
@@ -239,7 +239,7 @@ class Cut(Protocol):
         ...
 
     def keep(self, scores: Sequence[float]) -> int:
-        """Says how many of the candidates to keep, given their scores, best first."""
+        """Return how many of the candidates to keep, given their scores, best first."""
         ...
 
 

@@ -76,7 +76,7 @@ __all__ = [
 def open_model(
     settings: Settings, *, replay: bool = False, preview: bool = False, identity: str | None = None
 ) -> ChatModel:
-    """Opens the model that the settings name, with cache, retries and limit around it.
+    """Open the model that the settings name, with cache, retries and limit around it.
 
     Args:
         settings: Which model, and how it is asked.
@@ -289,7 +289,7 @@ class Assembly:
     """False for a retriever that the user has given, and closes."""
 
     async def aclose(self) -> None:
-        """Closes the model, and the retriever that was opened here."""
+        """Close the model, and the retriever that was opened here."""
         await self.model.aclose()
         if self.closes_retriever:
             close_retriever(self.harness.retriever)
@@ -319,7 +319,7 @@ def assemble(
     retriever: Retriever | None = None,
     progress: OnProgress | None = None,
 ) -> Assembly:
-    """Opens everything. The cheap things come first, so that a wrong setting is told before documents are read.
+    """Open everything. The cheap things come first, so that a wrong setting is told before documents are read.
 
     Args:
         settings: What to open.
@@ -370,7 +370,7 @@ def _search_in(engine: Engine, found: Retriever, source: PassageSource, *, close
 
 
 def _choose_scale(engine: Engine, retriever: Retriever, corpus: str | None) -> ScoreScale | None:
-    """Gives the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
+    """Return the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
     artifact = engine.parts_of(engine.settings.method).artifact
     if corpus and artifact and isinstance(retriever, MeasuresScores):
         return artifact.find_scale(corpus) or retriever.score_scale
@@ -401,7 +401,7 @@ def reopen_passages(
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
-    """Gives the same model and documents under another budget, other thresholds or another guarantee.
+    """Return the same model and documents under another budget, other thresholds or another guarantee.
 
     A server of many questions opens everything once and lets single questions differ in what they may spend and in
     when to answer.
@@ -448,7 +448,7 @@ def guarantee_from_settings(
     prompts: Mapping[str, str],
     calibration_warnings: Sequence[str],
 ) -> Guarantee | None:
-    """Gives the guarantee that the settings ask for; None where they ask for none.
+    """Return the guarantee that the settings ask for; None where they ask for none.
 
     Args:
         settings: They hold the policy that it must hold for.
@@ -485,7 +485,7 @@ def _guarantee_unavailable(max_error: float, methods: str) -> SettingsError:
 
 
 def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
-    """Collects what shaped the episodes and stands in no other field of a trace."""
+    """Collect what shaped the episodes and stands in no other field of a trace."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
     if options:

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
@@ -22,7 +22,7 @@ from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.explanation import describe_reason
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
+from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.record import CallStarted, Episode, Failure, ModelCall, Outcome, Progress, Search, ShownPassage, Step
 from beliefrag.registry import explain_mistake
@@ -158,11 +158,13 @@ class _Player:
         """The step whose action is being carried out."""
 
     async def play(self) -> Episode:
+        thresholds = getattr(self._method, "thresholds", None)
         episode = Episode(
             method=self._method.name,
             question=self._question,
             model=self._harness.model.identity,
             budget=self._harness.budget,
+            thresholds=asdict(thresholds) if isinstance(thresholds, Thresholds) else {},
             prompts=self._harness.prompts.hashes(),
             verifier=self._harness.verifier.name,
             made_with=self._harness.made_with,
@@ -405,7 +407,7 @@ class _Player:
 
 
 def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:
-    """Packs evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
+    """Pack evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
     return EvidencePacking(
         words,
         lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0),

@@ -39,7 +39,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
 
 
 def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
-    """Reads the one JSON object in a reply.
+    """Read the one JSON object in a reply.
 
     A code fence or text around the object is passed over, and small damage (a trailing comma, wrong quotes) is mended;
     each of these is counted once. Two objects are not: which one is meant cannot be known. Nor is one that does not
@@ -65,7 +65,7 @@ def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
 
 
 def read_line(text: str) -> str:
-    """Reads the first line with words in it, without label, quotes or fence: how a query is read.
+    """Read the first line with words in it, without label, quotes or fence: how a query is read.
 
     Raises:
         ReplyError: The reply has no words.
@@ -78,7 +78,7 @@ def read_line(text: str) -> str:
 
 
 def read_answer(text: str) -> str:
-    """Reads the answer on one line, without label, quotes or fence.
+    """Read the answer on one line, without label, quotes or fence.
 
     Raises:
         ReplyError: The reply has no words.
@@ -122,7 +122,7 @@ def _find_object(text: str) -> Any:
 
 
 def _find_whole_objects(text: str) -> list[dict[str, Any]]:
-    """Gives the first two objects in a text that are valid JSON."""
+    """Return the first two objects in a text that are valid JSON."""
     decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     broken = 0

@@ -112,7 +112,7 @@ class FromLangChain:
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Finds at most k passages, in LangChain's order.
+        """Find at most k passages, in LangChain's order.
 
         Raises:
             RetrievalError: LangChain, or the engine behind it, failed.
@@ -220,7 +220,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         self.name = name
 
     def invoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
-        """Answers one question.
+        """Answer one question.
 
         Raises:
             EpisodeFailed: The episode failed.
@@ -233,7 +233,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         return await self._acall_with_config(self._aask, input, config, run_type="chain")
 
     def stream(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[LangChainAnswer]:
-        """Gives the steps as they are taken, then the rest of the answer; raises as `invoke` does."""
+        """Return the steps as they are taken, then the rest of the answer; raise as `invoke` does."""
         yield from self._transform_stream_with_config(iter([input]), self._pieces, config, run_type="chain")
 
     async def astream(

@@ -92,7 +92,7 @@ def build_method(
     *,
     score_scale: ScoreScale | None = None,
 ) -> Method:
-    """Makes a method ready to run.
+    """Make a method ready to run.
 
     Args:
         chosen: A choice, or text such as `NAME:key=value,...`; also the name of a state collector.
@@ -127,7 +127,7 @@ def build_method(
 
 
 def needs_calibration(name: str) -> bool:
-    """Says whether the method of that name needs a fit for the model. A method that is not installed here does not."""
+    """Return whether the method of that name needs a fit for the model. A method that is not installed here does not."""
     return name in METHODS and METHODS[name].needs_calibration
 
 
@@ -155,7 +155,7 @@ def plan_search(settings: Settings, text: str) -> SearchPlan:
 
 
 def typical_cost(name: str, verifier: str) -> TypicalCost | None:
-    """Gives what a mean episode of a method costs before a run has measured it; None where nobody knows.
+    """Return what a mean episode of a method costs before a run has measured it; None where nobody knows.
 
     The figures are for top-k 5 and passages of about a hundred words. Questions, corpora and models differ, so they can
     be off by a factor of two.

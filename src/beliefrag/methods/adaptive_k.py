@@ -37,7 +37,7 @@ class LargestDrop:
             )
 
     def keep(self, scores: Sequence[float]) -> int:
-        """Says how many to keep."""
+        """Return how many to keep."""
         drops = [upper - lower for upper, lower in pairwise(scores)]
         drops = drops[: len(drops) - int(len(drops) * self.tail)]
         if not drops or max(drops) <= 0.0:
@@ -79,11 +79,11 @@ class AdaptiveK:
         return LargestDrop(self.depth, self.buffer, self.tail)
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

@@ -43,7 +43,7 @@ class AdaptiveRag:
     name: ClassVar[str] = "adaptive_rag"
 
     def begin(self) -> Controller:
-        """Gives a controller that has not chosen its route yet."""
+        """Return a controller that has not chosen its route yet."""
         return _Controller()
 
 

@@ -30,7 +30,7 @@ class Intervention(Protocol):
         ...
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Gives the answerability in place of the live one.
+        """Return the answerability in place of the live one.
 
         Args:
             live: What was measured here.
@@ -51,7 +51,7 @@ class FrozenAnswerability:
     identity: str = "frozen"
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Gives the first value."""
+        """Return the first value."""
         return first
 
 
@@ -91,7 +91,7 @@ class PermutedAnswerability:
         return sorted(self.states)
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Gives a matched state's value; the live one where no other question gives any."""
+        """Return a matched state's value; the live one where no other question gives any."""
         others = self._matching_answerabilities(view.question.id, view.spent.rounds)
         if not others:
             return live
@@ -122,7 +122,7 @@ class MethodWithIntervention:
         return self.method.name
 
     def begin(self) -> Controller:
-        """Gives a controller of the method, with the intervention between measuring and deciding."""
+        """Return a controller of the method, with the intervention between measuring and deciding."""
         named = {hide_question_id(question).id: question for question in self.questions}
         return _Controller(self.method.begin(), self.intervention, named)
 

@@ -39,7 +39,7 @@ class Iterative:
             raise ValueError(f"rounds is at least 1, not {self.rounds}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers its next query."""
+        """Return a controller that remembers its next query."""
         return _Controller(self.rounds)
 
 

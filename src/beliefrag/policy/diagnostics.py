@@ -36,7 +36,7 @@ class ScoreScale:
 
 
 def sigmoid(value: float) -> float:
-    """Gives the logistic function, without overflow at either end."""
+    """Return the logistic function, without overflow at either end."""
     if value >= 0:
         return 1.0 / (1.0 + math.exp(-value))
     power = math.exp(value)
@@ -88,7 +88,7 @@ def cost(tokens_used: int, token_budget: int) -> float:
 
 
 def measure(observation: Observation, *, relevance: float, novelty: float, cost: float) -> Diagnostics:
-    """Puts the verifier's four scores and the three local ones together into x."""
+    """Put the verifier's four scores and the three local ones together into x."""
     return Diagnostics(
         relevance=relevance,
         support=observation.support,

@@ -69,7 +69,7 @@ class Prompts:
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Prompts:
-        """Reads the shipped prompts, and those in `folder` over them.
+        """Read the shipped prompts, and those in `folder` over them.
 
         Raises:
             SettingsError: The folder is missing, holds a file that is no prompt of ours, or a template uses an
@@ -78,7 +78,7 @@ class Prompts:
         return cls(_read_shipped() | (_read_replacements(folder) if folder is not None else {}))
 
     def fill(self, prompt: str, **values: str) -> str:
-        """Replaces the fields of the template in one pass: text that was filled in is never looked at again."""
+        """Replace the fields of the template in one pass: text that was filled in is never looked at again."""
         return _FIELD.sub(lambda match: values[match.group(1)], self.templates[prompt])
 
     def hashes(self) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _read_replacements(folder: Path) -> dict[str, str]:
 
 
 def evidence_block(passages: Sequence[Passage]) -> str:
-    """Gives the passages, numbered from 1 in their order, each on one delimited line.
+    """Return the passages, numbered from 1 in their order, each on one delimited line.
 
     Numbers stand for ids: they are short, a small model copies them without slips, and an id that came from a file
     name never reaches a prompt.

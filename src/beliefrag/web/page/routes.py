@@ -11,7 +11,6 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beliefrag.outcome import Failed
 from beliefrag.retrieval import Bm25Index
 from beliefrag.web.page.documents import DocumentBody, read_document
 from beliefrag.web.page.episodes import AskedEpisode, PageEpisodes
@@ -107,14 +106,13 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
 
     @router.post("/page/feedback")
     async def feedback(body: Annotated[FeedbackBody, Body()]) -> KeptBody:
-        episode = find(body.id)
-        outcome, question = episode.outcome, episode.question
-        if outcome is None or question is None or isinstance(outcome, Failed):
+        asked = find(body.id)
+        if asked.record is None or not asked.record.finished:
             raise HttpProblem(409, "no_answer", "There is no answer to speak of.")
-        if episode.feedback >= _MOST_FEEDBACK:
+        if asked.feedback >= _MOST_FEEDBACK:
             raise HttpProblem(429, "enough", f"There were {_MOST_FEEDBACK} verdicts on this answer already.")
-        episode.feedback += 1
-        kept = await asyncio.to_thread(page.feedback.keep, question.text, outcome, body.verdict, body.right_answer)
+        asked.feedback += 1
+        kept = await asyncio.to_thread(page.feedback.keep, asked.record, body.verdict, body.right_answer)
         return KeptBody(kept_as=kept)
 
     return router

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from beliefrag.calibration.quality import expected_calibration_error, reliability_curve
 from beliefrag.calibration.risk import RiskSample, risk_coverage
 from beliefrag.methods import METHODS
-from beliefrag.outcome import Abstained
-from beliefrag.record import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary, Outcome
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.statistics import Difference, PairedComparison, compare, compare_over_datasets
 from beliefrag.runs.summary import MEAN, measure_values
@@ -205,10 +204,10 @@ def _confidences(
     datasets = [*run.datasets, *([MEAN] if len(run.datasets) > 1 else [])]
     for dataset, method in product(datasets, methods):
         own = [e for e in finished if e.key.method == method and dataset in (MEAN, e.key.dataset)]
-        given = [e for e in own if e.outcome != Abstained.name and e.key in answerability]
+        given = [e for e in own if e.outcome is not Outcome.ABSTAINED and e.key in answerability]
         scores = [(answerability[e.key], score) for e in given if (score := e.metrics.get(right_by)) is not None]
         if scores:
-            declined = sum(e.outcome == Abstained.name and e.key in answerability for e in own)
+            declined = sum(e.outcome is Outcome.ABSTAINED and e.key in answerability for e in own)
             yield _view_confidence(dataset, method, scores, declined)
 
 

@@ -195,7 +195,7 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
 
 
 def _places(wanted: EpisodeFilter, where: str) -> str:
-    """Selects the episodes with `place`, by which they are ordered, and `first`, which decides ties."""
+    """Select the episodes with `place`, by which they are ordered, and `first`, which decides ties."""
     column = ORDERS[wanted.order]
     place, first = column, "e.id"
     if wanted.grouped:

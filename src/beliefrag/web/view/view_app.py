@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.record import to_json_line
 from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.limits import ServerLimits
@@ -155,7 +156,7 @@ def _add_live_stream(app: FastAPI, source: LiveSource, is_closing: Callable[[], 
         while not is_closing():
             if (version := source.version) != shown:
                 shown, ended = version, source.ended
-                yield f"data: {source.episode(0).model_dump_json()}\n\n"
+                yield f"data: {to_json_line(source.episode(0))}\n"
                 if ended:
                     yield "event: end\ndata: {}\n\n"
                     return
@@ -207,7 +208,7 @@ def _page() -> Response:
 
 
 def _json(value: BaseModel) -> Response:
-    return Response(value.model_dump_json(), media_type="application/json")
+    return Response(to_json_line(value), media_type="application/json")
 
 
 class ViewServer:
