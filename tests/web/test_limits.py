@@ -16,8 +16,8 @@ import pytest
 from beliefrag.cli.serve import LimitOptions, McpLimitOptions
 from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings
-from beliefrag.web.admission import AdmissionQueue, Waiting
 from beliefrag.web.limits import ServerLimits
+from beliefrag.web.service import AdmissionQueue, Waiting
 from tests.support.messages import mentions
 from tests.support.serving import ANSWER, QUESTION, Served, events, opened, served, wait_for
 
@@ -173,7 +173,7 @@ STREAM = {"Accept": "text/event-stream"}
 async def test_who_waits_is_told_the_place_and_the_wait_and_begins_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     # Only the queue's clock: the event loop needs its own.
-    monkeypatch.setattr("beliefrag.web.admission.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("beliefrag.web.service.time", SimpleNamespace(monotonic=lambda: now))
     gate = AdmissionQueue(1, 4)
     told: dict[str, list[Waiting]] = {"first": [], "second": [], "third": []}
     begun: list[str] = []

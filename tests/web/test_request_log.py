@@ -6,17 +6,25 @@ import io
 import json
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.request_log import mask_credentials
+from beliefrag.web.request_log import json_log, mask_credentials
 from tests.support.serving import ANSWER, PASSAGES, QUESTION, SURE, Served, opened, served, wait_for
 
 TOKEN = "t0ken-that-nobody-guesses"
 SECRETS = [QUESTION, ANSWER, TOKEN, "s3cret-of-a-client", *(passage.text for passage in PASSAGES), "/srv/secret"]
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    with json_log(stream):
+        yield stream
 
 
 def lines(log: io.StringIO) -> list[dict[str, Any]]:
@@ -67,7 +75,7 @@ def test_an_unforeseen_error_is_a_500_without_its_message(
     def breaks(*_: Any) -> None:
         raise ZeroDivisionError(QUESTION)
 
-    monkeypatch.setattr("beliefrag.web.http.ask_route.assembly_for_request", breaks)
+    monkeypatch.setattr("beliefrag.web.http.http_app.assembly_for_request", breaks)
     with served(*opened(tmp_path)) as server:
         response = server.ask()
         wait_for(lambda: len(lines(log)) >= 2)

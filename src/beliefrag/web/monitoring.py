@@ -11,9 +11,8 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from beliefrag.record import Episode, Progress, Step
-from beliefrag.web.admission import AdmissionQueue
 from beliefrag.web.problems import AsciiJson
-from beliefrag.web.service import AnswerService
+from beliefrag.web.service import AdmissionQueue, AnswerService
 
 __all__ = ["ServerMetrics", "health_routes"]
 

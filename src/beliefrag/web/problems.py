@@ -13,14 +13,9 @@ from starlette.responses import Response
 __all__ = ["AsciiJson", "HttpProblem", "ProblemBody", "is_openai_path", "problem_of_failure"]
 
 _NO_REPLY = frozenset({"EmptyReplyError", "ReplyError", "TransportError", "UnreadableReply"})
-_UNAVAILABLE = {
-    "CalibrationError": "The calibration cannot be used",
-    "CorpusError": "The documents cannot be searched",
-    "ModelError": "The model cannot be used",
-    "ReplayMiss": "The model cannot be used",
-    "RetrievalError": "The documents cannot be searched",
-    "SettingsError": "A setting of the server cannot be used",
-}
+_UNAVAILABLE = frozenset(
+    {"CalibrationError", "CorpusError", "ModelError", "ReplayMiss", "RetrievalError", "SettingsError"}
+)
 _JSON = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -101,11 +96,10 @@ def problem_of_failure(cause: str) -> HttpProblem:
 
     The status is 502 for the model's server, 503 for something else that an answer needs, and 500 for this server.
     """
+    status, words = 500, "Internal error"
     if cause in _NO_REPLY:
         status, words = 502, "The model gave no usable reply"
     elif cause in _UNAVAILABLE:
-        status, words = 503, _UNAVAILABLE[cause]
-    else:
-        status, words = 500, "Internal error"
+        status, words = 503, "The model, the documents or a setting cannot be used"
     remedy = "Ask again later; if it fails again, tell the operator of the server, whose log says more."
     return HttpProblem(status, "failed", f"{words} ({cause}).", remedy=remedy)

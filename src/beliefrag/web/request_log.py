@@ -17,11 +17,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beliefrag.record import Episode, Progress, Step
-from beliefrag.web.admission import Waiting
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 
 if TYPE_CHECKING:
     from beliefrag.web.monitoring import ServerMetrics
+    from beliefrag.web.service import Waiting
 
 __all__ = [
     "ClientDisconnected",

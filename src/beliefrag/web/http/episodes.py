@@ -14,13 +14,12 @@ from starlette.types import Receive, Scope, Send
 
 from beliefrag.engine.assembly import Assembly
 from beliefrag.record import Episode, Progress
-from beliefrag.web.admission import Waiting
 from beliefrag.web.answers import answer_record
 from beliefrag.web.auth import came_from_page
 from beliefrag.web.monitoring import ServerMetrics
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, request_record
-from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask
+from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, Waiting
 
 if TYPE_CHECKING:
     from beliefrag.web.page import AskPage

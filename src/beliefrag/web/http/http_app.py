@@ -5,29 +5,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Body, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from beliefrag._version import __version__
 from beliefrag.engine.assembly import reopen_passages
 from beliefrag.errors import BeliefRAGError
+from beliefrag.record import CallStarted, Episode, Progress, Step
+from beliefrag.web.answers import AnswerBody, step_record
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
-from beliefrag.web.http.ask_route import ask_routes
-from beliefrag.web.http.episodes import HttpContext
+from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.monitoring import health_routes
 from beliefrag.web.problems import HttpProblem, ProblemBody, is_openai_path, problem_of_failure
-from beliefrag.web.request_log import RequestLog, mask_credentials, refuse
-from beliefrag.web.service import AnswerService
+from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
+from beliefrag.web.request_settings import RequestSettings, assembly_for_request, check_question
+from beliefrag.web.service import AnswerService, Waiting
 
 __all__ = ["create_app", "reload_passages"]
 
@@ -36,6 +39,12 @@ _DESCRIPTION = (
     "Answers questions from documents: searches only as much as a question needs, reports how likely the answer is "
     "right and why it stopped, and declines when it should."
 )
+_ASK_PATH = "/v1/ask"
+_ASK_REPLY: dict[str, Any] = {
+    "description": "An answer, or the outcome `abstained` without one. With `Accept: text/event-stream`, `started` and "
+    "each `step` as it ends; the last event is `result` with the answer, or `error` with a problem.",
+    "content": {EVENT_STREAM: {}},
+}
 _PROBLEM: dict[str, Any] = {
     "description": "There is no answer: a problem document, or OpenAI's error object at the addresses of its API.",
     "content": {
@@ -80,7 +89,8 @@ def create_app(
     )
     # Only the document says so here; the middleware checks the token.
     secured = [] if token is None else [Depends(HTTPBearer(auto_error=False))]
-    app.include_router(ask_routes(context), dependencies=secured)
+    replies: dict[int | str, dict[str, Any]] = {200: _ASK_REPLY}
+    app.post(_ASK_PATH, response_model=AnswerBody, responses=replies, dependencies=secured)(_ask_route(context))
     app.include_router(openai_routes(context), dependencies=secured)
     app.include_router(health_routes(service))
     if context.docs or context.index:
@@ -106,6 +116,61 @@ def create_app(
     app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser, programs=programs)
     app.add_middleware(RequestLog, metrics=context.metrics)
     return app
+
+
+class AskBody(BaseModel):
+    """A question, and settings that hold for it alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(
+        min_length=1,
+        description="What to answer from the documents.",
+        examples=["Who approves travel above the limit?"],
+    )
+    settings: RequestSettings | None = None
+
+
+class _EventForm(ReplyForm):
+    """The events of the episode, numbered; the last one is `result` or `error`."""
+
+    def __init__(self, request_id: str, *, prompts: bool) -> None:
+        self._request_id = request_id
+        self._prompts = prompts
+        self._number = 0
+
+    def waiting(self, waiting: Waiting) -> bytes:
+        return encode_event(asdict(waiting), name="waiting")
+
+    def event(self, event: Progress) -> bytes:
+        match event:
+            case Step():
+                name, record = "step", step_record(event, prompts=self._prompts)
+            case Episode():
+                name, record = "started", event.model_dump(mode="json", include={"question", "method", "budget"})
+            case CallStarted():
+                name, record = "call_started", event.model_dump()
+        self._number += 1
+        return encode_event(record, name=name, number=self._number - 1)
+
+    def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
+        return [encode_event(answer, name="result", number=self._number)]
+
+    def failed(self, problem: HttpProblem) -> bytes:
+        return encode_event(problem.body(_ASK_PATH, self._request_id), name="error", number=self._number)
+
+
+def _ask_route(context: HttpContext) -> Any:
+    async def ask(request: Request, body: Annotated[AskBody, Body()]) -> Response:
+        """Answer a question from the documents."""
+        service = context.service
+        question = check_question(body.question, service, field="question")
+        assembly = assembly_for_request(service, body.settings)
+        form = _EventForm(request_record(request.scope).request_id, prompts=context.show_prompts)
+        stream = EVENT_STREAM in request.headers.get("accept", "")
+        return await context.respond(request, question, assembly, form, stream=stream)
+
+    return ask
 
 
 class ReloadBody(BaseModel):

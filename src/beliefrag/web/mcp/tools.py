@@ -37,7 +37,6 @@ from beliefrag.errors import BeliefRAGError
 from beliefrag.explanation import ACTION_WORDS, describe_reason
 from beliefrag.prompts import escape
 from beliefrag.record import CallStarted, Progress, Step
-from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
 from beliefrag.web.answers import AnswerBody, PassageBody, answer_record, show_passage
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem, problem_of_failure
@@ -49,7 +48,7 @@ from beliefrag.web.request_settings import (
     assembly_for_request,
     check_question,
 )
-from beliefrag.web.service import AnswerService, EpisodeTask
+from beliefrag.web.service import AdmissionQueue, AnswerService, EpisodeTask, QueueFull, Waiting
 
 __all__ = ["create_mcp_server"]
 
@@ -270,7 +269,7 @@ def _escape_texts(value: Any) -> Any:
         case list():
             return [_escape_texts(item) for item in value]
         case dict():
-            return {key: _escape_texts(item) for key, item in value.items()}
+            return {_escape_texts(key): _escape_texts(item) for key, item in value.items()}
     return value
 
 
