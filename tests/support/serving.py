@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,13 +103,20 @@ class Served:
         return asyncio.run_coroutine_threadsafe(count(), self.loop).result(10)
 
 
-def opened(folder: Path, *lines: Mapping[str, Any], seconds: float = 0.0, **settings: Any) -> tuple[Assembly, Settings]:
-    """An assembly of the passages above with a scripted model."""
+def opened(
+    folder: Path,
+    *lines: Mapping[str, Any],
+    seconds: float = 0.0,
+    docs: Sequence[Path] | None = None,
+    index: Path | None = None,
+    **settings: Any,
+) -> tuple[Assembly, Settings]:
+    """An assembly of documents, or else of the passages above, with a scripted model."""
     script = folder / "served.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in lines or (SURE, REPLY)), encoding="utf-8")
     usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
     chosen = Settings(model=f"scripted:{script}", **(usual | settings))
-    assembly = assemble(chosen, passages=PASSAGES)
+    assembly = assemble(chosen, passages=None if docs or index else PASSAGES, docs=docs, index=index)
     model = Slow(assembly.model, seconds)
     return replace(
         assembly, engine=replace(assembly.engine, model=model), harness=replace(assembly.harness, model=model)

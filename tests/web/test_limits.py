@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,18 +98,6 @@ def test_places_and_queue_are_limited_and_the_rest_is_told_when_to_come_back(tmp
             assert {each.result().status_code for each in accepted} == {200}
         assert server.model.most_inside == 2
         assert server.ask().status_code == 200, "places are free again"
-
-
-async def test_before_anything_has_finished_the_oldest_episode_tells_how_long_one_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    gate = AdmissionQueue(1, 0)
-    async with gate.place():
-        assert gate.retry_after() == 1
-        now = 107.5
-        assert gate.retry_after() == 8
 
 
 async def test_who_stops_waiting_leaves_the_queue() -> None:

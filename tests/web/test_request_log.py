@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from beliefrag.web.limits import ServerLimits
 from beliefrag.web.request_log import json_log, mask_credentials
 from tests.support.serving import ANSWER, PASSAGES, QUESTION, SURE, Served, opened, served, wait_for
 
@@ -129,25 +128,6 @@ def test_the_counters_count(tmp_path: Path) -> None:
     assert seen['beliefrag_episode_seconds_count{outcome="answered"}'] == 1
     assert seen['beliefrag_refused_total{reason="invalid"}'] == 1
     assert (seen["beliefrag_in_flight"], seen["beliefrag_queued"]) == (0, 0)
-
-
-def test_what_happens_now_is_shown_now(tmp_path: Path) -> None:
-    with (
-        served(*opened(tmp_path, seconds=0.3), limits=ServerLimits(concurrency=1)) as server,
-        server.client() as client,
-    ):
-        with client.stream(
-            "POST", "/v1/ask", json={"question": QUESTION}, headers={"Accept": "text/event-stream"}
-        ) as response:
-            wait_for(lambda: server.model.inside == 1)
-            assert numbers(server)["beliefrag_in_flight"] == 1
-            response.read()
-        assert numbers(server)["beliefrag_in_flight"] == 0
-
-
-def test_there_are_no_metrics_unless_somebody_wants_them(tmp_path: Path) -> None:
-    with served(*opened(tmp_path), metrics=False) as server, server.client() as client:
-        assert client.get("/metrics").status_code == 404
 
 
 SAID = "upstream 10.1.2.3 says: Incorrect API key provided: sk-proj-abc***wxyz for tenant blue"
