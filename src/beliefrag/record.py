@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 QUESTION = "[question]"
-"""What stands for the text of a benchmark's question in the files of a run."""
+"""What replaces the text of a benchmark's question in the files of a run."""
 
 Share: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 _NOT_SHARES = frozenset({"rounds", "actions", "rows_needed", "rows_read", "false_read"})

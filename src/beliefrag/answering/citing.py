@@ -30,7 +30,7 @@ from beliefrag.types import Citation, CitationRole, Passage
 __all__ = ["MOST_CITATIONS", "Spans", "choose_citations", "find_nearest", "find_uncovered"]
 
 MOST_CITATIONS = 4
-"""More sentences than these are no argument that a person follows."""
+"""A person cannot follow an argument of more sentences."""
 
 Spans = Mapping[str, Sequence[tuple[int, int]]]
 """Which parts of each passage a prompt showed, by the passage's id."""
@@ -46,7 +46,7 @@ _SHORT = 6
 _RARE = 3
 """A word in more sentences than these links nothing."""
 _MOST_SENTENCES = 200
-"""Of more, the best by themselves are compared in pairs: somebody else's passages may be whole books."""
+"""Of more, the best by themselves are compared in pairs: foreign passages may be whole books."""
 _LEAST_GAIN = 0.22
 """How much of the question a further sentence must cover to be cited, where nothing links it to the others."""
 _LINKED_GAIN = 0.04
@@ -99,7 +99,7 @@ def find_nearest(question: str, passages: Sequence[Passage], *, shown: Spans | N
 
 
 def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Find the words of a question that stand in none of the passages, as the question writes them."""
+    """Find the words of a question that occur in none of the passages, as the question writes them."""
     asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - EMPTY_WORDS]
     words = [word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")]
     lowered = [lower_words(word) for word in asked]
@@ -177,7 +177,7 @@ class _Reading:
         return one.passage != number and bool(self.names[number]) and self.names[number] in one.joined
 
     def link(self, near: _Sentence, far: _Sentence) -> float:
-        """Return how well one sentence leads to another: it names its passage, is named by it, or shares a rare word."""
+        """Return how well one sentence leads to another: by the name of its passage, or a rare word."""
         if near.passage == far.passage:
             return 0.6 if abs(near.place - far.place) < 2 else 0.4
         if self.names_passage(far, near.passage):

@@ -111,7 +111,7 @@ class PackedPassage:
     def locate_in(self, whole: str) -> PackedPassage:
         """Return the same parts in the whole text, where what was packed is a shortened text of some of its sentences.
 
-        A part that joins sentences which stand apart in the whole text becomes several.
+        A part that joins sentences which are apart in the whole text becomes several.
         """
         if whole == self.passage.text:
             return self
@@ -349,7 +349,7 @@ def read_sentences(
     counts = [0] * len(asked)
     for number, (passage, own) in enumerate(zip(passages, spans, strict=True)):
         title_covers = cover_words(asked, titles[number])
-        # A pronoun in the first two sentences stands for the title, unless that is a way of headings.
+        # A pronoun in the first two sentences refers to the title, unless that is a way of headings.
         explained = 1 if passage.title and _HEADINGS not in passage.title else 0
         for place, (start, end) in enumerate(own):
             text = passage.text[start:end]

@@ -139,7 +139,7 @@ class Engine:
     """By the name of the method or state collector."""
 
     def parts_of(self, text: str) -> MethodParts:
-        """Return what the method brings that `NAME` or `NAME:key=value,...` stands for."""
+        """Return what the method brings that `NAME` or `NAME:key=value,...` names."""
         return self.parts[text.partition(":")[0]]
 
     def build_harness(self, text: str, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
@@ -181,7 +181,7 @@ class Engine:
             further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
 
         Raises:
-            CalibrationError: There is no such guarantee for this policy.
+            CalibrationError: This policy has no such guarantee.
         """
         parts = {
             name: _apply_policy(name, each, settings, self.prompts.hashes(), further_warnings)
@@ -226,7 +226,7 @@ def open_engine(
 
     Raises:
         SettingsError: A setting cannot be used.
-        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever, or it does not
+        CalibrationError: No calibration fits the model, verifier form, prompts and retriever, or it does not
             hold the guarantee that the settings ask for.
         ModelError: The model cannot be used.
     """
@@ -282,7 +282,7 @@ class Assembly:
     harness: Harness
     method: Method
     scale: ScoreScale | None = None
-    """Where the retriever's scores lie; None where they have no say about relevance."""
+    """Where the retriever's scores lie; None where they say nothing about relevance."""
     report: IndexReport | None = None
     """What reading the documents came to, where documents were read."""
     closes_retriever: bool = True
@@ -306,7 +306,7 @@ class Assembly:
 
     @property
     def promise(self) -> str:
-        """The guarantee in words, with what it depends on here; empty where there is none."""
+        """The guarantee in words, with what it depends on here; empty without one."""
         return self.harness.made_with.get("guarantee", "")
 
 
@@ -319,7 +319,7 @@ def assemble(
     retriever: Retriever | None = None,
     progress: OnProgress | None = None,
 ) -> Assembly:
-    """Open everything. The cheap things come first, so that a wrong setting is told before documents are read.
+    """Open everything. The cheap things come first so that a wrong setting is reported before documents are read.
 
     Args:
         settings: What to open.
@@ -331,7 +331,7 @@ def assemble(
 
     Raises:
         SettingsError: A setting cannot be used, or the retriever has not the passages that it needs.
-        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever.
+        CalibrationError: No calibration fits the model, verifier form, prompts and retriever.
         CorpusError: The documents or the index cannot be used.
         ModelError: The model cannot be used.
     """
@@ -412,7 +412,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
 
     Raises:
         SettingsError: A largest error is asked for, and the method has no calibration.
-        CalibrationError: There is no such guarantee for this policy.
+        CalibrationError: This policy has no such guarantee.
     """
     settings = _decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
@@ -458,7 +458,7 @@ def guarantee_from_settings(
         calibration_warnings: Why the artifact's probabilities may be off here.
 
     Raises:
-        CalibrationError: There is no such guarantee here.
+        CalibrationError: No such guarantee exists here.
     """
     if settings.max_error is None:
         return None
@@ -485,7 +485,7 @@ def _guarantee_unavailable(max_error: float, methods: str) -> SettingsError:
 
 
 def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
-    """Collect what shaped the episodes and stands in no other field of a trace."""
+    """Collect what shaped the episodes and is in no other field of the record."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
     if options:
@@ -495,7 +495,7 @@ def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None)
         made_with["calibration"] = "; ".join([parts.artifact.name, *parts.calibration_warnings])
         if retriever.score_scale is None:
             made_with["relevance"] = (
-                f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"
+                f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever say nothing about it"
             )
     if retriever.identity not in (None, Bm25Index.identity):
         made_with["retriever"] = str(retriever.identity)

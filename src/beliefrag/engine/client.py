@@ -97,7 +97,7 @@ class BeliefRAG:
         try:
             return episode.result()
         finally:
-            # After an interrupt nobody waits for the answer, so nobody should pay for it.
+            # After an interrupt no caller waits for the answer, so none should pay for it.
             episode.cancel()
 
     async def aask(self, question: str) -> Episode:

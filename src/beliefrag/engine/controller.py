@@ -21,7 +21,7 @@ __all__ = ["Controller", "Measurement", "Method", "View", "hide_question_id"]
 def hide_question_id(question: Question) -> Question:
     """Return the question as a controller sees it: a benchmark's id can tell the number of hops or the split.
 
-    The id that it gets instead is the same everywhere, so that a method can seed its draws by it.
+    The id that it gets instead is the same everywhere so that a method can seed its draws by it.
     """
     if not question.id:
         return question

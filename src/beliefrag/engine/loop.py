@@ -148,7 +148,7 @@ class _Player:
         self._queries: list[str] = []
         self._rewritten: str | None = None
         self._query_is_final = False
-        """Whether the latest REWRITE saw the evidence, so that the next search takes its query as it is."""
+        """Whether the latest REWRITE saw the evidence so that the next search takes its query as it is."""
         self._novelty = 1.0
         self._nothing_missing = False
         self._decisions: list[Decision] = []
@@ -254,7 +254,7 @@ class _Player:
             hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
             if decision.cut:
                 candidates = tuple(hit.score for hit in hits)
-                # What no answer prompt could show is not retained: it would count as evidence that nobody read.
+                # What no answer prompt could show is not retained: it would count as evidence that was never read.
                 hits = hits[: max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))]
             self._queries.append(query)
             self._rewritten = None
@@ -280,12 +280,12 @@ class _Player:
             return self._question.text
         if self._query_is_final:
             return self._rewritten
-        # With nothing retained there is no evidence to be aware of: the rewritten query is all there is.
+        # Without retained passages no evidence can be shown: the rewritten query is all there is.
         if self._rewritten is not None and not len(self._evidence):
             return self._rewritten
         window = self._evidence.window(self._harness.budget.answer_passages)
         try:
-            # A rewritten query is no search that was made: named as one, the writer would keep away from it.
+            # A rewritten query is not a search that was made: named as one, the writer would keep away from it.
             return await self._calls.write_query(self._question, window, self._queries, instead=self._rewritten)
         except TokensSpent:
             return self._rewritten
@@ -368,7 +368,7 @@ class _Player:
             return await self._calls.answer(self._question, view.answer_window, is_final=False)
         except BeliefRAGError:
             # The decision to decline holds, with or without a guess.
-            _log.debug("There is no best guess.", exc_info=True)
+            _log.debug("No best guess.", exc_info=True)
             return None
 
     def _shown_spans(self) -> Spans | None:

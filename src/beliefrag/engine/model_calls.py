@@ -115,7 +115,7 @@ class ModelCalls:
     def off_budget(self) -> ModelCalls:
         """Return calls that are not part of the method, such as one that asks what an answer would be now.
 
-        They know the replies so far, but they are in nobody's cost, and what they are told is not known here.
+        They know the replies so far, but their cost is not counted, and their replies are not remembered here.
         """
         calls = ModelCalls(
             self._model.new_meter(), self._prompts, self._verifier, self._recorder, packing=self._packing
@@ -146,7 +146,7 @@ class ModelCalls:
         passages: Sequence[Passage],
         draft: str | None = None,
     ) -> Observation | None:
-        """Ask the verifier about these passages; None where the token budget did not reach to the end of it.
+        """Ask the verifier about these passages; None if the token budget ran out on the way.
 
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
@@ -175,7 +175,7 @@ class ModelCalls:
             instead: The query to take where the model has only a search to offer that was made already.
 
         Raises:
-            TokensSpent: The token budget does not reach for it.
+            TokensSpent: The token budget is too small for it.
         """
         fields = self._describe_search(question, passages, queries)
         query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(queries))
@@ -189,7 +189,7 @@ class ModelCalls:
         It does the work of `rewrite` and `write_query` in one call.
 
         Raises:
-            TokensSpent: The token budget does not reach for it.
+            TokensSpent: The token budget is too small for it.
         """
         fields = self._describe_search(question, passages, queries) | {"reason": escape(reason)}
         query = None
@@ -213,7 +213,7 @@ class ModelCalls:
         better to offer: the query stays, and the trace counts it.
 
         Raises:
-            TokensSpent: The token budget does not reach for it.
+            TokensSpent: The token budget is too small for it.
         """
         fields = {"question": escape(question.text), "query": escape(query), "reason": escape(reason)}
 
@@ -232,7 +232,7 @@ class ModelCalls:
         """Ask for the short answer. Where it is the final one, this is the call that the token budget does not bound.
 
         Raises:
-            TokensSpent: It is not the final answer, and the token budget does not reach for it.
+            TokensSpent: It is not the final answer, and the token budget is too small for it.
         """
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
         return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final)
@@ -261,13 +261,13 @@ class ModelCalls:
             schema: What the reply must look like, for providers that can enforce it.
             max_tokens: The longest reply that makes sense, where there is one.
             top_logprobs: How many token alternatives are needed.
-            stop: Texts that end the reply before they are written, so that nothing after them is paid for.
+            stop: Texts that end the reply before they are written so that nothing after them is paid for.
             turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
             is_final: Whether the reply is the final answer, which is asked for even where the token budget is spent.
 
         Raises:
             UnreadableReply: Neither reply could be read.
-            TokensSpent: The token budget does not reach for the call, which was not begun.
+            TokensSpent: The token budget is too small for the call, which was not begun.
         """
         request = ChatRequest(
             purpose,
@@ -313,7 +313,7 @@ class ModelCalls:
     async def _send(self, request: ChatRequest, *, is_final: bool) -> tuple[ChatReply, bool]:
         """Send a request; return the reply, and whether it was paid for now.
 
-        What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
+        An episode does not ask the same thing twice: at temperature 0 the same words bring the same reply. So a
         passage is judged once, and an answer that the verifier drafted from the same evidence is the answer.
         """
         shape = [request.schema, request.max_tokens, request.stop]

@@ -63,7 +63,7 @@ class FromLangChain:
     """Any LangChain retriever or vector store, as a retriever of ours: `BeliefRAG(retriever=FromLangChain(store))`.
 
     A passage's id is the document's, or else a hash of its title and text. A retriever decides itself how many
-    documents it returns (a `VectorStoreRetriever` is told how many are wanted): let it return as many as the budget's
+    documents it returns (a `VectorStoreRetriever` gets how many are wanted): let it return as many as the budget's
     `top_k`. LangChain retrievers give no scores, so ranks are used instead, unless `score_key` names the metadata
     entry that holds a score. A vector store gives scores, but only its owner knows what they mean.
 
@@ -224,7 +224,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
 
         Raises:
             EpisodeFailed: The episode failed.
-            SettingsError: There is no question in the input.
+            SettingsError: The input holds no question.
         """
         return self._call_with_config(self._ask, input, config, run_type="chain")
 
@@ -294,7 +294,8 @@ def _to_document(passage: Passage, score: float | None = None) -> Document:
 def _to_answer(episode: Episode) -> LangChainAnswer:
     described = describe_answer(episode)
     sources = [_to_document(passage, score) for passage, score in scored_sources(episode)]
-    return LangChainAnswer(question=episode.question.text, answer=episode.answer, sources=sources, **described)
+    own = {"question": episode.question.text, "answer": episode.answer, "sources": sources}
+    return cast("LangChainAnswer", own | described)
 
 
 def _piece_of(progress: Progress) -> LangChainAnswer | None:

@@ -18,9 +18,9 @@ __all__ = ["AdaptiveK", "LargestDrop"]
 
 @dataclass(frozen=True, slots=True)
 class LargestDrop:
-    """Keeps what stands above the largest drop between neighbours in the list of scores.
+    """Keeps what is above the largest drop between neighbours in the list of scores.
 
-    Of equal drops the first counts. Where the scores do not fall at all there is no place to cut, and all is kept.
+    Of equal drops the first counts. Where the scores do not fall at all no place to cut exists, and all is kept.
     """
 
     depth: int = 50

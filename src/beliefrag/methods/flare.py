@@ -112,7 +112,7 @@ class _Controller:
         if not said:
             raise ReplyError("The reply holds no sentence.")
         sentence = reasoning.first_sentence(reply.text).split()
-        # A label before the sentence, or a quote around it, is no part of it; where the two do not match, all counts.
+        # A label before the sentence, or a quote around it, is not part of it; where the two do not match, all counts.
         # Words hold no spaces, so the words of the sentence are one piece of the text between two spaces.
         text = " ".join(("", *(word.text for word in said), ""))
         at = text.find(" ".join(("", *sentence, "")))

@@ -22,7 +22,7 @@ __all__ = ["FrozenAnswerability", "Intervention", "MatchedState", "MethodWithInt
 
 
 class Intervention(Protocol):
-    """Says which answerability an episode decides with."""
+    """Chooses the answerability that an episode decides with."""
 
     @property
     def identity(self) -> str:
@@ -67,7 +67,7 @@ class MatchedState:
 class PermutedAnswerability:
     """The answerability of a matched state: same dataset, same round, another question.
 
-    The draw is seeded by seed, question and step, so that neither the order of episodes nor a resume changes it.
+    The draw is seeded by seed, question and step so that neither the order of episodes nor a resume changes it.
 
     Args:
         states: The states of the live episodes of one dataset, by searches made.
@@ -99,7 +99,7 @@ class PermutedAnswerability:
         return draw.choice(others)
 
     def _matching_answerabilities(self, question_id: str, rounds: int) -> list[float]:
-        # Searches that no live episode made have no match of their own: the latest round that has one stands in.
+        # Searches that no live episode made have no match: the latest round that has one is used.
         for known in reversed([known for known in self.rounds if known <= rounds]):
             others = [s.answerability for s in self.states[known] if s.question_id != question_id]
             if others:

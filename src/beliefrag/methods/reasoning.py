@@ -48,7 +48,7 @@ def first_sentence(text: str) -> str:
 
 
 def concludes(sentence: str) -> bool:
-    """Return whether the sentence gives the answer, so that no other follows it.
+    """Return whether the sentence gives the answer so that no other follows it.
 
     As in IRCoT's own exit, "answer is" may stand anywhere in it: models often add the answer to the last fact.
     """
@@ -56,7 +56,7 @@ def concludes(sentence: str) -> bool:
 
 
 def strip_lead(sentence: str) -> str:
-    """Return the sentence without the words that announce the answer: those are no use to a search."""
+    """Return the sentence without the words that announce the answer: they do not help a search."""
     return _LEAD.sub("", sentence)
 
 

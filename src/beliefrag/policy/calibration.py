@@ -149,6 +149,6 @@ class Calibration:
     """What was fitted for a model and a corpus: an artifact gives it, and a method decides with it."""
 
     score_scale: ScoreScale | None
-    """None where the retriever's scores have no say about relevance."""
+    """None where the retriever's scores say nothing about relevance."""
     answerability: Answerability
     retrieval_value: RetrievalValue

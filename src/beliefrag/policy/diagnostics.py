@@ -18,7 +18,7 @@ SOFTMAX_TEMPERATURE = 0.2
 """tau_R: how strongly the best scores outweigh the others."""
 
 NEUTRAL_RELEVANCE = 0.5
-"""Relevance of passages whose scores have no say: the middle of its range, where that of an ordinary search lies."""
+"""Relevance of passages whose scores say nothing: the middle of its range, where that of an ordinary search lies."""
 
 _WORD = re.compile(r"\w+")
 
@@ -48,7 +48,7 @@ def relevance(scores: Sequence[float], scale: ScoreScale | None, k: int) -> floa
 
     Args:
         scores: The retriever's raw score of each retained passage.
-        scale: Where the retriever's scores lie. None where its scores have no say about relevance: then R is
+        scale: Where the retriever's scores lie. None where its scores say nothing about relevance: then R is
             `NEUTRAL_RELEVANCE` for any evidence, and only the verifier tells good passages from poor ones.
         k: How many of the best scores count.
     """

@@ -44,7 +44,7 @@ class _Entry:
 class Evidence:
     """The passages an episode holds.
 
-    Passages are kept in the order in which they came, so that a prompt built from them begins like the one before
+    Passages are kept in the order in which they came so that a prompt built from them begins like the one before
     it and a model server can reuse the shared beginning.
     A passage that was dropped never comes back.
     """

@@ -1,4 +1,4 @@
-"""Makes untrusted text safe to put into a prompt.
+"""Escapes untrusted text before it is put into a prompt.
 
 Three things must not happen: a passage ends its own delimiter, a passage imitates another one, or its text becomes a
 control token of the model's chat template (such as an end-of-turn mark). They need an angle bracket, a mark with square

@@ -166,7 +166,7 @@ def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injec
 def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
     """Return the record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
 
-    Other versions of the software are no reason to refuse, since most change no number; they are all kept.
+    Other versions of the software do not matter, since most change no number; they are all kept.
 
     Raises:
         RunChanged: Something that shapes the numbers is not what it was.
@@ -195,7 +195,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             "method_options": {**before.method_options, **now.method_options},
             "setups": {**now.setups, **before.setups},
             "judge": before.judge or now.judge,
-            # The newest word on prices counts: they shape no number, and a mended one should be taken.
+            # The newest word on prices counts: they shape no number, and a corrected one should be taken.
             "price": now.price or before.price,
             "judge_price": now.judge_price or before.judge_price,
             **(_calibrated_parts(before, now) if now.calibrated and not before.calibrated else {}),

@@ -1,4 +1,4 @@
-"""`run.json`: all that a run's numbers depend on, so that a run never goes on as something else than it began."""
+"""`run.json`: all that a run's numbers depend on so that a run never goes on as something else than it began."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class RunRecord(_Strict):
     settings: Mapping[str, Any]
     """As they were resolved when the run began."""
     price: Price | None = None
-    """What the model's tokens cost when they were asked for; None where nobody knows."""
+    """What the model's tokens cost when they were asked for; None if it is unknown."""
     judge_price: Price | None = None
 
     @property
@@ -181,7 +181,7 @@ class RunRecord(_Strict):
         """Read the record of the run in a folder.
 
         Raises:
-            RunError: There is none, or it cannot be used.
+            RunError: The folder has none, or it cannot be used.
         """
         path = folder / RUN_FILE
         try:
@@ -229,7 +229,7 @@ def budget_of(run: RunRecord) -> Budget:
     """Return what each of the run's episodes could spend.
 
     Raises:
-        RunError: Another version wrote it, with a limit that is not known here, or it is no budget.
+        RunError: Another version wrote it, with a limit that is not known here, or it is not a budget.
     """
     try:
         return Budget(**_known_values("budget", run.budget, Budget(), run))
@@ -241,7 +241,7 @@ def thresholds_of(run: RunRecord) -> Thresholds:
     """Return the thresholds that the run's calibrated method decided with, or else those of its first method.
 
     Raises:
-        RunError: Another version wrote it, with a threshold that is not known here, or they are none.
+        RunError: Another version wrote it, with a threshold that is not known here, or they are invalid.
     """
     try:
         setups = list(run.setups.values())

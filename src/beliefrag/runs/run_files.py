@@ -90,7 +90,7 @@ class EpisodeLog:
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
                 held.callback(os.close, self._file)
                 self._drop_torn_line()
-                # As it was when the file was opened: it does not grow with the run, so that memory stays flat.
+                # As it was when the file was opened: it does not grow with the run so that memory stays flat.
                 latest = {line.summary.key: (line.summary, line.offset) for line in read_lines(folder)}
                 self.summaries = {key: summary for key, (summary, _) in latest.items()}
                 self._offsets = {key: offset for key, (_, offset) in latest.items()}
@@ -180,7 +180,7 @@ def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
     """Return the numbers of each episode of a run, in the order of the lines that count: the last one of each.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     found: dict[EpisodeKey, EpisodeSummary] = {}
     for line in read_lines(folder):
@@ -193,7 +193,7 @@ def read_episodes(folder: Path) -> Iterator[Episode]:
     """Read the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     latest = {line.summary.key: line.offset for line in read_lines(folder)}
     for offset in latest.values():
@@ -204,7 +204,7 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
     """Read every line of a run in the order of the file, also those that a later line replaces.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     path = folder / EPISODES_FILE
     if not path.exists():

@@ -110,7 +110,7 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
 
 
 def trajectory_of(episode: Episode, budget: Budget) -> Trajectory:
-    """Return the states of one episode. There are none where the method measures nothing."""
+    """Return the states of one episode. A method that measures nothing has none."""
     key = episode.key
     return Trajectory(key.dataset, key.method, key.question_id, tuple(_states(episode, budget)))
 

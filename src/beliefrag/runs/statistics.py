@@ -4,7 +4,7 @@ The question is the unit. Seeds of one question are averaged first, because repe
 about other questions. Several states of one question are drawn together, because they are not independent. Intervals
 are percentile intervals of the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
 The comparison of two methods resamples questions with the values of both methods attached (the paired bootstrap of
-Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012), so that a hard question is hard for both. Questions are
+Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012) so that a hard question is hard for both. Questions are
 sorted by their id before the first draw: the order of a file changes nothing.
 """
 
@@ -47,7 +47,7 @@ MEAN_RESAMPLES = 2_000
 PAIRED_RESAMPLES = 10_000
 
 _BLOCK = 1_000_000
-"""How many values are drawn at a time, so that memory stays flat."""
+"""How many values are drawn at a time so that memory stays flat."""
 _DIGITS = 6
 _MIN_SHARE = 0.9
 """The share of resamples that must have a value. An interval of fewer would describe only the lucky ones."""
@@ -116,7 +116,7 @@ def mean_estimate(
         level: The level of the interval.
 
     Raises:
-        ValueError: There is no value, or one that is not a finite number.
+        ValueError: A value is missing or not a finite number.
     """
     column = _columns({"value": values})
     return _estimate(column[:, 0], resample_means(column, seed, resamples)[:, 0], level)
@@ -131,7 +131,7 @@ def mean_over_datasets(
 ) -> Estimate:
     """Return the simple mean of the datasets' means, as the last column of a table has it, with its interval.
 
-    Questions are resampled within each dataset, so that a large dataset weighs no more than a small one.
+    Questions are resampled within each dataset so that a large dataset weighs no more than a small one.
     """
     if not datasets:
         raise ValueError("a mean over datasets needs at least one dataset")
@@ -301,7 +301,7 @@ def draw_counts(generator: np.random.Generator, n: int, rows: int) -> NDArray[np
 def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | None = None) -> Estimate:
     """Return a value with the middle 95 % of what resamples gave, rounded as it is written down.
 
-    There are no bounds where more than a tenth of the resamples have no value, or where all of them are alike.
+    No bounds are given if more than a tenth of the resamples have no value, or where all of them are alike.
 
     Args:
         value: The number on all questions.
@@ -370,7 +370,7 @@ def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:
     """Questions in the order of their ids, one column per measure."""
     ids = sorted(next(iter(measures.values())))
     if not ids:
-        raise ValueError("there is no question to take a mean of")
+        raise ValueError("no question to take a mean of")
     rows = [[_finite(values[question_id], question_id) for values in measures.values()] for question_id in ids]
     return np.array(rows, dtype=np.float64)
 

@@ -126,7 +126,7 @@ class Summary:
 def summarise(folder: Path) -> Summary:
     """Compute the numbers of the run in a folder. Nothing is written and no model is asked.
 
-    Surveys are no methods to compare, and are in no number.
+    Surveys are left out: they are not methods to compare.
 
     Raises:
         RunError: The folder holds no run, it cannot be read, or it has no method to report on.
@@ -318,7 +318,7 @@ def _is_unjudged(episode: EpisodeSummary) -> bool:
 def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
     """Return one method over all datasets.
 
-    Where it finished nothing on one of them there is no mean: it would be over fewer datasets than the others'.
+    Where it finished nothing on one of them it has no mean, which would be over fewer datasets than the others'.
 
     Args:
         cells: The method's cells, one for each dataset.
@@ -393,7 +393,7 @@ def compare_methods(
             out.
 
     Raises:
-        RunError: The run does not have a method, the two are one, or there is no question that both finished.
+        RunError: The run does not have a method, the two are one, or no question was finished by both.
         UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
     if first == second:

@@ -52,13 +52,13 @@ _NO_ANSWER_WEIGHT = 0.5
 drafts with a least likely token of 0.5 and more, 0.63 of 154 train questions were right without such words and 0.27 of
 37 with them. The numbers were chosen on train questions, each set with a fit to the others."""
 _FOUND = 0.5
-"""The support of a draft that stands in the evidence with nothing of the question around it."""
+"""The support of a draft that occurs in the evidence with nothing of the question around it."""
 
 
 @VERIFIERS.register(
     "draft",
     title="Draft",
-    summary="Reads all scores from one drafted answer, its token probabilities and where it stands in the evidence.",
+    summary="Reads all scores from one drafted answer, its token probabilities and where it occurs in the evidence.",
     cost=TypicalCost(1, 420, 6),
     needs_token_probabilities=True,
 )
@@ -157,7 +157,7 @@ def measure_confidence(answer: str, tokens: Sequence[TokenProbability]) -> float
 def _doubt(answer: str, tokens: Sequence[TokenProbability]) -> float:
     """Return how far the model thought of giving no answer, from 0 to 1: by the first words that it could have written.
 
-    The answer prompt asks for a best guess in any case, so that such words seldom come first, but they come near.
+    The answer prompt asks for a best guess in any case so that such words rarely come first, but often second.
     """
     # To a question of yes or no, "no" is an answer.
     words = _NO_ANSWER - _EITHER if _EITHER.intersection(lower_words(answer)[:1]) else _NO_ANSWER

@@ -13,7 +13,7 @@ from beliefrag.record import EpisodeSummary, Outcome
 from beliefrag.runs.record import RunRecord
 from beliefrag.types import Question, Usage
 from beliefrag.web.view import RunSource
-from beliefrag.web.view.analysis import RunAnalysis, analyse_run
+from beliefrag.web.view.run_page import RunAnalysis, analyse_run
 from tests.web.view.conftest import Played
 
 

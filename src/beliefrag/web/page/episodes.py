@@ -108,7 +108,7 @@ class PageEpisodes:
         with self._lock:
             found = self._by_number.get(number)
         if found is None:
-            raise NotAvailable("There is no such episode, or it is not kept any more.")
+            raise NotAvailable("This episode is unknown, or no longer kept.")
         return found
 
 

@@ -23,7 +23,7 @@ from beliefrag.web.view.schema import NotAvailable
 __all__ = ["AskPage", "page_routes"]
 
 _MOST_FEEDBACK = 20
-"""How often somebody may say something about one answer: enough to change one's mind, not enough to fill a disk."""
+"""How often one answer may be judged: enough to change a mind, not enough to fill a disk."""
 _LONGEST_ID = 64
 _LONGEST_PASSAGE_ID = 512
 _LONGEST_ANSWER = 1_000
@@ -43,13 +43,13 @@ class PageBody(BaseModel):
     """What the page says before anything was asked."""
 
     name: str
-    passages: int | None = Field(description="how many passages are searched; null where nobody knows")
+    passages: int | None = Field(description="how many passages are searched; null if unknown")
     question_chars: int = Field(description="the most characters of a question")
     feedback: str = Field(description="the name of the file in which feedback is kept")
 
 
 class FeedbackBody(BaseModel):
-    """What somebody says about an answer."""
+    """A verdict on an answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -108,7 +108,7 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
     async def feedback(body: Annotated[FeedbackBody, Body()]) -> KeptBody:
         asked = find(body.id)
         if asked.record is None or not asked.record.finished:
-            raise HttpProblem(409, "no_answer", "There is no answer to speak of.")
+            raise HttpProblem(409, "no_answer", "This question has no answer to judge.")
         if asked.feedback >= _MOST_FEEDBACK:
             raise HttpProblem(429, "enough", f"There were {_MOST_FEEDBACK} verdicts on this answer already.")
         asked.feedback += 1

@@ -1,4 +1,4 @@
-"""A run's episodes as rows of a small database, so that a page never reads the whole run.
+"""A run's episodes as rows of a small database so that a page never reads the whole run.
 
 Each row holds the numbers of one episode and the position of its line in `episodes.jsonl`. Lines are only appended to
 that file, so a run that has grown is read from where reading stopped. A file that became shorter, or whose beginning or
@@ -131,7 +131,7 @@ class RunIndex:
         return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
 
     def episode(self, number: int) -> Episode | None:
-        """Read one whole episode from the file; None if there is no such number.
+        """Read one whole episode from the file; None for an unknown number.
 
         Raises:
             RunError: Its line is damaged.

@@ -184,7 +184,7 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
             clauses.append(f"e.{column} = ?")
             values.append(value)
     if actions := " ".join(wanted.actions.upper().split()):
-        # Spaces on both sides, so that only whole actions match.
+        # Spaces on both sides so that only whole actions match.
         clauses.append("instr(' ' || e.actions || ' ', ?)")
         values.append(f" {actions} ")
     for bound, relation in ((wanted.least_tokens, ">="), (wanted.most_tokens, "<=")):

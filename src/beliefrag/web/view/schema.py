@@ -47,7 +47,7 @@ class PromptsView(_View):
     source: str = ""
     """Where they came from, in words."""
     absent: str = ""
-    """Why there are none, and how to get them; empty if there are."""
+    """Why they are missing, and how to get them."""
 
 
 class GoldView(_View):
@@ -55,7 +55,7 @@ class GoldView(_View):
 
     answers: tuple[str, ...]
     supporting: tuple[str, ...] | None
-    """None if nobody annotated them."""
+    """None if they were not annotated."""
 
 
 class EpisodeView(_View):

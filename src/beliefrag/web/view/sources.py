@@ -15,12 +15,11 @@ from beliefrag.bench.own_documents import OwnDocuments
 from beliefrag.record import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
-from beliefrag.web.view.analysis import RunAnalysis, analyse_run
 from beliefrag.web.view.episodes import GrowingEpisode, read_trace, view_run_episode
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.overview import RunOverview, view_run
 from beliefrag.web.view.replay import PromptReplayer
 from beliefrag.web.view.run_datasets import RunDatasets
+from beliefrag.web.view.run_page import RunAnalysis, RunOverview, analyse_run, view_run
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, ViewError, view_prompts, view_record
 
 __all__ = ["EpisodeSource", "LiveSource", "RunSource", "TraceSource", "open_source"]
@@ -29,7 +28,7 @@ _Result = TypeVar("_Result", bound=BaseModel)
 
 
 class EpisodeSource(Protocol):
-    """Gives episodes by number."""
+    """What the pages read episodes from, by number."""
 
     @property
     def kind(self) -> Literal["run", "trace", "live", "page"]:
@@ -45,12 +44,12 @@ class EpisodeSource(Protocol):
         """Return one episode without its prompts.
 
         Raises:
-            NotAvailable: There is no such number.
+            NotAvailable: The number is unknown.
         """
         ...
 
     def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of its calls, or why there are none."""
+        """Return the prompts of its calls, or why they are missing."""
         ...
 
     def close(self) -> None:
@@ -64,7 +63,7 @@ def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None 
     Args:
         path: The folder or file.
         data: Datasets of a run, or folders of datasets.
-        own: The questions and documents of a run over somebody's own; those of this machine are remembered.
+        own: The questions and documents of a run over a user's own; those of this machine are remembered.
 
     Raises:
         BeliefRAGError: It cannot be viewed.
@@ -146,7 +145,7 @@ class RunSource:
     def _episode(self, number: int) -> Episode:
         episode = self.index.episode(number)
         if episode is None:
-            raise NotAvailable(f"There is no episode {number} in this run.")
+            raise NotAvailable(f"There is not an episode {number} in this run.")
         return episode
 
     def _store_questions(self, name: str, gold: str) -> None:
@@ -220,4 +219,4 @@ class LiveSource(GrowingEpisode):
 
 def _check_zero(number: int) -> None:
     if number:
-        raise NotAvailable(f"There is no episode {number} here: the only one has the number 0.")
+        raise NotAvailable(f"There is not an episode {number} here: the only one has the number 0.")

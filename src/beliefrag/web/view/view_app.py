@@ -23,9 +23,8 @@ from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import ConnectionGuard, listen
 from beliefrag.web.view import listing
-from beliefrag.web.view.analysis import RunAnalysis
 from beliefrag.web.view.export import export_name, export_page, read_asset
-from beliefrag.web.view.overview import RunOverview
+from beliefrag.web.view.run_page import RunAnalysis, RunOverview
 from beliefrag.web.view.schema import NotAvailable, ViewError
 from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
 
@@ -54,7 +53,7 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
 
     Args:
         source: What to show.
-        is_closing: Whether the server is ending, so that streams end too.
+        is_closing: Whether the server is ending so that streams end too.
     """
     app = FastAPI(openapi_url=None)
 
@@ -71,7 +70,7 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
     @app.get("/assets/{name}")
     def asset(name: str) -> Response:
         if name not in _ASSETS:
-            raise NotAvailable(f"There is no file {name!r}.")
+            raise NotAvailable(f"No file is called {name!r}.")
         return Response(read_asset(name), media_type=_ASSETS[name])
 
     @app.get("/api/about")
@@ -199,7 +198,7 @@ class _ListingQuery(BaseModel):
 
 def _check_number(number: int) -> int:
     if number > _LARGEST:
-        raise NotAvailable("There is no episode with such a number.")
+        raise NotAvailable("There is not an episode with such a number.")
     return number
 
 
