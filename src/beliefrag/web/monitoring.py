@@ -61,13 +61,13 @@ class ServerMetrics:
         if refused is not None:
             self._refused.labels(refused).inc()
 
-    def on_event(self, event: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         """Count each step as it ends, because a cancelled episode has paid for its calls too."""
-        if isinstance(event, Episode) and event.outcome is not None and event.answerability is not None:
-            self._answerability.labels(str(event.outcome)).observe(event.answerability)
-        calls = event.calls if isinstance(event, Step) else ()
-        if isinstance(event, Episode):
-            calls = event.calls_before_failure
+        if isinstance(progress, Episode) and progress.outcome is not None and progress.answerability is not None:
+            self._answerability.labels(str(progress.outcome)).observe(progress.answerability)
+        calls = progress.calls if isinstance(progress, Step) else ()
+        if isinstance(progress, Episode):
+            calls = progress.calls_before_failure
         for call in calls:
             cached = "true" if call.cached else "false"
             self._calls.labels(call.purpose, cached).inc()

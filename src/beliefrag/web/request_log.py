@@ -87,30 +87,30 @@ class RequestRecord:
     refused: str | None = None
     """Why the request was refused before an episode began."""
     waiting: Waiting | None = None
-    """Where the question stood in the queue when it came."""
+    """The place of the question in the queue when it came."""
     client_left: bool = False
     _texts: list[str] = field(default_factory=list)
     """The question and the passages of the episode, which must not get into the log."""
 
-    def on_event(self, event: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         """Add up cost and outcome."""
-        if isinstance(event, Step):
-            self._texts += [event.search.query or ""] if event.search else []
-            self._texts += [passage.text for passage in event.passages.values()]
-            self.calls += len(event.calls)
-            self.tokens_in += sum(call.tokens_in for call in event.calls)
-            self.tokens_out += sum(call.tokens_out for call in event.calls)
-        elif isinstance(event, Episode):
-            self._texts.append(event.question.text)
-            if event.outcome is not None:
-                usage = event.usage
+        if isinstance(progress, Step):
+            self._texts += [progress.search.query or ""] if progress.search else []
+            self._texts += [passage.text for passage in progress.passages.values()]
+            self.calls += len(progress.calls)
+            self.tokens_in += sum(call.tokens_in for call in progress.calls)
+            self.tokens_out += sum(call.tokens_out for call in progress.calls)
+        elif isinstance(progress, Episode):
+            self._texts.append(progress.question.text)
+            if progress.outcome is not None:
+                usage = progress.usage
                 self.calls, self.tokens_in, self.tokens_out = usage.calls, usage.tokens_in, usage.tokens_out
-                self.answerability = event.answerability
-            if event.error is not None:
-                self.cause = event.error.cause
+                self.answerability = progress.answerability
+            if progress.error is not None:
+                self.cause = progress.error.cause
                 # The message of an unforeseen error can quote anything, also the question.
                 if problem_of_failure(self.cause).status != 500:
-                    self.error = _remove_quotes(mask_credentials(event.error.message), self._texts)
+                    self.error = _remove_quotes(mask_credentials(progress.error.message), self._texts)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Keep how the episode ended."""

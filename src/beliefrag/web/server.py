@@ -107,7 +107,7 @@ class ConnectionGuard:
         )
 
     def admit(self, connection: _Connection) -> bool:
-        """Register a new connection; return False if there is no room for it."""
+        """Register a new connection; return whether there is room for it."""
         host = connection.client[0]
         by_host = Counter(client[0] for client in self._open)
         is_full = len(self._open) >= self._most

@@ -43,7 +43,7 @@ class QueueFull(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Where a request stands in the queue."""
+    """The place of a request in the queue."""
 
     place: int
     """1 for the next one to begin; 0 if the question begins at once."""
@@ -149,7 +149,7 @@ OnEvent = Callable[[Progress | Waiting], None]
 class EpisodeObserver(Protocol):
     """Gets what an episode yields while it runs, and at last its outcome or how it was interrupted."""
 
-    def on_event(self, event: Progress) -> None: ...  # noqa: D102
+    def on_progress(self, progress: Progress) -> None: ...  # noqa: D102
 
     def on_end(self, ending: str, seconds: float) -> None: ...  # noqa: D102
 
@@ -201,7 +201,7 @@ class AnswerService:
         The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
 
         Raises:
-            HttpProblem: There is no place, the time is over, or the server shuts down.
+            HttpProblem: All places are taken, the time is over, or the server shuts down.
         """
         if self.draining:
             raise _shutting_down()
@@ -256,7 +256,7 @@ class AnswerService:
         async with contextlib.aclosing(stream):
             async for event in stream:
                 for observer in observers:
-                    observer.on_event(event)
+                    observer.on_progress(event)
                 if isinstance(event, Episode) and event.outcome is not None:
                     if event.cause in _MODEL_ERRORS:
                         self._model_failed_at = time.monotonic()

@@ -23,7 +23,16 @@ __all__ = ["ChatBody", "ResponsesBody", "openai_routes"]
 
 _STREAM: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}, EVENT_STREAM: {}}
 _CHAT_PATH = "/v1/chat/completions"
-_CHANGES_REPLY = ("n", "tools", "tool_choice", "functions", "function_call", "logprobs", "top_logprobs", "prompt")
+_CHANGES_REPLY: tuple[str, ...] = (
+    "n",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "logprobs",
+    "top_logprobs",
+    "prompt",
+)
 _CHANGES_REPLY += ("response_format", "modalities", "audio", "web_search_options", "text", "background")
 """Parameters that would change the reply."""
 _HARMLESS: tuple[Any, ...] = (
