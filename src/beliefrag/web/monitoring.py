@@ -63,11 +63,11 @@ class ServerMetrics:
 
     def on_progress(self, progress: Progress) -> None:
         """Count each step as it ends, because a cancelled episode has paid for its calls too."""
-        if isinstance(progress, Episode) and progress.outcome is not None and progress.answerability is not None:
-            self._answerability.labels(str(progress.outcome)).observe(progress.answerability)
         calls = progress.calls if isinstance(progress, Step) else ()
         if isinstance(progress, Episode):
             calls = progress.calls_before_failure
+            if progress.answerability is not None:
+                self._answerability.labels(str(progress.outcome)).observe(progress.answerability)
         for call in calls:
             cached = "true" if call.cached else "false"
             self._calls.labels(call.purpose, cached).inc()

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beliefrag.record import Episode, Progress, Step
+from beliefrag.record import Episode, ModelCall, Progress, Step
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ class RequestRecord:
     error: str | None = None
     """The message of an expected error, without credentials. Clients do not get it."""
     answerability: float | None = None
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
+    calls: list[ModelCall] = field(default_factory=list)
     refused: str | None = None
     """Why the request was refused before an episode began."""
     waiting: Waiting | None = None
@@ -95,22 +93,16 @@ class RequestRecord:
     def on_progress(self, progress: Progress) -> None:
         """Add up cost and outcome."""
         if isinstance(progress, Step):
-            self._texts += [progress.search.query or ""] if progress.search else []
+            self.calls += progress.calls
             self._texts += [passage.text for passage in progress.passages.values()]
-            self.calls += len(progress.calls)
-            self.tokens_in += sum(call.tokens_in for call in progress.calls)
-            self.tokens_out += sum(call.tokens_out for call in progress.calls)
+            self._texts += [progress.search.query or ""] if progress.search else []
         elif isinstance(progress, Episode):
+            self.calls += progress.calls_before_failure
             self._texts.append(progress.question.text)
-            if progress.outcome is not None:
-                usage = progress.usage
-                self.calls, self.tokens_in, self.tokens_out = usage.calls, usage.tokens_in, usage.tokens_out
-                self.answerability = progress.answerability
-            if progress.error is not None:
-                self.cause = progress.error.cause
-                # The message of an unforeseen error can quote anything, also the question.
-                if problem_of_failure(self.cause).status != 500:
-                    self.error = _remove_quotes(mask_credentials(progress.error.message), self._texts)
+            self.answerability, self.cause = progress.answerability, progress.cause or None
+            # The message of an unforeseen error can quote anything, also the question.
+            if progress.error is not None and problem_of_failure(progress.cause).status != 500:
+                self.error = _remove_quotes(mask_credentials(progress.error.message), self._texts)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Keep how the episode ended."""
@@ -118,10 +110,12 @@ class RequestRecord:
 
     def fields(self) -> dict[str, Any]:
         """Return what the log says about a request or a call."""
-        names = ["refused", "cause", "error"]
+        record = {name: getattr(self, name) for name in ("outcome", "answerability", "refused", "cause", "error")}
         if self.outcome is not None:
-            names = ["outcome", "answerability", "calls", "tokens_in", "tokens_out", *names]
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+            record["calls"] = len(self.calls)
+            record["tokens_in"] = sum(call.tokens_in for call in self.calls)
+            record["tokens_out"] = sum(call.tokens_out for call in self.calls)
+        return {name: value for name, value in record.items() if value is not None}
 
 
 def mask_credentials(text: str) -> str:
@@ -177,7 +171,14 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_own_headers(record)]
+                headers = {"x-request-id": record.request_id}
+                if (waiting := record.waiting) is not None:
+                    headers["x-queue-place"] = str(waiting.place)
+                    headers |= (
+                        {} if waiting.expected_seconds is None else {"x-queue-seconds": str(waiting.expected_seconds)}
+                    )
+                own = [(name.encode(), value.encode()) for name, value in headers.items()]
+                message["headers"] = [*message["headers"], *own]
             await send(message)
 
         try:
@@ -207,15 +208,6 @@ class RequestLog:
             fields["queue_place"] = record.waiting.place
         level = logging.WARNING if status >= 500 else logging.INFO
         _log.log(level, "request", extra={"fields": fields | record.fields()})
-
-
-def _own_headers(record: RequestRecord) -> list[tuple[bytes, bytes]]:
-    headers = [(b"x-request-id", record.request_id.encode())]
-    if (waiting := record.waiting) is not None:
-        headers.append((b"x-queue-place", b"%d" % waiting.place))
-        if waiting.expected_seconds is not None:
-            headers.append((b"x-queue-seconds", b"%d" % waiting.expected_seconds))
-    return headers
 
 
 class _JsonLine(logging.Formatter):

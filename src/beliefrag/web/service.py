@@ -312,12 +312,6 @@ class EpisodeTask:
             raise ClientDisconnected
         return event
 
-    async def first_place(self) -> Waiting:
-        """Wait for the first place in the queue, or for the refusal."""
-        first = await self.next_event()
-        assert isinstance(first, Waiting)
-        return first
-
     async def wait(self, on_event: Callable[[Progress | Waiting], Awaitable[None]] | None = None) -> Episode:
         """Wait for the end of the episode."""
         while True:

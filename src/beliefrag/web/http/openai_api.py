@@ -99,18 +99,28 @@ class ResponsesBody(OpenAIBody):
     )
 
 
-class _CompletionForm(ReplyForm):
+class _OpenAIForm(ReplyForm):
+    def __init__(self, request: Request, body: OpenAIBody, ignored: list[str]) -> None:
+        self._request_id = request_record(request.scope).request_id
+        self._model = body.model
+        self._created = int(time.time())
+        self._ignored = ignored
+
+    def _details(self, answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"ignored": self._ignored}
+
+
+class _CompletionForm(_OpenAIForm):
     """A chat completion, whole or in chunks."""
 
-    def __init__(self, request_id: str, body: ChatBody, ignored: list[str]) -> None:
-        self._request_id = request_id
-        self._ignored = ignored
-        self._head = {"id": f"chatcmpl-{request_id}", "created": int(time.time()), "model": body.model}
+    def __init__(self, request: Request, body: ChatBody, ignored: list[str]) -> None:
+        super().__init__(request, body, ignored)
+        self._head = {"id": f"chatcmpl-{self._request_id}", "created": self._created, "model": self._model}
         self._with_usage = bool(body.stream_options and body.stream_options.include_usage)
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        details = answer | {"ignored": self._ignored}
-        message = {"role": "assistant", "content": _answer_text(answer), "refusal": None, "beliefrag": details}
+        message: dict[str, Any] = {"role": "assistant", "content": _answer_text(answer), "refusal": None}
+        message["beliefrag"] = self._details(answer)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage(answer)}
 
@@ -119,7 +129,7 @@ class _CompletionForm(ReplyForm):
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
         yield self._chunk({"content": _answer_text(answer)})
-        yield self._chunk({}, finish="stop", beliefrag=answer | {"ignored": self._ignored})
+        yield self._chunk({}, finish="stop", beliefrag=self._details(answer))
         if self._with_usage:
             yield self._chunk(None, usage=self._usage(answer))
         yield encode_event("[DONE]")
@@ -138,15 +148,10 @@ class _CompletionForm(ReplyForm):
         return {name: answer["usage"][ours] for name, ours in zip(names, _TOKENS, strict=True)}
 
 
-class _ResponseForm(ReplyForm):
+class _ResponseForm(_OpenAIForm):
     """A response of the Responses API, whole or as its events."""
 
-    def __init__(self, request_id: str, body: ResponsesBody, ignored: list[str]) -> None:
-        self._request_id = request_id
-        self._model = body.model
-        self._ignored = ignored
-        self._created = int(time.time())
-        self._sent = 0
+    _sent = 0
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
         names = ("input_tokens", "output_tokens", "total_tokens")
@@ -158,7 +163,7 @@ class _ResponseForm(ReplyForm):
             output=[self._message(answer)],
             completed_at=max(self._created, int(time.time())),
             usage=usage,
-            beliefrag=answer | {"ignored": self._ignored},
+            beliefrag=self._details(answer),
         )
 
     def opening(self) -> Iterable[bytes]:
@@ -234,7 +239,7 @@ def openai_routes(context: HttpContext) -> APIRouter:
                 "invalid_parameter", "stream_options is only for streams.", "stream_options", "Leave it out."
             )
         question, skipped = _read_last(context, body.messages, "messages")
-        form = _CompletionForm(request_record(request.scope).request_id, body, ignored + skipped)
+        form = _CompletionForm(request, body, ignored + skipped)
         check_question(question, service, field="messages")
         return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
@@ -246,7 +251,7 @@ def openai_routes(context: HttpContext) -> APIRouter:
                 raise _conversation(f"{name} names earlier turns", name)
         asked = [_Message(role="user", content=body.input)] if isinstance(body.input, str) else body.input
         question, skipped = _read_last(context, asked, "input")
-        form = _ResponseForm(request_record(request.scope).request_id, body, ignored + skipped)
+        form = _ResponseForm(request, body, ignored + skipped)
         check_question(question, service, field="input")
         return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
