@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
-__all__ = ["AsciiJson", "HttpProblem", "ProblemBody", "is_openai_path", "problem_of_failure"]
+__all__ = ["AsciiJson", "HttpProblem", "is_openai_path", "problem_of_failure"]
 
 _NO_REPLY = frozenset({"EmptyReplyError", "ReplyError", "TransportError", "UnreadableReply"})
 _UNAVAILABLE = frozenset(
@@ -27,18 +26,6 @@ class AsciiJson(Response):
     def render(self, content: Any) -> bytes:
         """Return the content as bytes."""
         return _JSON.encode(content).encode("ascii")
-
-
-class ProblemBody(BaseModel):
-    """Why there is no answer (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    request_id: str
-    remedy: str | None = None
-    field: str | None = None
 
 
 class HttpProblem(Exception):
