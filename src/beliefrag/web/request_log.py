@@ -39,7 +39,8 @@ _CLIENT_LEFT = 499
 """The status that is logged if the client left; nothing was sent."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LOGGERS = ("beliefrag", "uvicorn", "opentelemetry")
+_LIBRARIES = {"uvicorn": logging.WARNING, "opentelemetry": logging.WARNING, "mcp": logging.ERROR}
+"""The levels of their logs; warnings of the MCP library quote headers."""
 _MASK = "***"
 _MAX_ERROR_CHARS = 1_000
 _CREDENTIALS = (
@@ -223,24 +224,23 @@ class _JsonLine(logging.Formatter):
 
 @contextlib.contextmanager
 def json_log(stream: TextIO) -> Iterator[None]:
-    """Write the logs of this package and of its server to a stream, one JSON object per line, while it is entered."""
+    """Write the logs of this package and of its servers to a stream, one JSON object per line, while it is entered."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonLine())
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [(list(logger.handlers), logger.propagate, logger.level) for logger in loggers]
-    ours = logging.getLogger("beliefrag.web")
-    level_before = ours.level
-    for logger in loggers:
-        logger.handlers, logger.propagate = [handler], False
-    # With --debug everything is logged, which can include text.
-    if loggers[0].getEffectiveLevel() > logging.INFO:
-        ours.setLevel(logging.INFO)
-    for logger in loggers[1:]:
-        logger.setLevel(logging.WARNING)
+    level = logging.getLogger("beliefrag").getEffectiveLevel()
+    levels = {"beliefrag": level, "beliefrag.web": min(level, logging.INFO), **_LIBRARIES}
+    if level <= logging.DEBUG:
+        levels["mcp"] = level
+    before = []
+    for name, each in levels.items():
+        logger = logging.getLogger(name)
+        before.append((logger, logger.handlers, logger.propagate, logger.level))
+        logger.setLevel(each)
+        if name != "beliefrag.web":
+            logger.handlers, logger.propagate = [handler], False
     try:
         yield
     finally:
-        ours.setLevel(level_before)
-        for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+        for logger, handlers, propagate, each in before:
             logger.handlers, logger.propagate = handlers, propagate
-            logger.setLevel(level)
+            logger.setLevel(each)
