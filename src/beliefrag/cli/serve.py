@@ -215,16 +215,15 @@ def _serve_http(
     show_page: Callable[[PageAccess], None] | None = None,
 ) -> None:
     """Serve until a signal. With `show_page` there is nothing but the page, for the person at this machine."""
-    from beliefrag.web.auth import BearerToken, TokenOrBrowserKey
     from beliefrag.web.http import HttpContext, create_app
+    from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.server import listen, serve
-    from beliefrag.web.server_metrics import ServerMetrics
 
     how = served.how
     with contextlib.ExitStack() as stack:
         # The address comes first: if it is taken, no document was read in vain.
         bound = stack.enter_context(listen(host, port))
-        traces = page = credential = on_listening = None
+        traces = page = browser = on_listening = None
         if how.otel:
             from beliefrag.integrations.otel import open_tracing
 
@@ -235,7 +234,7 @@ def _serve_http(
             command = "beliefrag app" if show_page else "beliefrag serve http --page"
             access = PageAccess.for_server(bound, token, command=command)
             page = make_page(how.feedback, served.docs, served.index, show_prompts=how.show_prompts)
-            credential = access.key if show_page else TokenOrBrowserKey(BearerToken(token), access.key)
+            browser = access.key
             on_listening = functools.partial(show_page or _log_page, access)
         context = HttpContext(
             service,
@@ -254,7 +253,8 @@ def _serve_http(
             host=host,
             allowed_hosts=allowed_hosts,
             serve_metrics=how.metrics,
-            credential=credential,
+            browser=browser,
+            programs=show_page is None,
         )
         serve(server, service, bound, on_listening=on_listening)
 
