@@ -54,7 +54,7 @@ def wait_for(process: subprocess.Popen[str], words: str) -> None:
 def test_a_trace_is_served_until_ctrl_c_which_is_no_failure(trace: Path) -> None:
     with serving("view", trace, "--no-open") as (process, browser):
         assert browser.get("/api/about").json() == {"kind": "trace", "name": "trace.jsonl"}
-        assert browser.get("/api/episode/0").json()["answer"] == "Larvik"
+        assert browser.get("/api/episode/0").json()["record"]["answer"] == "Larvik"
         wait_for(process, "until Ctrl-C")
         process.send_signal(signal.SIGINT)
         assert process.wait(200) == 0
@@ -93,7 +93,7 @@ def test_one_episode_is_exported_and_a_file_that_is_there_is_kept(beliefrag: Com
         (("docs",), "docs holds no run"),
         (("docs/fram.md",), "docs/fram.md .*trace.*ask --trace"),
         (("trace.jsonl", "--episode", "3"), "--export"),
-        (("trace.jsonl", "--export", "x.html", "--episode", "3"), "no episode 3"),
+        (("trace.jsonl", "--export", "x.html", "--episode", "3"), "episode 3"),
         (("trace.jsonl", "docs"), "'docs'"),
     ],
 )
