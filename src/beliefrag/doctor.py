@@ -87,14 +87,7 @@ def check_everything(
     docs: Sequence[Path] = (),
     index: Path | None = None,
 ) -> list[Finding]:
-    """Check the installation, the cache, the settings, the model with what belongs to it, and documents.
-
-    Args:
-        given: Settings by name, over those of the files and the environment.
-        config: A settings file in place of the one in this folder.
-        docs: Documents to look for.
-        index: The folder of an index to read.
-    """
+    """Check the installation, the cache, the settings, the model with what belongs to it, documents and an index."""
     found = [_ok("python", platform.python_version()), *map(_check_package, _required_packages())]
     found += [_attempt("cache folder", _check_cache_folder), _attempt("recorded replies", _check_replies)]
     settings: Settings | None = None

@@ -24,12 +24,7 @@ Ctrl-C stops a question. The arrow keys bring earlier questions back."""
 
 
 class AskPrompt:
-    """Asks one question after another.
-
-    Args:
-        assembly: The opened model, documents and method. The model is closed at the end.
-        make_display: Makes the display of one question, or None if only the answer is wanted.
-    """
+    """Asks one question after another, and closes the model at the end."""
 
     def __init__(self, assembly: Assembly, make_display: Callable[[], ask.LineDisplay | LiveDisplay | None]) -> None:
         self._assembly = assembly

@@ -62,14 +62,10 @@ def _print_weights() -> None:
 
 
 def ensure_weights(model: str, *, agreed: bool) -> None:
-    """Download the weights of a known embedded model if they are missing; do nothing for any other model.
-
-    Args:
-        model: As in the settings.
-        agreed: Download without asking.
+    """Download the weights of a known embedded model if they are missing; ask first, unless it was agreed to.
 
     Raises:
-        ModelError: The weights are missing and a download was not agreed to, or it failed.
+        ModelError: The download was not agreed to, or it failed.
     """
     if not model.startswith("local:"):
         return

@@ -85,13 +85,9 @@ def print_table(
     style: Callable[[str], str] | None = None,
     fold: bool = False,
 ) -> None:
-    """Print rows: a table on a terminal, otherwise tab-separated lines that other programs can read.
+    """Print rows, made safe: a table on a terminal, otherwise tab-separated lines that other programs can read.
 
-    Args:
-        headings: One for each column.
-        rows: The cells. They may contain any text; it is made safe here.
-        style: Returns the style of a cell in the first column.
-        fold: Breaks long cells in all columns but the first; otherwise only in the last one.
+    `style` returns the style of a cell in the first column; `fold` breaks long cells in all columns but the first.
     """
     from rich.table import Table
     from rich.text import Text
@@ -178,11 +174,7 @@ def can_confirm() -> bool:
 
 
 class Heartbeat:
-    """Call a function whenever some time has passed without a line: a working program must not look like a hung one.
-
-    Args:
-        write: Writes a line; gets the seconds since something last happened.
-    """
+    """Call `write` whenever some time has passed without a line: a working program must not look like a hung one."""
 
     def __init__(self, write: Callable[[float], None]) -> None:
         self._write = write
@@ -226,11 +218,7 @@ def show_status(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def show_progress(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
-    """Show on standard error how far something is: a bar on a terminal, elsewhere a line now and then.
-
-    Yields:
-        A function to call with what is done, the total, and both in words.
-    """
+    """Show on standard error how far something is; yield what to call with the done, the total, and both in words."""
     if not is_screen(sys.stderr):
         latest = what
 
