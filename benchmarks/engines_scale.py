@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psycopg
 
-from beliefrag.retrieval.chunk import split_sentences
+from beliefrag.retrieval.documents import split_sentences
 from beliefrag.types import Passage
 from tests.support.engines import EmbeddedEngine, EngineUnderTest, MilvusEngine, PostgresEngine
 from tests.support.postgres import PostgresServer, run_postgres

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from beliefrag.retrieval.ray_reading import _read_batch
 
 from beliefrag import bench
 from beliefrag.bench.benchmark import RunProgress
@@ -22,12 +23,10 @@ from beliefrag.errors import MissingExtra, RetrievalError, SettingsError
 from beliefrag.ray_cluster import ClusterNode, join_cluster
 from beliefrag.retrieval import Bm25Index, ray_embedding, ray_reading
 from beliefrag.retrieval.dense import DenseOptions, GgufEmbedder
-from beliefrag.retrieval.document import CorpusFile
-from beliefrag.retrieval.file_reading import FileReading
-from beliefrag.retrieval.indexing import IndexReport, index_paths, index_paths_to
+from beliefrag.retrieval.documents import CorpusFile
+from beliefrag.retrieval.indexing import FileReading, IndexReport, index_paths, index_paths_to
 from beliefrag.retrieval.linked.arrays import MemoryArrays
 from beliefrag.retrieval.linked.build import build_graph
-from beliefrag.retrieval.ray_reading import _read_batch
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import comparable_lines, read_lines

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.retrieval.document import CorpusFile, Document
-from beliefrag.retrieval.readers import reader_for
+from beliefrag.retrieval.documents import CorpusFile, Document, reader_for
 from beliefrag.types import Passage
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.chunk import LONGEST, LONGEST_ROW, TARGET, count_words, cut_document, split_text
-from beliefrag.retrieval.document import Document
-from beliefrag.retrieval.text import clean_text
+from beliefrag.retrieval.documents import (
+    LONGEST,
+    LONGEST_ROW,
+    TARGET,
+    Document,
+    clean_text,
+    count_words,
+    cut_document,
+    split_text,
+)
 
 
 def sentence(words: int, mark: str = "w") -> str:

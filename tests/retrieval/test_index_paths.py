@@ -15,8 +15,7 @@ import pytest
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index, EmptyCorpus, IndexProgress, IndexReport, index_paths, indexing
-from beliefrag.retrieval.readers import FORMATS
-from beliefrag.retrieval.text import decode
+from beliefrag.retrieval.documents import FORMATS, decode
 from tests.support.messages import mentions
 
 Restricted = Callable[[], AbstractContextManager[None]]
@@ -291,7 +290,7 @@ def test_rows_with_the_same_id_in_two_files_live_side_by_side(docs: Path, out: P
 def test_a_large_file_of_rows_is_committed_on_the_way_and_told_of(
     tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.session.WriteSession.batch", 1000)
+    monkeypatch.setattr("beliefrag.retrieval.IndexWriter.batch", 1000)
     (tmp_path / "rows.jsonl").write_text(
         "".join(json.dumps({"id": f"r{n}", "text": f"row number {n}"}) + "\n" for n in range(3500))
     )

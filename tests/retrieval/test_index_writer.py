@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tantivy
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, passage_store, session
+from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange
 from beliefrag.retrieval import writer as writer_module
-from beliefrag.retrieval.passage_store import dead_passages
-from beliefrag.retrieval.session import WriteSession
+from beliefrag.retrieval.store import dead_passages
 from beliefrag.types import Passage
 
 
@@ -98,7 +96,7 @@ def test_a_writer_that_was_forgotten_does_not_block_for_ever(tmp_path: Path) -> 
 def test_long_work_is_committed_on_the_way(
     tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WriteSession, "batch", 4)
+    monkeypatch.setattr(IndexWriter, "batch", 4)
     with IndexWriter(tmp_path / "index") as writer:
         writer.add(shelf)
         assert len(Bm25Index.open(tmp_path / "index")) == 8
@@ -193,17 +191,17 @@ def test_after_compaction_scores_are_those_of_a_fresh_index(tmp_path: Path, shel
 
 def test_a_large_index_is_only_rewritten_when_it_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "QUICKLY_REWRITTEN", 5)
-    monkeypatch.setattr(session, "THREADS", 1)
+    monkeypatch.setattr(writer_module, "THREADS", 1)
     passages = [Passage(f"p{n}", "", f"text number {n}") for n in range(50)]
     with IndexWriter(tmp_path / "index") as writer:
         writer.add(passages)
         writer.commit()
         writer.delete(["p1", "p2"])
         assert not writer.compact()
-        assert dead_passages(tmp_path / "index" / "bm25-1") == 2
+        assert dead_passages(tmp_path / "index") == 2
         writer.delete(["p3", "p4", "p5"])
         assert writer.compact()
-        assert dead_passages(tmp_path / "index" / "bm25-2") == 0
+        assert dead_passages(tmp_path / "index") == 0
         writer.delete(["p6"])
         assert writer.compact(force=True)
         assert len(writer) == 44
@@ -233,21 +231,3 @@ def test_the_place_of_a_passage_is_kept_and_follows_its_file(tmp_path: Path) -> 
         writer.put_source("b.pdf", [])
     # Nobody knows any more where it stands in the file that is left.
     assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage == replace(first, place="")
-
-
-def test_an_index_from_before_places_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    builder = tantivy.SchemaBuilder()
-    for name, option in (("id", "basic"), ("source", "basic")):
-        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option=option)
-    builder.add_integer_field("order", fast=True)
-    builder.add_integer_field("key", fast=True)
-    builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
-    old = builder.build()
-    with monkeypatch.context() as context:
-        context.setattr(passage_store, "index_schema", lambda: old)
-        with IndexWriter(tmp_path / "index") as writer:
-            writer.put_source("a.pdf", [Passage("p", "T", "The harbour was closed.", "a.pdf", "page 3")])
-    with IndexWriter(tmp_path / "index") as writer:
-        assert writer.put_source("b.pdf", [Passage("q", "T", "The bridge was closed.", "b.pdf", "page 1")]) == (1, 0)
-    found = Bm25Index.open(tmp_path / "index").search("closed", 5)
-    assert {(hit.passage.id, hit.passage.place) for hit in found} == {("p", ""), ("q", "")}

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from beliefrag.retrieval.chunk import cut_document
-from beliefrag.retrieval.document import Document, Unreadable
+from beliefrag.retrieval.documents import Document, Unreadable, cut_document
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
 

@@ -13,7 +13,7 @@ import pytest
 import tantivy
 
 from beliefrag.retrieval import Bm25Index, index_paths
-from beliefrag.retrieval.passage_store import CONTENT, ID
+from beliefrag.retrieval.store import CONTENT, ID
 from tests.support.benchmark_files import ABSENT, BENCHMARKS
 
 HOTPOTQA = BENCHMARKS / "hotpotqa"

@@ -20,7 +20,7 @@ from beliefrag.outcome import Failed
 from beliefrag.policy import ScoreScale
 from beliefrag.result import Result
 from beliefrag.retrieval import Retriever
-from beliefrag.retrieval.text import clean_line, make_storable
+from beliefrag.retrieval.documents import clean_line, make_storable
 from beliefrag.types import Hit, Passage
 
 __all__ = [

@@ -17,7 +17,7 @@ from beliefrag.engine.replies import read_line
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape
-from beliefrag.retrieval.chunk import split_sentences
+from beliefrag.retrieval.documents import split_sentences
 
 __all__ = ["Word", "concludes", "fields", "first_sentence", "repeats", "reply_probability", "strip_lead", "words"]
 

@@ -21,7 +21,7 @@ from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel, searched_text
 from beliefrag.retrieval.dense.vector_journal import VectorJournal
 from beliefrag.retrieval.linked.arrays import ArrayFolder, Arrays, ArrayWriter, MemoryArrays, write_folder
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.store import PassageRow
 
 __all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
 

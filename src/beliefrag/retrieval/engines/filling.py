@@ -13,9 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from beliefrag.errors import BeliefRAGError, CorpusError
-from beliefrag.retrieval.fingerprint import CorpusState
-from beliefrag.retrieval.ledger import IndexedFile
-from beliefrag.retrieval.session import StoredPassage
+from beliefrag.retrieval.store import CorpusState, IndexedFile
+from beliefrag.retrieval.writer import StoredPassage
 from beliefrag.types import Passage
 
 __all__ = ["ATTEMPTS", "Batch", "BatchSession", "try_again"]

@@ -19,9 +19,8 @@ from typing import Any
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.engines.engine import IndexState
 from beliefrag.retrieval.engines.filling import Batch, BatchSession
-from beliefrag.retrieval.fingerprint import EMPTY, CorpusState
-from beliefrag.retrieval.ledger import IndexedFile
-from beliefrag.retrieval.session import IndexBusy
+from beliefrag.retrieval.store import EMPTY, CorpusState, IndexedFile
+from beliefrag.retrieval.writer import IndexBusy
 
 __all__ = ["LEASE_SECONDS", "STATE", "LeasedSession", "file_note", "read_file_note", "read_note", "source_key"]
 

@@ -38,7 +38,7 @@ with explain_missing_extra("Search on Milvus", "milvus"):
 if TYPE_CHECKING:
     from beliefrag.retrieval.dense.embedding_model import DenseOptions
     from beliefrag.retrieval.engines.filling import BatchSession
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = [
     "MilvusCollection",

@@ -29,8 +29,8 @@ from beliefrag.retrieval.engines.milvus import (
     primary_key,
 )
 from beliefrag.retrieval.engines.milvus_vectors import EMBEDDING, check_embedding, round_vectors
-from beliefrag.retrieval.ledger import IndexedFile
-from beliefrag.retrieval.session import StoredPassage
+from beliefrag.retrieval.store import IndexedFile
+from beliefrag.retrieval.writer import StoredPassage
 from beliefrag.types import Passage
 
 __all__ = ["MilvusSession"]

@@ -18,7 +18,7 @@ from beliefrag.retrieval.writer import PassageWriter
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["EngineOptions", "open_on_engine"]
 

@@ -43,7 +43,7 @@ with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.engines.filling import BatchSession
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = [
     "MOST_HITS",

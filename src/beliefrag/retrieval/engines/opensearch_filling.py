@@ -21,8 +21,8 @@ from beliefrag.retrieval.engines.opensearch import (
     open_opensearch,
     passage_from,
 )
-from beliefrag.retrieval.ledger import IndexedFile
-from beliefrag.retrieval.session import StoredPassage
+from beliefrag.retrieval.store import IndexedFile
+from beliefrag.retrieval.writer import StoredPassage
 from beliefrag.types import Passage
 
 __all__ = ["OpenSearchSession"]

@@ -17,8 +17,8 @@ from beliefrag.retrieval.bm25 import query_terms, query_words
 from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, check_address, ranking_name
 from beliefrag.retrieval.engines.engine_retriever import CHANGES
 from beliefrag.retrieval.engines.open_engine import open_on_engine
-from beliefrag.retrieval.fingerprint import CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
+from beliefrag.retrieval.store import CorpusState
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
@@ -28,7 +28,7 @@ with explain_missing_extra("Search on PostgreSQL", "postgres"):
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.engines.filling import BatchSession
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["FORMAT", "PG_SEARCH", "PG_TEXTSEARCH", "PostgresOptions", "PostgresTable", "find_extension", "table_names"]
 

@@ -29,10 +29,8 @@ from beliefrag.retrieval.engines.postgres import (
     table_names,
 )
 from beliefrag.retrieval.engines.postgres_connection import BoundedConnection, connect, explain_postgres_errors
-from beliefrag.retrieval.fingerprint import CorpusState
-from beliefrag.retrieval.ledger import IndexedFile
-from beliefrag.retrieval.session import IndexBusy, StoredPassage
-from beliefrag.retrieval.writer import QUICKLY_REWRITTEN
+from beliefrag.retrieval.store import CorpusState, IndexedFile
+from beliefrag.retrieval.writer import QUICKLY_REWRITTEN, IndexBusy, StoredPassage
 from beliefrag.types import Passage
 
 __all__ = ["PostgresSession"]

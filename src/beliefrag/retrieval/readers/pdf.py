@@ -1,4 +1,4 @@
-"""PDF: the text layer of all pages, as far as the file lets itself be read."""
+"""PDF: the text layer of all pages that can be read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from io import BytesIO
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.text import clean_line, clean_text, read_limited
+from beliefrag.retrieval.documents import (
+    Complain,
+    CorpusFile,
+    Document,
+    Unreadable,
+    clean_line,
+    clean_text,
+    read_limited,
+)
 
 __all__ = ["read_pdf"]
 
@@ -22,8 +29,8 @@ _NO_TITLE = re.compile(r"untitled|microsoft (word|powerpoint)\b.*|.*\.(docx?|tex
 
 
 def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads a PDF. A page that cannot be read is complained about, and the others are kept."""
-    # pypdf tells the log of every oddity it repairs; for a reader of a report that is noise.
+    """Read the text layer of a PDF. A page that cannot be read is reported, and the others are kept."""
+    # pypdf logs every oddity that it repairs.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = _open_pdf(read_limited(file.path))
     pages = [clean_text(_read_page(reader, number, complain)) for number in range(len(reader.pages))]

@@ -1,4 +1,4 @@
-"""Tables of texts: JSON Lines, plain or gzipped, and CSV and TSV. Every row gives one document."""
+"""Tables of texts: JSON Lines, plain or gzipped, and CSV and TSV. Every row is one document."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from dataclasses import replace
 from io import TextIOWrapper
 from typing import IO, Any
 
-from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.text import clean_line, detect_encoding, make_storable
+from beliefrag.retrieval.documents import (
+    Complain,
+    CorpusFile,
+    Document,
+    Unreadable,
+    clean_line,
+    detect_encoding,
+    make_storable,
+)
 
 __all__ = ["BadRow", "read_jsonl", "read_table", "row_document"]
 
@@ -23,11 +30,11 @@ _SAMPLE = 64 * 1024
 
 
 class BadRow(Exception):
-    """A row that gives no document; the message says why."""
+    """A row that is not a document; the message is the reason."""
 
 
 def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> Document:
-    """Gives the document in a row with a `text` and perhaps an `id` and a `title`.
+    """Return the document in a row with a `text` and perhaps an `id` and a `title`.
 
     The text stays as it is written, so that a benchmark's passages are indexed letter for letter.
 
@@ -49,7 +56,7 @@ def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> D
 
 
 def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
+    """Read a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
     number = 0
     with _open_lines(file) as lines:
         try:
@@ -86,7 +93,7 @@ def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
 
 
 def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads a .csv or .tsv file whose first row names the columns.
+    """Read a .csv or .tsv file whose first row names the columns.
 
     With a column `text` a row is a text, with `id` and `title` where there are such columns. Otherwise the row becomes
     a text of `column: value` pairs, so that a cell can still be understood when it stands alone.
