@@ -12,8 +12,7 @@ from beliefrag.cli import main
 from beliefrag.errors import MissingExtra, RetrievalError
 from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
 from beliefrag.retrieval.dense import DenseOptions, load_model
-from beliefrag.retrieval.dense.embedding_model import name_model
-from beliefrag.retrieval.dense.onnx_embedder import OnnxEmbedder
+from beliefrag.retrieval.dense.embedding_model import name_model, open_embedder
 from beliefrag.types import Passage
 from tests.support.messages import mentions
 from tests.support.onnx_model import write_onnx_model
@@ -34,11 +33,11 @@ class Pooled:
 
 def test_the_vector_is_the_mean_over_tokens_and_follows_from_the_text_alone(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path)
-    embed = OnnxEmbedder(path)
+    embed = open_embedder(path)
     both, bread = embed(["Bread butter", "bread"])
     assert both[[5, 6]] == pytest.approx([0.5**0.5] * 2)
     assert bread[5] == pytest.approx(1)
-    assert OnnxEmbedder(path, threads=1)(["bread"])[0].tobytes() == bread.tobytes()
+    assert open_embedder(path, threads=1)(["bread"])[0].tobytes() == bread.tobytes()
     assert len(embed([])) == 0
     odd = embed(["word " * 5000, "漢字" * 4000, "\ud800 broken", ""])
     assert np.linalg.norm(odd, axis=1) == pytest.approx([1, 1, 1, 1], abs=1e-4)
@@ -82,7 +81,7 @@ def test_another_tokenizer_makes_another_model(tmp_path: Path) -> None:
 def test_the_tokenizer_of_a_model_from_the_hub_stands_above_its_folder(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path / "onnx", name="model")
     path.with_name("model.tokenizer.json").rename(tmp_path / "tokenizer.json")
-    assert OnnxEmbedder(path)(["bread"]).shape == (1, 8)
+    assert open_embedder(path)(["bread"]).shape == (1, 8)
     (tmp_path / "tokenizer.json").unlink()
     with pytest.raises(RetrievalError) as caught:
         load_model(DenseOptions(str(path)))
@@ -100,20 +99,20 @@ def test_what_is_no_model_is_told_by_name(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path)
     path.write_bytes(b"no model")
     with pytest.raises(RetrievalError, match=r"tiny\.onnx"):
-        OnnxEmbedder(path)
+        open_embedder(path)
     path.with_name("tiny.tokenizer.json").write_text("{}")
     with pytest.raises(RetrievalError, match=r"tiny\.tokenizer\.json"):
-        OnnxEmbedder(path)
+        open_embedder(path)
 
 
 def test_a_model_that_asks_for_something_else_is_told(tmp_path: Path) -> None:
-    embed = OnnxEmbedder(write_onnx_model(tmp_path, inputs=2))
+    embed = open_embedder(write_onnx_model(tmp_path, inputs=2))
     with pytest.raises(RetrievalError, match="pixels"):
         embed(["bread"])
 
 
 def test_a_model_that_gives_one_vector_for_a_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed = OnnxEmbedder(write_onnx_model(tmp_path))
+    embed = open_embedder(write_onnx_model(tmp_path))
     monkeypatch.setattr(embed, "_session", Pooled())
     with pytest.raises(RetrievalError) as caught:
         embed(["bread butter"])
@@ -139,7 +138,7 @@ def test_without_the_libraries_the_extra_is_named(tmp_path: Path, monkeypatch: p
     path = write_onnx_model(tmp_path)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtra) as caught:
-        OnnxEmbedder(path)
+        open_embedder(path)
     assert "beliefrag[dense]" in caught.value.remedy
 
 
@@ -176,8 +175,8 @@ def test_gte_small_finds_by_meaning_and_its_vectors_do_not_depend_on_threads() -
         path = DenseOptions("gte-small").path
     except RetrievalError:
         pytest.skip("gte-small is not on this machine: beliefrag model pull gte-small")
-    embed = OnnxEmbedder(path)
+    embed = open_embedder(path)
     texts = ["A beacon for ships.", "Bread with butter.", "Which light guides sailors at night?"]
     lamp, meal, question = embed(texts)
     assert float(question @ lamp) > float(question @ meal) + 0.03
-    assert OnnxEmbedder(path, threads=1)(texts).tobytes() == embed(texts).tobytes()
+    assert open_embedder(path, threads=1)(texts).tobytes() == embed(texts).tobytes()

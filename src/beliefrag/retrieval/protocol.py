@@ -189,7 +189,6 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
         "hybrid": "beliefrag.retrieval.dense",
         "linked": "beliefrag.retrieval.linked",
         "postgres": "beliefrag.retrieval.engines.postgres",
-        "milvus": "beliefrag.retrieval.engines.milvus",
         "opensearch": "beliefrag.retrieval.engines.opensearch",
         "imported": "beliefrag.integrations.imported",
     },

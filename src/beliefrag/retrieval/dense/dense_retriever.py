@@ -1,4 +1,4 @@
-"""Dense retrieval, and its union with BM25 by ranks."""
+"""Dense retrieval, and its union with BM25 by ranks (reciprocal rank fusion)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import DenseOptions, EmbeddingModel, load_model
-from beliefrag.retrieval.dense.rank_joining import DEPTH, join_by_ranks
 from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
 from beliefrag.retrieval.protocol import IGNORE_SCORES, RETRIEVERS, check_depth
 from beliefrag.types import Hit, Provenance
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.protocol import PassageSource
+    from beliefrag.retrieval.passage_source import PassageSource
 
 __all__ = ["DenseRetriever", "HybridRetriever", "open_dense"]
+
+_DEPTH = 100
+"""How many hits of each ranking are joined, unless more are asked for."""
+_FLATTEN = 60
+"""A hit at rank r counts 1 / (60 + r): the constant that the method was published with."""
 
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Finds the passages whose vectors are nearest to that of the query. Scores are cosines, and have no say."""
+    """Finds the passages whose vectors are nearest to that of the query. Decisions ignore its scores, cosines."""
 
     index: Bm25Index
     model: EmbeddingModel
@@ -37,7 +41,7 @@ class DenseRetriever:
         return f"dense {self.model.name}"
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Returns the k nearest passages, nearest first.
+        """Return the k nearest passages, nearest first.
 
         Raises:
             RetrievalError: k is negative, or the model failed.
@@ -64,27 +68,30 @@ class HybridRetriever:
         return f"hybrid of {Bm25Index.identity} and {self.dense.identity}"
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Returns the k passages that stand highest in both searches together.
+        """Return the k passages that rank highest in both searches together; equal ones by id.
 
         Raises:
             RetrievalError: k is negative, or a search failed.
         """
         check_depth(k)
-        depth = max(k, DEPTH)
-        found = {
-            "search": self.dense.index.search(query, depth),
-            "dense": self.dense.search(query, depth),
-        }
+        depth = max(k, _DEPTH)
+        found = {"search": self.dense.index.search(query, depth), "dense": self.dense.search(query, depth)}
         passages = {hit.passage.id: hit.passage for hits in found.values() for hit in hits}
-        joined = join_by_ranks({way: [hit.passage.id for hit in hits] for way, hits in found.items()}, k)
-        return [Hit(passages[each.id], each.score, Provenance(each.ways)) for each in joined]
+        score = dict.fromkeys(passages, 0.0)
+        ways: dict[str, list[str]] = {each: [] for each in passages}
+        for way, hits in found.items():
+            for rank, hit in enumerate(hits, start=1):
+                score[hit.passage.id] += 1 / (_FLATTEN + rank)
+                ways[hit.passage.id].append(way)
+        best = sorted(score, key=lambda each: (-score[each], each))[:k]
+        return [Hit(passages[each], score[each], Provenance("+".join(ways[each]))) for each in best]
 
 
 def open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
-    """Opens dense retrieval; vectors that are not there are made.
+    """Open dense retrieval; make the vectors that are missing.
 
     Raises:
-        RetrievalError: The weights are not there, or they cannot be loaded.
+        RetrievalError: The weights are not on this machine, or they cannot be loaded.
         MissingExtra: They need a library that is not installed.
     """
     model = load_model(options)

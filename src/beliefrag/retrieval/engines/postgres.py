@@ -1,40 +1,53 @@
-"""PostgreSQL as a search engine, with ParadeDB's pg_search or with pg_textsearch, whichever the server has.
+"""PostgreSQL with ParadeDB's pg_search or with pg_textsearch: searching a table, and filling one.
 
 A table that `beliefrag index --to postgres:...` made has the terms of the embedded engine, and so its ranking: repeated
 words of a question count once, as they do there. A table of the user's own is searched through the BM25 index that it
-has, with the words that this index makes of the text.
+has, with the words that this index makes of the text. A table NAME of ours comes with NAME_state, one row that records
+what it holds.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from beliefrag.errors import CorpusError, SettingsError, explain_missing_extra
-from beliefrag.retrieval.bm25 import query_terms, query_words
-from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, check_address, ranking_name
-from beliefrag.retrieval.engines.engine_retriever import CHANGES
-from beliefrag.retrieval.engines.open_engine import open_on_engine
+from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
+from beliefrag.retrieval.engines.engine import (
+    CHANGES,
+    EngineDescription,
+    IndexState,
+    check_address,
+    content_of,
+    one_line,
+    ranking_name,
+)
+from beliefrag.retrieval.engines.engine_retriever import open_on_engine
+from beliefrag.retrieval.engines.filling import REWRITTEN_BELOW, Changes, Held
+from beliefrag.retrieval.fingerprint import CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
-from beliefrag.retrieval.store import CorpusState
+from beliefrag.retrieval.session import IndexBusy
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
+    import psycopg
     from psycopg import sql
 
-    from beliefrag.retrieval.engines.postgres_connection import Connections, Row, explain_postgres_errors
+    from beliefrag.retrieval.engines.postgres_connection import Connections, Row, connect, explain_postgres_errors
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.engines.filling import BatchSession
-    from beliefrag.retrieval.protocol import PassageSource
+    from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["FORMAT", "PG_SEARCH", "PG_TEXTSEARCH", "PostgresOptions", "PostgresTable", "find_extension", "table_names"]
+__all__ = ["PostgresOptions", "PostgresTable", "PostgresWriter"]
 
-PG_SEARCH = "pg_search"
-PG_TEXTSEARCH = "pg_textsearch"
-FORMAT = 1
+_PG_SEARCH = "pg_search"
+_PG_TEXTSEARCH = "pg_textsearch"
+_FORMAT = 1
+_BUILD_SECONDS = 24 * 3600.0
+"""How long making the BM25 index may take."""
 _PAGE = 5000
 _Ranking = tuple[sql.Composable, sql.Composable, sql.Composable]
 """What a search is made of: the score, the condition and the order."""
@@ -48,7 +61,7 @@ class PostgresOptions:
     url: str = ""
     """The address, as postgresql://HOST:PORT/DATABASE."""
     table: str = "passages"
-    """The table, with its schema where that is not the default one."""
+    """The table, with its schema unless that is the default one."""
     id: str = ""
     """In a table of your own: the column with the id."""
     title: str = ""
@@ -86,45 +99,42 @@ class PostgresOptions:
 
     @property
     def identity(self) -> str | None:
-        """Names the ranking before anything is opened; None where only the table can tell."""
+        """Names the ranking before anything is opened; None if only the table can tell."""
         return None if self.is_own_table or self.linked else ranking_name(self.k1, self.b)
 
-
-def table_names(options: PostgresOptions) -> tuple[sql.Identifier, sql.Identifier, sql.Identifier, str]:
-    """Gives the names of the table, of its state and of its files, and the bare name of its BM25 index."""
-    *schema, table = options.table.split(".")
-    names = [sql.Identifier(*schema, f"{table}{suffix}") for suffix in ("", "_state", "_files")]
-    return names[0], names[1], names[2], f"{table}_bm25"
-
-
-def find_extension(rows: Sequence[Row]) -> str | None:
-    """Gives the search extension among rows of extension names; pg_search where there are both."""
-    names = {row[0] for row in rows}
-    return next((each for each in (PG_SEARCH, PG_TEXTSEARCH) if each in names), None)
+    @property
+    def names(self) -> tuple[sql.Identifier, sql.Identifier, sql.Identifier]:
+        """The names of the table, of its state and of its BM25 index."""
+        *schema, table = self.table.split(".")
+        table_name, state, index = (sql.Identifier(*schema, f"{table}{end}") for end in ("", "_state", "_bm25"))
+        return table_name, state, index
 
 
 class PostgresTable:
-    """A table with a BM25 index.
+    """A table with a BM25 index, opened to be searched.
 
     Raises:
         RetrievalError: The server cannot be reached.
-        CorpusError: There is no such table, it is not finished, or no BM25 index is on it.
+        CorpusError: There is no such table, it is incomplete, or it has no BM25 index.
     """
 
     def __init__(self, options: PostgresOptions) -> None:
         check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
         self._options = options
-        self.seconds = options.timeout
-        self._table, self._state, _, _ = table_names(options)
-        self._connections = Connections(options.url, seconds=options.timeout, most=options.connections)
+        self._table, self._state, _ = options.names
+        with self._explain():
+            self._connections = Connections(options.url, seconds=options.timeout, most=options.connections)
         try:
             self._open()
         except BaseException:
             self.close()
             raise
 
+    def _explain(self) -> AbstractContextManager[None]:
+        return explain_postgres_errors(f"The search in {self._options.table}")
+
     def _open(self) -> None:
-        with explain_postgres_errors(self._options.table):
+        with self._explain():
             server = self._connections.one("SHOW server_version")[0].split()[0]
             extension = self._connections.one(
                 "SELECT e.extname, e.extversion, i.indexrelid::regclass::text, i.indexrelid, c.reloptions "
@@ -135,7 +145,7 @@ class PostgresTable:
             )
             exists = self._connections.one("SELECT to_regclass(%s) IS NOT NULL", (self._options.table,))[0]
         if not exists:
-            raise self._unusable("is not there", "Make it with `beliefrag index ... --to`, or check the name.")
+            raise self._unusable("does not exist", "Make it with `beliefrag index ... --to`, or check the name.")
         if not extension:
             raise self._unusable(
                 "has no BM25 index of pg_search or pg_textsearch",
@@ -161,7 +171,7 @@ class PostgresTable:
         return CorpusError(f"The table {self._options.table} {problem}.", remedy=remedy)
 
     def _our_query(self) -> _Ranking:
-        if self._extension == PG_SEARCH:
+        if self._extension == _PG_SEARCH:
             return (
                 sql.SQL("pdb.score(id)"),
                 sql.SQL("WHERE content @@@ pdb.match_disjunction(%(terms)s::text[])"),
@@ -187,17 +197,17 @@ class PostgresTable:
         title = sql.SQL("coalesce({}, '')").format(sql.Identifier(options.title)) if options.title else nothing
         source = sql.SQL("coalesce({}::text, '')").format(sql.Identifier(options.source)) if options.source else nothing
         self._columns = sql.SQL("{}::text, {}, coalesce({}, ''), {}").format(self._id, title, text, source)
-        if self._extension == PG_TEXTSEARCH:
-            self.identity = f"bm25 {PG_TEXTSEARCH} {' '.join(f'{k}={v}' for k, v in sorted(settings.items()))}"
+        if self._extension == _PG_TEXTSEARCH:
+            self.identity = f"bm25 {_PG_TEXTSEARCH} {' '.join(f'{k}={v}' for k, v in sorted(settings.items()))}"
             return self._textsearch_query(options.text, "%(words)s")
-        with explain_postgres_errors(options.table):
+        with self._explain():
             fields = self._connections.all(
                 "SELECT name, tokenizer FROM paradedb.schema(%s) WHERE tokenizer IS NOT NULL", (self._index,)
             )
         searched = [(name, how) for name, how in fields if name in (options.text, options.title)]
         if options.text not in [name for name, _ in searched]:
             raise self._unusable(f"has no BM25 index on the column {options.text}", "Name a column that it has.")
-        self.identity = f"bm25 k1=1.2 b=0.75 {PG_SEARCH} {' '.join(f'{name}:{how}' for name, how in sorted(searched))}"
+        self.identity = f"bm25 k1=1.2 b=0.75 {_PG_SEARCH} {' '.join(f'{name}:{how}' for name, how in sorted(searched))}"
         each = sql.SQL(" OR ").join(
             sql.SQL("{} @@@ pdb.match_disjunction(%(words)s::text)").format(sql.Identifier(name))
             for name, _ in searched
@@ -208,58 +218,52 @@ class PostgresTable:
             sql.SQL("score DESC, {}").format(self._id),
         )
 
-    def _select(self, columns: sql.Composable) -> sql.Composed:
+    def _find(self, columns: sql.Composable, query: str, limit: int) -> tuple[list[Row], IndexState]:
+        """Return rows that end with a score, and the state of the table in the same snapshot, in one round trip."""
         score, where, order = self._query
-        return sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
+        statement = sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
             columns, score, self._table, where, order
         )
-
-    def _values(self, query: str, limit: int) -> dict[str, Any]:
         terms = query_terms(query)
-        return {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
+        values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
+        with self._explain():
+            state, rows = self._connections.together((self._state_query(), {}), (statement, values))
+        return [row for row in rows if row[-1] > 0], self._read_state(state)
 
     def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:
-        """Gives the best passages and the state of the table in the same snapshot, in one round trip."""
-        with explain_postgres_errors(self._options.table):
-            state, rows = self._connections.together(
-                (self._state_query(), {}), (self._select(self._columns), self._values(query, limit))
-            )
-        found = [(Passage(*map(str, row[:4])), float(row[4])) for row in rows if row[4] > 0]
-        return found, self._read_state(state)
+        """Return the best passages and the state of the table."""
+        rows, state = self._find(self._columns, query, limit)
+        return [(Passage(*map(str, row[:4])), float(row[4])) for row in rows], state
 
     def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
-        """Gives ids and scores of the best passages, and the state of the table in the same snapshot."""
-        columns = sql.SQL("{}::text").format(self._id)
-        with explain_postgres_errors(self._options.table):
-            state, rows = self._connections.together(
-                (self._state_query(), {}), (self._select(columns), self._values(query, limit))
-            )
-        return [(str(row[0]), float(row[1])) for row in rows if row[1] > 0], self._read_state(state)
+        """Return ids and scores of the best passages, and the state of the table."""
+        rows, state = self._find(sql.SQL("{}::text").format(self._id), query, limit)
+        return [(str(row[0]), float(row[1])) for row in rows], state
 
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """Gives the passages with these ids that are there, in one lookup."""
+        """Return the passages with these ids that the table holds, in one lookup."""
         statement = sql.SQL("SELECT {} FROM {} WHERE {}::text = ANY(%s)").format(self._columns, self._table, self._id)
-        with explain_postgres_errors(self._options.table):
+        with self._explain():
             rows = self._connections.all(statement, (list(ids),))
         return {str(row[0]): Passage(*map(str, row)) for row in rows}
 
     def first(self, count: int) -> list[Passage]:
-        """Gives the first passages by id, in the order of the bytes, whatever the server's language is."""
+        """Return the first passages by id, in the order of the bytes, whatever the server's language is."""
         statement = sql.SQL('SELECT {} FROM {} ORDER BY {}::text COLLATE "C" LIMIT %s')
-        with explain_postgres_errors(self._options.table):
+        with self._explain():
             rows = self._connections.all(statement.format(self._columns, self._table, self._id), (count,))
         return [Passage(*map(str, row)) for row in rows]
 
     def read_passages(self) -> Iterator[list[Passage]]:
-        """Gives all passages of one snapshot, some thousand at a time."""
+        """Yield all passages of one snapshot, some thousand at a time."""
         statement = sql.SQL("SELECT {} FROM {}").format(self._columns, self._table)
-        with explain_postgres_errors(self._options.table):
+        with self._explain():
             for rows in self._connections.pages(statement, _PAGE):
                 yield [Passage(*map(str, row)) for row in rows]
 
     def read_state(self) -> IndexState:
-        """Gives the state of the table as it is now."""
-        with explain_postgres_errors(self._options.table):
+        """Return the current state of the table."""
+        with self._explain():
             rows = self._connections.all(self._state_query())
             if self._options.is_own_table:
                 self._own_changes = int(rows[0][0])
@@ -292,14 +296,208 @@ class PostgresTable:
             return IndexState(self._own_state.passages, f"{self._own_state.fingerprint} and {changes} changed rows")
         if not rows:
             raise self._unusable("has no state", "Make it again with `beliefrag index ... --to`.")
-        if rows[0][0] != FORMAT:
-            raise self._unusable(f"has format {rows[0][0]}, and this BeliefRAG reads {FORMAT}", "Make it again.")
+        if rows[0][0] != _FORMAT:
+            raise self._unusable(f"has format {rows[0][0]}, not {_FORMAT}", "Make it again.")
         state = CorpusState(int(rows[0][1]), int(rows[0][2], 16))
         return IndexState(state.passages, state.fingerprint)
 
     def close(self) -> None:
-        """Lets the connections go."""
+        """Close the connections."""
         self._connections.close()
+
+
+class PostgresWriter:
+    """A table that is open to be filled; it is made if it does not exist.
+
+    All changes of a run are one transaction: until it ends, searches see what the table held before, and a kill of
+    client or server leaves that. The BM25 index is made after the passages of the first run, which is several times
+    faster than growing it.
+
+    Raises:
+        IndexBusy: Another writer is at work.
+        CorpusError: The table is another one, or the server has no search extension.
+        RetrievalError: The server cannot be reached.
+    """
+
+    def __init__(self, options: PostgresOptions) -> None:
+        check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
+        if options.is_own_table:
+            raise SettingsError(
+                f"{options.table} is a table of your own, which BeliefRAG only reads.",
+                remedy="Leave text=, title=, id= and source= out to make a table, or insert the rows yourself.",
+            )
+        self._options = options
+        self._table, self._state, self._index = options.names
+        with self.explain_errors():
+            self._connection = connect(options.url, seconds=max(60.0, options.timeout))
+            try:
+                self._take_lock()
+                with self._connection.transaction():
+                    self._extension = self._make_extension()
+                    self._make_tables()
+                self._connection.set_autocommit(False)
+            except BaseException:
+                self.close()
+                raise
+
+    def explain_errors(self) -> AbstractContextManager[None]:
+        """Turn errors of the client library into ours."""
+        return explain_postgres_errors(f"Filling the table {self._options.table}")
+
+    def _take_lock(self) -> None:
+        locked = self._connection.execute(
+            "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (f"beliefrag {self._options.table}",)
+        ).fetchone()
+        if not (locked and locked[0]):
+            raise IndexBusy(
+                f"The table {self._options.table} is being written by another process.",
+                remedy="Wait until that one has finished, or write to another table.",
+            )
+
+    def _make_extension(self) -> str:
+        have = _find_extension(self._connection.execute("SELECT extname FROM pg_extension").fetchall())
+        if have:
+            return have
+        offered = _find_extension(self._connection.execute("SELECT name FROM pg_available_extensions").fetchall())
+        if offered is None:
+            raise CorpusError(
+                "This PostgreSQL server has neither pg_search nor pg_textsearch.",
+                remedy="Install one of them on the server.",
+            )
+        try:
+            self._connection.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(offered)))
+        except psycopg.Error as problem:
+            raise CorpusError(
+                f"The extension {offered} cannot be made: {one_line(problem)}.",
+                remedy=f"Let an administrator run CREATE EXTENSION {offered} in this database.",
+            ) from problem
+        return offered
+
+    def _make_tables(self) -> None:
+        options = self._options
+        if self._extension == _PG_SEARCH and (options.k1, options.b) != (1.2, 0.75):
+            raise SettingsError(
+                f"pg_search has k1 1.2 and b 0.75, not {options.k1:g} and {options.b:g}.",
+                remedy="Leave k1 and b out, or use a database with pg_textsearch.",
+            )
+        found = self._connection.execute(
+            "SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL",
+            (self._table.as_string(self._connection), self._state.as_string(self._connection)),
+        ).fetchone()
+        if found == (True, True):
+            return
+        if found != (False, False):
+            raise CorpusError(
+                f"The table {options.table} was not made by BeliefRAG.", remedy="Name another table to fill."
+            )
+        terms = sql.SQL(", terms text NOT NULL" if self._extension == _PG_TEXTSEARCH else "")
+        self._execute(
+            "CREATE TABLE {} (id text PRIMARY KEY, title text NOT NULL, content text NOT NULL, "
+            "sources text[] NOT NULL, digest bytea NOT NULL{})",
+            self._table,
+            terms,
+        )
+        self._execute(
+            "CREATE TABLE {} "
+            "(format int NOT NULL, passages bigint NOT NULL, total text NOT NULL, dead bigint NOT NULL)",
+            self._state,
+        )
+        self._execute("INSERT INTO {} VALUES ({}, 0, '0', 0)", self._state, sql.Literal(_FORMAT))
+
+    def _execute(self, statement: LiteralString, *names: sql.Composable, values: Sequence[Any] = ()) -> list[Row]:
+        cursor = self._connection.execute(sql.SQL(statement).format(*names), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
+        """Return what the table holds under these ids."""
+        rows = self._execute("SELECT id, digest, sources FROM {} WHERE id = ANY(%s)", self._table, values=(list(ids),))
+        return {row[0]: _held(row) for row in rows}
+
+    def write(self, changes: Changes) -> None:
+        """Write some changes, as a part of the transaction."""
+        if changes.removed:
+            self._execute("DELETE FROM {} WHERE id = ANY(%s)", self._table, values=(changes.removed,))
+        with self._connection.cursor() as cursor:
+            update = sql.SQL("UPDATE {} SET sources = %s WHERE id = %s").format(self._table)
+            cursor.executemany(update, [(list(sources), name) for name, sources in changes.sources.items()])
+        if not changes.puts:
+            return
+        staging = sql.Identifier("beliefrag_staging")
+        self._execute("CREATE TEMP TABLE IF NOT EXISTS {} (LIKE {}) ON COMMIT DROP", staging, self._table)
+        names = ["id", "title", "content", "sources", "digest"]
+        names += ["terms"] if self._extension == _PG_TEXTSEARCH else []
+        columns = sql.SQL(", ").join(map(sql.Identifier, names))
+        statement = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, columns)
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for passage, held in changes.puts:
+                content = content_of(passage)
+                row = [passage.id, passage.title, content, list(held.sources), held.digest.to_bytes(32)]
+                copy.write_row([*row, " ".join(passage_terms(content))][: len(names)])
+        given = sql.SQL(", ").join(sql.SQL("EXCLUDED.{}").format(sql.Identifier(name)) for name in names)
+        self._execute(
+            "INSERT INTO {} ({}) SELECT {} FROM {} ON CONFLICT (id) DO UPDATE SET ({}) = ROW({})",
+            *(self._table, columns, columns, staging, columns, given),
+        )
+        self._execute("TRUNCATE {}", staging)
+
+    def read_all(self) -> Iterator[tuple[str, Held]]:
+        """Yield what the table holds."""
+        statement, last = "SELECT id, digest, sources FROM {} WHERE id > %s ORDER BY id LIMIT %s", ""
+        while rows := self._execute(statement, self._table, values=(last, _PAGE)):
+            for row in rows:
+                yield row[0], _held(row)
+            last = rows[-1][0]
+
+    def finish(self, state: CorpusState, dead: int) -> None:
+        """Commit, and make the BM25 index; make it again if deleted passages distort its statistics.
+
+        An extension counts deleted passages in its statistics until they are cleared away, and one of them even after
+        that. The index is made again if that takes a moment, or if the dead are more than a tenth of the living.
+        """
+        [(dead,)] = self._execute(
+            "UPDATE {} SET passages = %s, total = %s, dead = dead + %s RETURNING dead",
+            self._state,
+            values=(state.passages, f"{state.total:x}", dead),
+        )
+        self._connection.commit()
+        self._connection.set_autocommit(True)
+        self._connection.seconds = _BUILD_SECONDS
+        name = sql.Identifier(self._options.table.rpartition(".")[2] + "_bm25")
+        if self._extension == _PG_SEARCH:
+            self._execute(
+                "CREATE INDEX IF NOT EXISTS {} ON {} USING bm25 "
+                "(id, (content::pdb.simple('stemmer=english', 'remove_long=40'))) WITH (key_field = 'id')",
+                *(name, self._table),
+            )
+        else:
+            self._execute(
+                "CREATE INDEX IF NOT EXISTS {} ON {} USING bm25 (terms) "
+                "WITH (text_config = 'pg_catalog.simple', k1 = {}, b = {})",
+                *(name, self._table, sql.Literal(self._options.k1), sql.Literal(self._options.b)),
+            )
+        self._execute("ANALYZE {}", self._table)
+        if dead and (state.passages <= REWRITTEN_BELOW or 10 * dead > state.passages):
+            self._execute("VACUUM {}", self._table)
+            self._execute("REINDEX INDEX {}", self._index)
+            self._execute("UPDATE {} SET dead = 0", self._state)
+
+    def close(self) -> None:
+        """Undo what is not committed, and let another writer in."""
+        with suppress(psycopg.Error):
+            self._connection.rollback()
+            # A server notices a closed connection a little later, and would keep the next writer out until then.
+            self._connection.execute("SELECT pg_advisory_unlock_all()")
+        self._connection.close()
+
+
+def _find_extension(rows: Sequence[Row]) -> str | None:
+    """Return the search extension among rows of extension names; pg_search if there are both."""
+    names = {row[0] for row in rows}
+    return next((each for each in (_PG_SEARCH, _PG_TEXTSEARCH) if each in names), None)
+
+
+def _held(row: Row) -> Held:
+    return Held(int.from_bytes(row[1]), tuple(row[2]))
 
 
 @RETRIEVERS.register(
@@ -313,15 +511,8 @@ def _open_postgres(options: PostgresOptions, source: PassageSource) -> Retriever
         options,
         source,
         engine=PostgresTable,
-        session=_open_session,
+        writer=PostgresWriter,
         rename=lambda given, suffix: replace(
             given, table=f"{given.table}_{suffix}", text="", id="", title="", source=""
         ),
-        command=lambda given: f"`beliefrag index ... --to postgres:...,table={given.table}`",
     )
-
-
-def _open_session(options: PostgresOptions) -> BatchSession:
-    from beliefrag.retrieval.engines.postgres_filling import PostgresSession  # noqa: PLC0415
-
-    return PostgresSession(options)

@@ -11,8 +11,9 @@ from psycopg import errors, sql
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from beliefrag.errors import BeliefRAGError, RetrievalError
+from beliefrag.retrieval.engines.engine import one_line
 
-__all__ = ["BoundedConnection", "Connections", "Row", "connect", "explain_postgres_errors", "one_line"]
+__all__ = ["BoundedConnection", "Connections", "Row", "connect", "explain_postgres_errors"]
 
 Row = tuple[Any, ...]
 Statement = LiteralString | sql.SQL | sql.Composed
@@ -23,12 +24,12 @@ _CONNECT_SECONDS = 10
 
 
 class BoundedConnection(psycopg.Connection[Row]):
-    """A connection on which no request waits longer than some seconds, even where the network swallows the reply."""
+    """A connection on which no request waits longer than some seconds, even if the network swallows the reply."""
 
     seconds = 30.0
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Waits for a reply.
+        """Wait for a reply.
 
         Raises:
             OperationalError: There was none in time; the connection is closed.
@@ -40,10 +41,10 @@ class BoundedConnection(psycopg.Connection[Row]):
             raise psycopg.OperationalError(f"the server did not reply within {self.seconds:g} seconds") from None
 
 
-def connect(url: str, *, seconds: float, autocommit: bool = True) -> BoundedConnection:
-    """Opens one connection, on which a request may take the given number of seconds."""
+def connect(url: str, *, seconds: float) -> BoundedConnection:
+    """Open one connection, on which a request may take the given number of seconds."""
     connection = BoundedConnection.connect(
-        url, autocommit=autocommit, connect_timeout=_CONNECT_SECONDS, application_name="beliefrag"
+        url, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="beliefrag"
     )
     connection.seconds = seconds
     return connection
@@ -59,9 +60,8 @@ class Connections:
     """
 
     def __init__(self, url: str, *, seconds: float, most: int) -> None:
-        with explain_postgres_errors("PostgreSQL"):
-            # A first connection tells at once, and in the server's words, why there can be none.
-            connect(url, seconds=seconds).close()
+        # The error of a first connection names the reason in the server's words; that of the pool does not.
+        connect(url, seconds=seconds).close()
         self._seconds = seconds
         settings = (
             f"-c statement_timeout={int(seconds * 1000)} -c enable_seqscan=off -c default_transaction_read_only=on"
@@ -88,7 +88,7 @@ class Connections:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
 
     def together(self, *requests: tuple[Statement, Values]) -> list[list[Row]]:
-        """Makes requests that see the same state of the database, in one round trip."""
+        """Make requests that see the same state of the database, in one round trip."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
@@ -101,16 +101,15 @@ class Connections:
         raise AssertionError("unreachable")
 
     def all(self, statement: Statement, values: Values = ()) -> list[Row]:
-        """Gives all rows of one request."""
+        """Return all rows of one request."""
         return self.together((statement, values))[0]
 
     def one(self, statement: Statement, values: Values = ()) -> Row:
-        """Gives the first row of one request; an empty one where there is none."""
-        rows = self.all(statement, values)
-        return rows[0] if rows else ()
+        """Return the first row of one request, or an empty one."""
+        return next(iter(self.all(statement, values)), ())
 
     def pages(self, statement: Statement, size: int) -> Iterator[list[Row]]:
-        """Gives all rows of a request, a block at a time, without holding them all."""
+        """Yield all rows of a request, a block at a time, without holding them all."""
         with (
             self._pool.connection() as connection,
             connection.transaction(),
@@ -121,36 +120,21 @@ class Connections:
                 yield rows
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         self._pool.close(timeout=1)
-
-
-def one_line(problem: Exception) -> str:
-    """Gives an error of the server in one line; the server names neither password nor address parameters."""
-    return " ".join(str(problem).split())[:300].rstrip(".") or type(problem).__name__
 
 
 @contextmanager
 def explain_postgres_errors(what: str) -> Iterator[None]:
-    """Turns errors of the client library into ours.
-
-    Raises:
-        RetrievalError: The server cannot be reached, did not reply in time, or refused.
-    """
+    """Turn errors of the client library into ours; `what` was being done."""
     try:
         yield
     except BeliefRAGError:
         raise
-    except errors.QueryCanceled as problem:
-        raise RetrievalError(
-            f"The search in {what} was not done in time: {one_line(problem)}.", remedy="Raise timeout=SECONDS."
-        ) from problem
-    except (psycopg.OperationalError, PoolTimeout) as problem:
-        raise RetrievalError(
-            f"The search in {what} failed: {one_line(problem)}.",
-            remedy="Check that the server runs; user and password are read from PGUSER and PGPASSWORD.",
-        ) from problem
     except psycopg.Error as problem:
-        raise RetrievalError(
-            f"The search in {what} failed: {one_line(problem)}.", remedy="Check the table and its columns."
-        ) from problem
+        reason, remedy = one_line(problem), "Check the table and its columns."
+        if isinstance(problem, errors.QueryCanceled):
+            reason, remedy = f"it was not done in time ({reason})", "Raise timeout=SECONDS."
+        elif isinstance(problem, psycopg.OperationalError):
+            remedy = "Check that the server runs; user and password are read from PGUSER and PGPASSWORD."
+        raise RetrievalError(f"{what} failed: {reason}.", remedy=remedy) from problem
