@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
-from beliefrag.retrieval.passage_store import PassageRow, sync_folder
+from beliefrag.retrieval.store import PassageRow, sync_folder
 
 __all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
 

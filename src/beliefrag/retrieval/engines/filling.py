@@ -16,11 +16,17 @@ from typing import Any, NamedTuple, Protocol
 
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
-from beliefrag.retrieval.files import find_files
-from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.retrieval.indexing import IndexProgress, IndexReport, OnProgress, Paths, list_paths
-from beliefrag.retrieval.passage_source import docs_index
+from beliefrag.retrieval.indexing import (
+    IndexProgress,
+    IndexReport,
+    OnProgress,
+    Paths,
+    docs_index,
+    find_files,
+    list_paths,
+)
 from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.store import CorpusState, passage_digest
 from beliefrag.types import Passage
 
 __all__ = ["REWRITTEN_BELOW", "Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]

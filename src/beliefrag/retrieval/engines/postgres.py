@@ -27,9 +27,9 @@ from beliefrag.retrieval.engines.engine import (
 )
 from beliefrag.retrieval.engines.engine_retriever import open_on_engine
 from beliefrag.retrieval.engines.filling import REWRITTEN_BELOW, Changes, Held
-from beliefrag.retrieval.fingerprint import CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
-from beliefrag.retrieval.session import IndexBusy
+from beliefrag.retrieval.store import CorpusState
+from beliefrag.retrieval.writer import IndexBusy
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
@@ -39,7 +39,7 @@ with explain_missing_extra("Search on PostgreSQL", "postgres"):
     from beliefrag.retrieval.engines.postgres_connection import Connections, Row, connect, explain_postgres_errors
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["PostgresOptions", "PostgresTable", "PostgresWriter"]
 
