@@ -1,8 +1,4 @@
-"""Join a Ray cluster, or start a small one on this machine, for runs and for indexing.
-
-Ray is imported only when somebody asks for it. The cluster that is started here has no dashboard, sends no usage
-statistics and leaves standard output to us.
-"""
+"""Join a Ray cluster, or start a small one on this machine, for runs and for indexing."""
 
 from __future__ import annotations
 
@@ -13,19 +9,16 @@ import signal
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import cycle
 from typing import Any, NamedTuple
 
 from beliefrag.errors import BeliefRAGError, SettingsError, explain_missing_extra
 
-__all__ = ["RETRIES", "ClusterError", "ClusterNode", "RayCluster", "check_place", "join_cluster", "open_ray_map"]
-
 RETRIES = 5
 """How often Ray makes a call again whose worker has died."""
-_NAME = "ray"
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024
-"""What workers exchange is small: episodes and blocks of passages."""
 _LOGS = "See Ray's log files; memory is the usual reason. Then give the same command again; what is done is kept."
 
 
@@ -34,7 +27,7 @@ class ClusterError(BeliefRAGError):
 
 
 class ClusterNode(NamedTuple):
-    """A machine of the cluster, or a part of one, that is alive."""
+    """A machine of the cluster that is alive."""
 
     id: str
     host: str
@@ -46,15 +39,12 @@ class ClusterNode(NamedTuple):
         return self.host == socket.gethostname()
 
 
+@dataclass(frozen=True)
 class RayCluster:
-    """A cluster that this process belongs to.
+    """A cluster that this process belongs to."""
 
-    Args:
-        ray: The module of Ray, as it was imported.
-    """
-
-    def __init__(self, ray: Any) -> None:
-        self.ray = ray
+    ray: Any
+    """The module of Ray, which is imported only when somebody asks for it."""
 
     def nodes(self) -> list[ClusterNode]:
         """Return the nodes that are alive, each with the processors that Ray may use there."""
@@ -73,12 +63,6 @@ class RayCluster:
         They are actors, not tasks: Ray 2.60 was seen to keep the processor of a finished task for itself, which left
         all later tasks waiting for ever. A process that dies, alone or with its node, is started again, and its calls
         are made again.
-
-        Args:
-            kind: The class.
-            arguments: The arguments of its constructor.
-            places: The node of each process.
-            calls_at_once: How many of its methods may run at the same time.
         """
         strategies = import_module("ray.util.scheduling_strategies")
         # They take no processor from Ray's account: if nodes die, the others take over their workers.
@@ -110,7 +94,7 @@ class RayCluster:
 
 
 class TaskWorker:
-    """Applies functions in a process of a cluster."""
+    """Applies functions in a process of the cluster."""
 
     def apply(self, function: Callable[[Any], Any], item: Any) -> Any:
         """Return the function's result."""
@@ -119,15 +103,7 @@ class TaskWorker:
 
 @contextlib.contextmanager
 def open_ray_map(on: str) -> Iterator[Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]]:
-    """Join a cluster for the length of a `with` block and return a `map` that works on its processors.
-
-    It works some items ahead and returns the results in their order.
-
-    Raises:
-        SettingsError: The name is not known.
-        MissingExtra: Ray is not installed.
-        ClusterError: The cluster cannot be joined; while mapping: workers keep dying.
-    """
+    """Join a cluster for the length of a `with` block and return a `map` that works ahead on its processors."""
     with join_cluster(on) as cluster:
         nodes = cluster.nodes()
         places = [node for node in nodes for _ in range(node.processors)] or nodes
@@ -147,13 +123,9 @@ def open_ray_map(on: str) -> Iterator[Callable[[Callable[[Any], Any], Iterable[A
 
 
 def check_place(on: str) -> str | None:
-    """Return the address in `ray` or `ray:ADDRESS`; None for a cluster of this machine's own.
-
-    Raises:
-        SettingsError: It is neither.
-    """
+    """Return the address in `ray` or `ray:ADDRESS`, or raise `SettingsError`; None for a cluster that starts here."""
     name, colon, address = on.partition(":")
-    if name != _NAME or (colon and not address):
+    if name != "ray" or (colon and not address):
         raise SettingsError(f"Nothing runs on {on!r}.", remedy="Known: ray, which starts here, and ray:ADDRESS.")
     return address or None
 
@@ -163,18 +135,13 @@ def join_cluster(on: str) -> Iterator[RayCluster]:
     """Join the cluster at `ray:ADDRESS`, or start one on this machine for `ray`, and leave it at the end.
 
     A process that belongs to a cluster already uses that one, and stays in it.
-
-    Raises:
-        SettingsError: The name is not known.
-        MissingExtra: Ray is not installed.
-        ClusterError: There is no cluster at that address, or none can be started here.
     """
     address = check_place(on)
     # Read by Ray when it starts. By default its workers give way to all other processes.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")
     with explain_missing_extra("--on ray", "ray"):
-        ray = import_module(_NAME)
+        ray = import_module("ray")
     if ray.is_initialized():
         yield RayCluster(ray)
         return

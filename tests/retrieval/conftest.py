@@ -22,10 +22,8 @@ def read() -> Read:
     """Reads a file as indexing does, and gives its documents and the complaints."""
 
     def read_file(path: Path) -> tuple[list[Document], list[str]]:
-        reader = reader_for(path.name)
-        assert reader is not None, path.name
         complaints: list[str] = []
-        documents = list(reader(CorpusFile(path, path.name, str(path)), complaints.append))
+        documents = list(reader_for(path.name)(CorpusFile(path, path.name, str(path)), complaints.append))
         return documents, complaints
 
     return read_file

@@ -182,7 +182,7 @@ def test_links_survive_a_rewrite_of_the_index_and_follow_a_change_of_the_page(tm
         writer.add([Passage(f"more-{number}", "More", f"Soon gone {number}.") for number in range(40)])
         writer.commit()
         writer.delete([f"more-{number}" for number in range(0, 40, 3)])
-        assert writer.compact(force=True)
+        assert writer.compact()
         writer.delete([f"more-{number}" for number in range(40)])
     assert rows_by_title(index) == before
     page = folder / "tuning.html"

@@ -20,7 +20,7 @@ from beliefrag.retrieval.store import MANIFEST, CorpusState, passage_digest, to_
 
 CHILD = """
 import os, signal, sys
-from beliefrag.retrieval import IndexWriter, index_paths, indexing, store, writer
+from beliefrag.retrieval import IndexWriter, index_paths, indexing, store
 
 docs, out, moment, nth = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 indexing._COMMIT_PASSAGES = 150
@@ -34,7 +34,7 @@ def die_at(name):
         if calls == nth:
             os.kill(os.getpid(), signal.SIGKILL)
 
-write_manifest, sync_folder = writer.write_manifest, store.sync_folder
+write_manifest, sync_folder = store.write_manifest, store.sync_folder
 commit_engine, put = IndexWriter._commit_engine, IndexWriter._put
 
 def write_and_die(*given, **options):
@@ -59,7 +59,7 @@ def put_and_die(self, *given):
     die_at("among-passages")
     put(self, *given)
 
-writer.write_manifest, store.sync_folder, store.Path.replace = write_and_die, sync_and_die, replace_and_die
+store.write_manifest, store.sync_folder, store.Path.replace = write_and_die, sync_and_die, replace_and_die
 IndexWriter._commit_engine, IndexWriter._put = commit_and_die, put_and_die
 print("begun", flush=True)
 index_paths([docs], out)

@@ -211,7 +211,7 @@ def test_updates_and_deletes_end_where_a_fresh_build_does(tmp_path: Path, shelf:
         writer.write_graph()
         writer.add(shelf)
         writer.delete([f"f{n}" for n in range(60, 90)])
-        writer.compact(force=True)
+        writer.compact()
         writer.write_graph()
     with IndexWriter(tmp_path / "fresh") as writer:
         writer.add([*filler(), *shelf])

@@ -119,8 +119,9 @@ def test_a_retriever_that_does_not_say_how_to_read_its_scores_is_refused(
 def test_what_is_no_retriever_is_told_what_it_lacks(missing: str, named: str) -> None:
     members = {"search": Elsewhere.search, "identity": None, "score_scale": ScoreScale(1.0, 1.0)}
     assert check_retriever(type("Whole", (), members)())
-    with pytest.raises(SettingsError, match=named):
+    with pytest.raises(SettingsError, match="Part") as refused:
         check_retriever(type("Part", (), {name: value for name, value in members.items() if name != missing})())
+    assert named in refused.value.remedy
 
 
 def test_documents_are_indexed_from_python_with_a_report_and_progress(tmp_path: Path) -> None:

@@ -2,20 +2,18 @@
 
 The run's process keeps the plan and the files. A worker opens datasets, model and methods as that process does, plays
 episodes with the same functions and sends them back as lines; it writes replies to the shared cache and nothing else.
-When a worker dies, what it had under way is played again by a new one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.player import EpisodeLost, InProcessPlayer
@@ -30,10 +28,6 @@ from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Settings
 
-__all__ = ["RayPlayer", "open_ray_player"]
-
-_log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
@@ -43,41 +37,24 @@ class _Inputs:
     """Without anything secret: keys and passwords come from the environment of each node."""
     spec: RunSpec
     before: RunRecord | None
-    """The record of the run that goes on, from which a replay takes the models' identities."""
     record: RunRecord
     """What the run's process has opened. Each worker must have the same."""
     host: str
     folder: str
     """The working folder of the run's process: paths in the settings are relative to it."""
     cache_folder: str
-    """The cache folder of that process, for workers on the same machine."""
-
-
-class _Played(NamedTuple):
-    line: bytes
-    missing_keys: frozenset[str]
-    warnings: list[str]
 
 
 class EpisodeWorker:
-    """Plays episodes on a node, several at a time.
-
-    Args:
-        inputs: A list of one reference to the inputs, which is resolved when it is needed.
-    """
+    """Plays episodes on a node, several at a time. The inputs are a list of one reference, resolved when needed."""
 
     def __init__(self, inputs: Sequence[Any]) -> None:
         self._inputs = inputs
         self._setup: Setup | None = None
         self._turn = asyncio.Lock()
-        self._warnings: list[str] = []
 
     async def open(self) -> None:
-        """Open everything at the first call.
-
-        Raises:
-            RunError: Something cannot be opened, or is not what the run's process has opened.
-        """
+        """Open everything at the first call, and check that it is what the run's process has opened."""
         async with self._turn:
             if self._setup is None:
                 self._setup = self._open(await self._inputs[0])
@@ -87,21 +64,17 @@ class EpisodeWorker:
             os.environ["BELIEFRAG_CACHE_DIR"] = inputs.cache_folder
         if Path(inputs.folder).is_dir():
             os.chdir(inputs.folder)
-        handler = logging.Handler(logging.WARNING)
-        handler.emit = lambda record: self._warnings.append(record.getMessage())  # type: ignore[method-assign]
-        logging.getLogger("beliefrag").addHandler(handler)
         setup = set_up(inputs.settings, inputs.spec, inputs.before)
         _check_record(inputs.record, setup.record, socket.gethostname())
         return setup
 
-    async def play(self, key: tuple[str, str, str, int], recorded: bytes | None) -> _Played:
-        """Play and judge an episode, or only judge the recorded one."""
+    async def play(self, key: tuple[str, str, str, int], recorded: bytes | None) -> tuple[bytes, frozenset[str]]:
+        """Play and judge an episode, or only judge the recorded one; return it with the missing keys of a replay."""
         await self.open()
         assert self._setup is not None
         before = read_episode(decode_line(recorded)) if recorded else None
         episode = await InProcessPlayer(self._setup).play(EpisodeKey(*key), before)
-        warnings, self._warnings = self._warnings, []
-        return _Played(episode_line(episode), self._setup.missing_keys, warnings)
+        return episode_line(episode), self._setup.missing_keys
 
 
 class RayPlayer:
@@ -128,25 +101,19 @@ class RayPlayer:
             await asyncio.gather(*(_wait(worker.open.remote()) for worker in self._workers))
 
     async def play(self, key: EpisodeKey, recorded: Episode | None, lane: int) -> Episode:
-        """Play an episode on a worker.
-
-        Raises:
-            EpisodeLost: Its workers keep dying: it may be what kills them.
-        """
+        """Play an episode on a worker, or raise `EpisodeLost` if it may be what kills the workers."""
         line = episode_line(recorded) if recorded else None
         try:
             with self._cluster.explain_errors():
-                played: _Played = await _wait(self._workers[lane].play.remote(tuple(key), line))
+                played, missing = await _wait(self._workers[lane].play.remote(tuple(key), line))
         except ClusterError as error:
             raise EpisodeLost(
                 f"{RETRIES + 1} workers of Ray died during the episode of {key.method} on {key.question_id} of "
                 f"{key.dataset}.",
                 remedy=error.remedy,
             ) from None
-        self._missing |= played.missing_keys
-        for warning in played.warnings:
-            _log.warning("%s", warning)
-        return read_episode(decode_line(played.line))
+        self._missing |= missing
+        return read_episode(decode_line(played))
 
 
 @contextlib.asynccontextmanager
@@ -170,11 +137,6 @@ async def open_ray_player(
         record: What the run's process has opened.
         calls: Most calls at a time, over all workers together.
         episodes: How many episodes are left: more workers are of no use.
-
-    Raises:
-        SettingsError: The cluster cannot share what the settings name.
-        ClusterError: The cluster cannot be joined.
-        RunError: A worker has opened something else, or cannot open what is needed.
     """
     with join_cluster(on) as cluster:
         nodes = cluster.nodes()

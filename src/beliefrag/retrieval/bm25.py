@@ -7,6 +7,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
@@ -15,49 +16,18 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import tantivy
 
-from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
+from beliefrag.retrieval import store
 from beliefrag.retrieval.documents import printable_path, split_sentences
 from beliefrag.retrieval.engine_errors import explain_engine_errors
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
-from beliefrag.retrieval.store import (
-    ANALYSER,
-    CONTENT,
-    ID,
-    KEY,
-    LINKS,
-    ORDER,
-    REBUILD,
-    SOURCE,
-    CorpusState,
-    IndexUnusable,
-    PassageRow,
-    check_count,
-    check_passage,
-    index_schema,
-    open_searcher,
-    passage_digest,
-    read_snapshot,
-    to_document,
-    to_passage,
-)
+from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = [
-    "MOST_WORDS",
-    "SAMPLE_PASSAGES",
-    "Bm25Index",
-    "Bm25Options",
-    "MeasuresScores",
-    "make_question",
-    "measure_score_scale",
-    "passage_terms",
-    "query_terms",
-    "query_words",
-]
 
 MOST_WORDS = 1024
 """How many distinct words of a query count; the rest of a longer text is ignored, so that no query runs for minutes."""
@@ -76,7 +46,6 @@ _QUESTION_WORDS = 10
 _SENTENCE_WORDS = 5
 """Words that a sentence must have to be made a question of."""
 _QUESTION_HITS = 5
-_AGAIN = "Build the index again."
 
 _SPLIT_WORDS = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
 _ENGLISH = (
@@ -100,11 +69,7 @@ class MeasuresScores(Protocol):
 
 
 def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: Iterable[str]) -> ScoreScale:
-    """Measure where the first scores of searches with these questions lie.
-
-    Raw scores grow with the corpus and the query, so the same number is a good match in one corpus and a poor one in
-    another.
-    """
+    """Measure where the first scores of searches with these questions lie, which depends on the corpus."""
     scores = [hit.score for question in questions for hit in search(question, _QUESTION_HITS)]
     if len(scores) < 2:
         return ScoreScale(location=1.0, scale=1.0)
@@ -114,8 +79,7 @@ def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: 
 def make_question(passage: Passage) -> str:
     """Return ten words of one sentence of the passage, in order: a stand-in for a user's question.
 
-    The scores of a search with them lie where those of a real search lie (docs/results/score_scale.md). The passage is
-    the seed of the choice, so the same corpus always gives the same scale.
+    Their scores lie where those of real searches lie (docs/results/score_scale.md). The passage seeds the choice.
     """
     draw = random.Random(passage.id)  # noqa: S311
     sentences = [sentence.split() for sentence in split_sentences(passage.text)]
@@ -141,26 +105,26 @@ class Bm25Index:
 
     @classmethod
     def open(cls, path: str | Path) -> Bm25Index:
-        """Open an index that `index_paths` or `IndexWriter` has made; reading needs no right to write.
+        """Open an index on disk, which needs no right to write.
 
         Raises:
             CorpusError: There is no index there, it is of another version, or it is damaged.
         """
         index = Path(path)
         for attempt in range(_ATTEMPTS):
-            before = read_snapshot(index)
+            before = store.read_snapshot(index)
             try:
                 with explain_engine_errors(
-                    IndexUnusable, f"The index {printable_path(index)} cannot be opened", remedy=REBUILD
+                    store.IndexUnusable, f"The index {printable_path(index)} cannot be opened", remedy=store.REBUILD
                 ):
-                    searcher, schema = open_searcher(index)
+                    searcher, schema = store.open_searcher(index)
             except CorpusError:
-                if read_snapshot(index) == before:
+                if store.read_snapshot(index) == before:
                     raise
             else:
                 # Equal before and after: no commit came in between, so the view and the manifest agree.
-                if read_snapshot(index) == before:
-                    check_count(index, searcher, before.state)
+                if store.read_snapshot(index) == before:
+                    store.check_count(index, searcher, before.state)
                     return cls(searcher, schema, before.state)
             time.sleep(0.02 * attempt)
         raise CorpusError(
@@ -170,24 +134,18 @@ class Bm25Index:
 
     @classmethod
     def in_memory(cls, passages: Iterable[Passage]) -> Bm25Index:
-        """Build an index in memory, for small corpora and tests.
-
-        Of two passages with the same id the later one counts.
-
-        Raises:
-            CorpusError: A passage cannot be indexed.
-        """
-        index = tantivy.Index(index_schema())
+        """Build an index in memory; of two passages with the same id the later one counts."""
+        index = tantivy.Index(store.index_schema())
         writer = index.writer(_SMALL_HEAP, 1)
-        unique = {passage.id: check_passage(passage) for passage in passages}
+        unique = {passage.id: store.check_passage(passage) for passage in passages}
         total = 0
         for passage in unique.values():
             with explain_engine_errors(
                 CorpusError, f"Passage {passage.id!r} cannot be indexed", remedy="Correct its text."
             ):
-                digest = passage_digest(passage)
+                digest = store.passage_digest(passage)
                 total += digest
-                writer.add_document(to_document(passage, [passage.source], digest))
+                writer.add_document(store.to_document(passage, [passage.source], digest))
         writer.commit()
         index.reload()
         return cls(index.searcher(), index.schema, CorpusState.from_sum(len(unique), total))
@@ -221,7 +179,7 @@ class Bm25Index:
             RetrievalError: k is negative, or the index is damaged.
         """
         check_depth(k)
-        with explain_engine_errors(RetrievalError, "The search failed", remedy=_AGAIN):
+        with _explained("The search failed"):
             words = _words_query(self._schema, query)
             if words is None or k == 0 or not len(self):
                 return []
@@ -231,14 +189,10 @@ class Bm25Index:
         return hits
 
     def get(self, ids: Iterable[str]) -> list[Passage]:
-        """Return the passages with these ids, in the order given.
-
-        Raises:
-            RetrievalError: One of them is not in the index.
-        """
+        """Return the passages with these ids, in the order given; an unknown one is a `RetrievalError`."""
         found = []
         for passage_id in ids:
-            with explain_engine_errors(RetrievalError, "A passage could not be fetched", remedy=_AGAIN):
+            with _explained("A passage could not be fetched"):
                 term = tantivy.Query.term_query(self._schema, ID, passage_id)
                 hits = self._searcher.search(term, 1, count=False).hits
                 if not hits:
@@ -249,19 +203,13 @@ class Bm25Index:
         return found
 
     def read_document(self, passage_id: str) -> tuple[list[Passage], bool]:
-        """Return the passages of the file that a passage came from, in the order in which they were read.
+        """Return the passages of the file that a passage came from, in their order, and whether they are all.
 
         Of a file with very many passages, such as a table of texts, only those with the same title are returned.
-
-        Returns:
-            The passages, and whether they are all that the index holds of the file.
-
-        Raises:
-            RetrievalError: The index holds no such passage.
         """
         (passage,) = self.get([passage_id])
-        with explain_engine_errors(RetrievalError, "A document could not be read", remedy=_AGAIN):
-            same_source = tantivy.Query.term_query(self._schema, SOURCE, passage.source)
+        with _explained("A document could not be read"):
+            same_source = tantivy.Query.term_query(self._schema, store.SOURCE, passage.source)
             found = self._searcher.search(same_source, _DOCUMENT_SEARCHED, count=False).hits
             addresses = sorted((address for _, address in found), key=lambda each: (each.segment_ord, each.doc))
             # What a later update added lies behind the rest, so the places decide where they are known.
@@ -278,67 +226,57 @@ class Bm25Index:
         count = min(count, len(self))
         if count <= 0:
             return []
-        with explain_engine_errors(RetrievalError, "Passages could not be fetched", remedy=_AGAIN):
+        with _explained("Passages could not be fetched"):
             everything, rising = tantivy.Query.all_query(), tantivy.Order.Asc
-            found = self._searcher.search(everything, count, count=False, order_by_field=ORDER, order=rising).hits
+            found = self._searcher.search(everything, count, count=False, order_by_field=store.ORDER, order=rising).hits
             # Ids that begin alike share the last place; all of them are looked at, not those that happen to lie first.
             reach = tantivy.Query.range_query(
-                self._schema, ORDER, tantivy.FieldType.Integer, upper_bound=int(found[-1][0])
+                self._schema, store.ORDER, tantivy.FieldType.Integer, upper_bound=int(found[-1][0])
             )
             near = self._searcher.search(reach, len(self), count=False).hits
             return sorted((self._passage(address) for _, address in near), key=lambda passage: passage.id)[:count]
 
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
-        """Return the keys and scores of the k best passages without fetching their texts.
-
-        Raises:
-            RetrievalError: The index is damaged, or it was made before passages had keys.
-        """
-        with explain_engine_errors(RetrievalError, "The search failed", remedy=_AGAIN):
+        """Return the keys and scores of the k best passages without fetching their texts."""
+        with _explained("The search failed"):
             words = _words_query(self._schema, query)
             hits = self._searcher.search(words, k, count=False).hits if words is not None and len(self) else []
-            keys = self._searcher.fast_field_values(KEY, [address for _, address in hits]) if hits else []
+            keys = self._searcher.fast_field_values(store.KEY, [address for _, address in hits]) if hits else []
             return [int(key or 0) for key in keys], [score for score, _ in hits]
 
     def read_rows(self) -> Iterator[list[PassageRow]]:
-        """Yield all passages as the graph of names reads them, some thousand at a time.
-
-        Raises:
-            CorpusError: The index is damaged.
-        """
+        """Yield all passages as the graph of names reads them, some thousand at a time."""
         for addresses in self._read_addresses():
-            with explain_engine_errors(CorpusError, "Passages could not be read", remedy=_AGAIN):
-                keys = self._searcher.fast_field_values(KEY, addresses)
+            with _explained("Passages could not be read", CorpusError):
+                keys = self._searcher.fast_field_values(store.KEY, addresses)
                 rows = []
                 for key, address in zip(keys, addresses, strict=True):
                     document = self._searcher.doc(address)
                     first = document.get_first
                     title, text = document.get_all(CONTENT)
-                    links = bytes(first(LINKS) or b"").decode()
-                    rows.append(PassageRow(int(key or 0), str(first(ID)), title, text, first(SOURCE) or "", links))
+                    links = bytes(first(store.LINKS) or b"").decode()
+                    rows.append(
+                        PassageRow(int(key or 0), str(first(ID)), title, text, first(store.SOURCE) or "", links)
+                    )
             yield rows
 
     def read_passages(self) -> Iterator[list[tuple[Passage, tuple[str, ...]]]]:
-        """Yield all passages with their sources, some thousand at a time.
-
-        Raises:
-            CorpusError: The index is damaged.
-        """
+        """Yield all passages with their sources, some thousand at a time."""
         for addresses in self._read_addresses():
-            with explain_engine_errors(CorpusError, "Passages could not be read", remedy=_AGAIN):
-                passages = [to_passage(self._searcher.doc(address)) for address in addresses]
+            with _explained("Passages could not be read", CorpusError):
+                passages = [store.to_passage(self._searcher.doc(address)) for address in addresses]
             yield passages
 
     def _read_addresses(self) -> Iterator[list[tantivy.DocAddress]]:
         """Yield the addresses of all passages, a page at a time."""
         for start in range(0, len(self), _ADDRESSES):
-            with explain_engine_errors(CorpusError, "Passages could not be read", remedy=_AGAIN):
+            with _explained("Passages could not be read", CorpusError):
                 found = self._searcher.search(tantivy.Query.all_query(), _ADDRESSES, count=False, offset=start).hits
             for low in range(0, len(found), _PAGE):
                 yield [address for _, address in found[low : low + _PAGE]]
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
-        return to_passage(self._searcher.doc(address))[0]
+        return store.to_passage(self._searcher.doc(address))[0]
 
     def _best(self, words: tantivy.Query, k: int) -> list[_Scored]:
         """Return the k best. Of equal scores at the cut, the id decides, not the order in the index."""
@@ -356,7 +294,7 @@ class Bm25Index:
         return above + self._first_by_id(tied, k - len(above))
 
     def _first_by_id(self, tied: list[_Scored], count: int) -> list[_Scored]:
-        orders = self._searcher.fast_field_values(ORDER, [address for _, address in tied])
+        orders = self._searcher.fast_field_values(store.ORDER, [address for _, address in tied])
         last = sorted(order for order in orders if order is not None)[count - 1]
         near = [hit for hit, order in zip(tied, orders, strict=True) if order is not None and order <= last]
         return sorted(near, key=lambda hit: self._passage(hit[1]).id)[:count]
@@ -366,6 +304,10 @@ def _first_number(passage: Passage) -> int:
     """Return the page, row or line at which a passage begins; 0 where it is not known."""
     found = re.search(r"\d{1,15}", passage.place)
     return int(found[0]) if found else 0
+
+
+def _explained(message: str, kind: type[BeliefRAGError] = RetrievalError) -> AbstractContextManager[None]:
+    return explain_engine_errors(kind, message, remedy="Build the index again.")
 
 
 @dataclass(frozen=True, slots=True)

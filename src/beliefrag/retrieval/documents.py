@@ -20,37 +20,6 @@ from typing import cast
 from beliefrag.errors import CorpusError
 from beliefrag.types import Passage
 
-__all__ = [
-    "FORMATS",
-    "LARGEST_FILE",
-    "LONGEST",
-    "LONGEST_ROW",
-    "TARGET",
-    "Complain",
-    "CorpusFile",
-    "Document",
-    "Mark",
-    "ReadPassage",
-    "Reader",
-    "Unreadable",
-    "clean_line",
-    "clean_text",
-    "count_visible",
-    "count_words",
-    "cut_document",
-    "decode",
-    "detect_encoding",
-    "find_words",
-    "format_of",
-    "links_of",
-    "make_storable",
-    "printable_path",
-    "read_limited",
-    "reader_for",
-    "split_sentences",
-    "split_text",
-]
-
 LARGEST_FILE = 256 * 1024 * 1024
 """Bytes of a file that is read whole. Tables of texts (csv, jsonl) are read row by row and have no limit."""
 TARGET = 100
@@ -115,9 +84,9 @@ class CorpusFile:
     path: Path
     """Its real path. It may hold any bytes, so it is opened but never shown."""
     name: str
-    """Its path below the given folder, printable: names the document, independent of the folder."""
+    """Its printable path below the given folder: the name of the document."""
     source: str
-    """Its whole path, printable: what people are shown."""
+    """Its whole printable path, which people are shown."""
 
     @property
     def stem(self) -> str:
@@ -127,16 +96,13 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place of a text that links know: an anchor that links lead to, or a link. Exactly one of the two is set."""
+    """An anchor that links lead to (empty for the beginning of a file), or a link with its target and words."""
 
     offset: int
     """The number of characters before it, other than white space."""
     anchor: str | None = None
-    """The name that links call the place by; empty for the beginning of a file."""
     target: str = ""
-    """Where the link leads, as it is written."""
     words: str = ""
-    """The words of the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +164,10 @@ def format_of(name: str) -> str | None:
     return next((reader for ending, reader in FORMATS.items() if lowered.endswith(ending)), None)
 
 
-def reader_for(name: str) -> Reader | None:
-    """Return the reader for a file of this name, or None when its format is not read."""
-    entry = format_of(name)
-    if entry is None:
-        return None
+def reader_for(name: str) -> Reader:
+    """Return the reader for a file of this name, whose format is one of `FORMATS`."""
     # Imported when needed: the libraries for pdf and docx take a quarter of a second, which a search should not pay.
-    module, _, function = entry.partition(".")
+    module, _, function = (format_of(name) or "").partition(".")
     return cast("Reader", getattr(import_module(f"beliefrag.retrieval.readers.{module}"), function))
 
 
@@ -216,9 +179,7 @@ def links_of(passage: Passage) -> str:
 def detect_encoding(start: bytes, *, whole: bool = True) -> str:
     """Return the encoding of a text: by its byte-order mark, else UTF-8, else Windows-1252.
 
-    Args:
-        start: The text's first bytes.
-        whole: Whether these are all of them; otherwise a character may be cut at the end.
+    With `whole=False` the bytes are only the beginning, and may end within a character.
 
     Raises:
         Unreadable: These bytes are not text.
@@ -247,14 +208,9 @@ def _guess_encoding(sample: bytes) -> str:
 
 
 def decode(data: bytes, declared: str = "") -> str:
-    """Return bytes as clean text.
+    """Return bytes as clean text, or raise `Unreadable` if they are not text.
 
-    Args:
-        data: The bytes.
-        declared: The encoding that the file claims to have, used if there is no byte-order mark and no valid UTF-8.
-
-    Raises:
-        Unreadable: They are not text.
+    The declared encoding is used if there is no byte-order mark and no valid UTF-8.
     """
     encoding = detect_encoding(data)
     if encoding == "cp1252" and declared:

@@ -32,23 +32,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.dense.embedding_model import DenseOptions
     from beliefrag.retrieval.linked.build import MapBlocks
 
-__all__ = [
-    "EmptyCorpus",
-    "FileReading",
-    "FoundFiles",
-    "IndexProgress",
-    "IndexReport",
-    "OnProgress",
-    "Paths",
-    "Skipped",
-    "docs_index",
-    "docs_index_path",
-    "find_files",
-    "index_paths",
-    "list_paths",
-    "upgrade_index",
-    "wait_while_busy",
-]
 
 _COMMIT_PASSAGES = 20_000
 _COMMIT_SECONDS = 15.0
@@ -72,25 +55,21 @@ class EmptyCorpus(CorpusError):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file, or a part of one, that was left out, and why."""
+    """A file, or a part of one, that was left out: its printable path, and the reason."""
 
     path: str
-    """The path, printable."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far indexing has come."""
+    """How far indexing has come: passages added in this run, the current file, and passages that have a vector."""
 
     files_done: int
     files_total: int
     passages: int
-    """Passages added so far in this run."""
     path: str
-    """The file in hand, printable."""
     vectors: int = 0
-    """Passages that have a vector; 0 until all files are read."""
 
 
 OnProgress = Callable[[IndexProgress], None]
@@ -124,7 +103,7 @@ class FoundFiles:
     """Files of a format that is read, by path."""
     skipped: list[Skipped] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
-    """Folders that could not be listed: of their content nothing is known."""
+    """Folders that could not be listed."""
 
     def has_lost(self, path: str) -> bool:
         """Return whether a file known from before lay below the given paths and is missing now."""
@@ -143,57 +122,39 @@ def list_paths(paths: Paths) -> list[Path]:
 def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) -> FoundFiles:
     """Find all files to read below some paths, in the same order every time.
 
-    Hidden files and folders below a given path are passed over, and so are indexes. A link to a file is read; a link
+    Hidden files and folders are passed over unless they are given, and so are indexes. A link to a file is read; a link
     to a folder is not followed, so that no loop and no foreign folder is walked into. Anything that is not a regular
     file (a pipe, a device) is skipped: opening it could wait for ever.
-
-    Args:
-        paths: Files and folders.
-        leave_out: The index that is being written.
-
-    Raises:
-        CorpusError: A given path does not exist.
     """
     roots = [os.path.realpath(path) for path in paths]
     for root in roots:
         if not os.path.exists(root):  # noqa: PTH110 - names of any bytes stay strings here
             raise CorpusError(f"{printable_path(root)} does not exist.", remedy="Check the path of the documents.")
     found = FoundFiles(tuple(sorted(set(roots))))
-    own = os.path.realpath(leave_out) if leave_out else ""
     for root in found.roots:
         if os.path.isdir(root):  # noqa: PTH112
-            for path in _walk_folder(root, own, found):
+            for path in _walk_folder(root, leave_out and os.path.realpath(leave_out), found):
                 _add_file(found, path, os.path.relpath(path, root))
         else:
             _add_file(found, root, os.path.basename(root))  # noqa: PTH119
     return found
 
 
-def _walk_folder(folder: str, own: str, found: FoundFiles) -> Iterator[str]:
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
-        try:
-            with os.scandir(here) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as problem:
-            found.unlisted.append(here)
-            found.skipped.append(Skipped(printable_path(here), f"cannot be listed: {problem.strerror}"))
+def _walk_folder(root: str, own: str | None, found: FoundFiles) -> Iterator[str]:
+    def skip_folder(problem: OSError) -> None:
+        found.unlisted.append(problem.filename)
+        found.skipped.append(Skipped(printable_path(problem.filename), f"cannot be listed: {problem.strerror}"))
+
+    for here, folders, names in os.walk(root, onerror=skip_folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if here == own or MANIFEST in names:
+            folders.clear()
             continue
-        if here == own or any(entry.name == MANIFEST for entry in entries):
-            continue
-        folders = []
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
-            elif entry.is_symlink() and os.path.isdir(entry.path):  # noqa: PTH112
+        for folder in (os.path.join(here, name) for name in folders):  # noqa: PTH118
+            if os.path.islink(folder):  # noqa: PTH114
                 reason = "is a link to a folder; give the folder itself"
-                found.skipped.append(Skipped(printable_path(entry.path), reason))
-            else:
-                yield entry.path
-        waiting.extend(reversed(folders))
+                found.skipped.append(Skipped(printable_path(folder), reason))
+        yield from (os.path.join(here, name) for name in sorted(names) if not name.startswith("."))  # noqa: PTH118
 
 
 def _add_file(found: FoundFiles, path: str, name: str) -> None:
@@ -221,11 +182,7 @@ def _is_below(path: str, root: str) -> bool:
 class FileReading:
     """Reads a file and cuts it into passages as it is iterated over.
 
-    Args:
-        file: The file to read.
-
-    Raises:
-        Unreadable: While iterating, when nothing (more) can be read from the file.
+    The iteration raises `Unreadable` when nothing (more) can be read from the file.
     """
 
     def __init__(self, file: CorpusFile) -> None:
@@ -248,12 +205,12 @@ class FileReading:
         self.passages = 0
 
     def __iter__(self) -> Iterator[Passage]:
-        for passage in self._read() if self._loaded is None else self._loaded[0]:
+        passages, reason = self._loaded or (self._read(), "")
+        for passage in passages:
             self.passages += 1
             yield passage
-        reason = "" if self._loaded is None else self._loaded[1]
-        if not reason and not self.passages and not self._complaints:
-            reason = "holds no text"
+        if not self.passages and not self._complaints:
+            reason = reason or "holds no text"
         if reason:
             raise Unreadable(reason)
 
@@ -263,11 +220,8 @@ class FileReading:
         return self._complaints + more
 
     def _read(self) -> Iterator[Passage]:
-        reader = reader_for(self._file.path.name)
-        if reader is None:
-            raise Unreadable("has a format that is not read")
         try:
-            for document in reader(self._file, self._complain):
+            for document in reader_for(self._file.path.name)(self._file, self._complain):
                 yield from cut_document(document)
         except Unreadable:
             raise
@@ -295,17 +249,15 @@ def index_paths(
     """Index all documents below some paths; run it again at any time to take in what changed.
 
     A file whose content is the same is not read again; the passages of a changed file are replaced; those of a file
-    that lay below one of the paths and is gone are removed. Work is committed as it goes: a run that was killed is
-    completed by the next one, with the same result as one that was not.
+    that lay below one of the paths and is gone are removed. Work is committed as it goes: the next run completes one
+    that was killed, with the same result.
 
     Args:
         paths: Files and folders. `documents.FORMATS` lists the formats that are read.
         out: The folder of the index, made if it does not exist.
         progress: Called as the work goes on.
-        names: Whether to make the graph of names too, which linked retrieval needs. It takes about as long as the
-            index itself.
-        vectors: Make the vectors too, with this embedding model, which dense and hybrid retrieval need. It takes a
-            tenth of a second for each passage and processor.
+        names: Whether to make the graph of names too, which linked retrieval needs.
+        vectors: Make vectors for dense and hybrid retrieval too, with this embedding model.
         on: `ray` or `ray:ADDRESS`, to read files and find names on the workers of a Ray cluster. This process alone
             writes the index, which is the same as without them.
 
@@ -362,11 +314,7 @@ def index_paths(
 
 
 def upgrade_index(path: str | Path) -> bool:
-    """Add the graph of names to an index, without its documents; return whether it was missing.
-
-    Raises:
-        CorpusError: There is no index there, or it cannot be written.
-    """
+    """Add the graph of names to an index, without its documents; return whether it was missing."""
     read_snapshot(Path(path))
     with IndexWriter(path) as writer:
         return writer.write_graph()
@@ -386,15 +334,6 @@ def docs_index(
 
     When another process is refreshing the same documents, this one waits for it. An index in the cache that is damaged
     or of an older version is built again.
-
-    Args:
-        paths: Files and folders.
-        cache: The cache directory.
-        progress: Called while files are read.
-        on: As for `index_paths`.
-
-    Raises:
-        CorpusError: The documents cannot be read, or the cache cannot be written.
     """
     documents = list(paths)
     place = docs_index_path(documents, cache)
@@ -472,7 +411,7 @@ class _Refresh:
                 self._committed_at = time.monotonic()
 
     def report_vectors(self, made: int) -> None:
-        """Report for how many passages there are vectors."""
+        """Report how many passages have vectors."""
         self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added, "", made))
 
     def _find_changed(self) -> Iterator[_ChangedFile]:

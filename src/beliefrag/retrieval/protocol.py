@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.bm25 import Bm25Index
     from beliefrag.retrieval.indexing import IndexReport, OnProgress
 
-__all__ = [
-    "IGNORE_SCORES",
-    "RETRIEVERS",
-    "PassageSource",
-    "Retriever",
-    "check_depth",
-    "check_retriever",
-    "close_retriever",
-    "describe_engine",
-    "known_identity",
-    "open_retriever",
-]
 
 IGNORE_SCORES = None
 """The score scale of a retriever whose scores mean nothing.
@@ -50,8 +38,7 @@ class Retriever(Protocol):
     def identity(self) -> str | None:
         """The name of the ranking (engine, embedding, settings).
 
-        A calibration that was fitted with another ranking is refused. With None nobody can know whether it fits, and
-        the answer says so.
+        A calibration that was fitted with another ranking is refused. With None the answer says that it may not fit.
         """
         ...
 
@@ -59,8 +46,7 @@ class Retriever(Protocol):
     def score_scale(self) -> ScoreScale | None:
         """Where the first scores of ordinary searches lie, and how far they spread.
 
-        A cosine of 0.7 is excellent with one embedding and noise with the next. `IGNORE_SCORES` if nobody has measured
-        it.
+        A cosine of 0.7 is excellent with one embedding and noise with the next. `IGNORE_SCORES` if it is unknown.
         """
         ...
 
@@ -78,8 +64,7 @@ class Retriever(Protocol):
 class PassageSource:
     """The passages that a retriever searches, or none at all for an engine elsewhere.
 
-    The index is opened when it is first asked for, and only once: a retriever that wraps BM25 and one that reads every
-    passage share it.
+    The index is opened when it is first asked for, and only once.
 
     Args:
         docs: Files and folders; their index is kept in the cache and refreshed.
@@ -139,22 +124,13 @@ class PassageSource:
         return docs_index_path(self._docs, cache_dir()) if self._docs is not None else self._index
 
     def open_index(self) -> Bm25Index:
-        """Return the passages as a BM25 index, which also holds them all.
-
-        Raises:
-            SettingsError: There are no passages here.
-            CorpusError: The documents or the index cannot be used.
-        """
+        """Return the passages as a BM25 index, or raise `SettingsError` if there are none."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
     def upgrade_index(self) -> Bm25Index | None:
-        """Add the graph of names to the index of documents, and open it again.
-
-        Returns:
-            The index, or None where it is not ours to change: an index that the user named, or passages in memory.
-        """
+        """Add the graph of names to the index of documents in the cache, and open it again; None for other sources."""
         from beliefrag.retrieval.bm25 import Bm25Index  # noqa: PLC0415
         from beliefrag.retrieval.indexing import upgrade_index, wait_while_busy  # noqa: PLC0415
 
@@ -203,53 +179,37 @@ def check_depth(k: int) -> None:
 
 
 def check_retriever(retriever: object) -> Retriever:
-    """Return the retriever if it can be used.
-
-    Raises:
-        SettingsError: It lacks a member of `Retriever`.
-    """
-    name = type(retriever).__name__
+    """Return the retriever, or raise `SettingsError` if it lacks a member of `Retriever`."""
+    remedy = ""
     if not callable(getattr(retriever, "search", None)):
-        raise SettingsError(
-            f"A {name} is not a retriever: it has no method search(query, k).", remedy="Give one that has."
+        remedy = "a method search(query, k)."
+    elif not isinstance(getattr(retriever, "score_scale", "missing"), ScoreScale | None):
+        remedy = (
+            "an attribute score_scale: a beliefrag.retrieval.ScoreScale, or IGNORE_SCORES if its scores mean nothing."
         )
-    if not isinstance(getattr(retriever, "score_scale", "missing"), ScoreScale | None):
-        raise SettingsError(
-            f"The retriever {name} does not say how its scores are to be read.",
-            remedy="Give it an attribute score_scale: a beliefrag.retrieval.ScoreScale, or IGNORE_SCORES if its "
-            "scores mean nothing.",
-        )
-    if not hasattr(retriever, "identity"):
-        raise SettingsError(
-            f"The retriever {name} does not say what ranks its passages.",
-            remedy="Give it an attribute identity: a short text that names the ranking and its settings, or None.",
-        )
+    elif not hasattr(retriever, "identity"):
+        remedy = "an attribute identity: a short text that names the ranking and its settings, or None."
+    if remedy:
+        raise SettingsError(f"A {type(retriever).__name__} is not a retriever.", remedy=f"Give it {remedy}")
     return cast("Retriever", retriever)
 
 
 def close_retriever(retriever: object) -> None:
-    """Release what a retriever holds open, such as connections to an engine.
-
-    Only whoever has opened the retriever calls it: one that a user has given is the user's to close.
-    """
+    """Release what a retriever that we opened holds open, such as connections to an engine."""
     close = getattr(retriever, "close", None)
     if callable(close):
         close()
 
 
 def known_identity(choice: ExtensionChoice[Retriever, PassageSource]) -> str | None:
-    """Return the identity of a chosen retriever before it is opened, where its options have an attribute `identity`.
-
-    With it, a calibration that does not fit is refused before documents are read.
-    """
+    """Return the identity of a chosen retriever before documents are read, where its options know it."""
     identity = getattr(choice.options, "identity", None)
     return identity if isinstance(identity, str) else None
 
 
 def describe_engine(retriever: Retriever) -> str | None:
     """Name the engine elsewhere, its version and the index that a retriever searches; None for one on this machine."""
-    below = getattr(retriever, "index", retriever)
-    description = getattr(below, "description", None)
+    description = getattr(getattr(retriever, "index", retriever), "description", None)
     return str(description) if description is not None else None
 
 
@@ -257,8 +217,8 @@ def open_retriever(choice: ExtensionChoice[Retriever, PassageSource], source: Pa
     """Open the retriever that was chosen.
 
     Raises:
-        SettingsError: It needs passages and none were given, it does not use those that were given, or it does not
-            say how its scores are to be read.
+        SettingsError: It needs passages and none were given, it does not use those that were given, or it lacks a
+            member of `Retriever`.
         CorpusError: The documents or the index cannot be used.
         RetrievalError: The engine elsewhere cannot be reached.
     """

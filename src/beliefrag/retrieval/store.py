@@ -25,42 +25,6 @@ from beliefrag.retrieval.documents import ReadPassage, links_of, printable_path
 from beliefrag.retrieval.engine_errors import is_permission_denied
 from beliefrag.types import Passage
 
-__all__ = [
-    "ANALYSER",
-    "CONTENT",
-    "EMPTY",
-    "ID",
-    "KEY",
-    "LINKS",
-    "MANIFEST",
-    "ORDER",
-    "REBUILD",
-    "SOURCE",
-    "STORE",
-    "CorpusState",
-    "IndexIncomplete",
-    "IndexUnusable",
-    "IndexedFile",
-    "PassageRow",
-    "Snapshot",
-    "check_count",
-    "check_passage",
-    "create_store",
-    "dead_passages",
-    "index_schema",
-    "open_searcher",
-    "passage_digest",
-    "passage_key",
-    "read_files",
-    "read_snapshot",
-    "sync_folder",
-    "to_document",
-    "to_passage",
-    "to_read_passage",
-    "update_files",
-    "write_manifest",
-]
-
 MANIFEST = "beliefrag-index.jsonl"
 """Name of the manifest inside an index folder; its presence makes a folder an index of ours."""
 STORE = "bm25"
@@ -80,8 +44,7 @@ ANALYSER = "en_stem"
 """Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
 
 _FORMAT = 2
-_ALWAYS = -1
-"""A `base` that every store has passed."""
+_ALWAYS = -1  # A `base` that every store has passed.
 _LONGEST_ID = 512
 
 
@@ -109,9 +72,8 @@ class PassageRow(NamedTuple):
 class CorpusState:
     """The number of passages, and the sum (modulo 2^256) of one SHA-256 per passage.
 
-    The sum does not depend on the order of the passages, and adding or removing one changes it by one addition: an
-    index grown in a hundred steps and one built at once agree. It is no defence against somebody who constructs a
-    collision on purpose.
+    The sum does not depend on the order of the passages: an index grown in a hundred steps and one built at once agree.
+    It is no defence against somebody who constructs a collision on purpose.
     """
 
     passages: int
@@ -132,8 +94,7 @@ EMPTY = CorpusState(0, 0)
 """The corpus without passages."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedFile:
+class IndexedFile(NamedTuple):
     """What is known of an indexed file. An empty hash means that its passages were still being written."""
 
     sha256: str = ""
@@ -143,19 +104,14 @@ class IndexedFile:
 
 
 class Snapshot(NamedTuple):
-    """What an index holds at a moment."""
+    """What an index holds at a moment, with tantivy's number of the last commit."""
 
     opstamp: int
-    """Tantivy's number of the last commit."""
     state: CorpusState
 
 
 def passage_digest(passage: Passage) -> int:
-    """Return the number that stands for a passage's id, title and text, but not for its source.
-
-    Raises:
-        UnicodeEncodeError: The passage holds half of a surrogate pair, which no file or index can store.
-    """
+    """Return the number that stands for a passage's id, title and text, but not for its source."""
     # The two lengths make it unambiguous where the id ends and the text begins.
     content = f"{len(passage.id)},{len(passage.title)},{passage.id}{passage.title}{passage.text}"
     return int.from_bytes(hashlib.sha256(content.encode()).digest())
@@ -167,10 +123,9 @@ def passage_key(digest: int) -> int:
 
 
 def check_passage(passage: Passage) -> Passage:
-    """Return the passage if an index can hold it.
+    """Return the passage, or raise `CorpusError` if its id is empty, too long or not printable.
 
-    Raises:
-        CorpusError: The id is empty, too long or not printable: ids reach prompts, traces and terminals.
+    Ids reach prompts, traces and terminals.
     """
     name = passage.id
     # A character has four bytes at most, so the bytes of short ids need not be counted.
@@ -306,27 +261,18 @@ def read_snapshot(index: Path) -> Snapshot:
 
 
 def read_files(index: Path) -> dict[str, IndexedFile]:
-    """Return the indexed files by path.
-
-    Raises:
-        CorpusError: As `read_snapshot` does.
-    """
+    """Return the indexed files by path."""
     with _explain_read_errors(index), (index / MANIFEST).open("rb") as manifest:
         _, has_happened = _read_head(index, manifest.readline())
         body = json.loads(manifest.readline())
         files = {path: IndexedFile(*record) for path, record in body["files"].items()}
-        if has_happened:
-            update_files(files, {path: record and IndexedFile(*record) for path, record in body["changes"].items()})
-    return files
+        changes = {path: record and IndexedFile(*record) for path, record in body["changes"].items()}
+    return change_files(files, changes if has_happened else {})
 
 
-def update_files(files: dict[str, IndexedFile], changes: Mapping[str, IndexedFile | None]) -> None:
-    """Record files as indexed, or (None) as no longer indexed."""
-    for path, record in changes.items():
-        if record is None:
-            files.pop(path, None)
-        else:
-            files[path] = record
+def change_files(files: Mapping[str, IndexedFile], changes: Mapping[str, IndexedFile | None]) -> dict[str, IndexedFile]:
+    """Return the files with some of them recorded as indexed, or (None) as no longer indexed."""
+    return {path: record for path, record in {**files, **changes}.items() if record}
 
 
 def write_manifest(
@@ -338,7 +284,7 @@ def write_manifest(
     *,
     expects_commit: bool,
 ) -> None:
-    """Describe the next commit, or the index as it is; the manifest is replaced whole or not at all.
+    """Replace the manifest, whole or not at all.
 
     Args:
         index: The folder of the index.
@@ -346,18 +292,15 @@ def write_manifest(
         after: What it will hold.
         files: The files that it holds.
         changes: Files that change; None for one that is no longer indexed.
-        expects_commit: Whether all that changes with the next commit of tantivy, or at once.
+        expects_commit: Whether this changes with the next commit of tantivy, or at once.
     """
-    head = {
+    head: dict[str, Any] = {
         "beliefrag_index": _FORMAT,
         "base": _read_meta(index)["opstamp"] if expects_commit else _ALWAYS,
-        "before": _describe(before),
-        "after": _describe(after),
     }
-    body = {
-        name: {path: record and _file_record(record) for path, record in records.items()}
-        for name, records in (("files", files), ("changes", changes))
-    }
+    for name, state in (("before", before), ("after", after)):
+        head[name] = {"passages": state.passages, "total": f"{state.total:x}", "fingerprint": state.fingerprint}
+    body = {"files": dict(files), "changes": dict(changes)}
     aside = index / f"new-{MANIFEST}"
     with aside.open("wb") as file:
         # Paths may hold any bytes, so everything is escaped to ASCII.
@@ -376,14 +319,6 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _describe(state: CorpusState) -> dict[str, str | int]:
-    return {"passages": state.passages, "total": f"{state.total:x}", "fingerprint": state.fingerprint}
-
-
-def _file_record(file: IndexedFile) -> tuple[str, int, int, int]:
-    return file.sha256, file.size, file.mtime_ns, file.ctime_ns
 
 
 def _read_head(index: Path, line: bytes) -> tuple[Snapshot, bool]:
@@ -414,13 +349,10 @@ def _explain_read_errors(index: Path) -> Iterator[None]:
     except (FileNotFoundError, NotADirectoryError) as problem:
         if (index / MANIFEST).exists():
             raise IndexUnusable(f"The index {name} is damaged: files are missing.", remedy=REBUILD) from problem
-        raise CorpusError(
-            f"{name} does not exist or is not a BeliefRAG index.",
-            remedy="Build it with `beliefrag index`, or check the path.",
-        ) from problem
+        remedy = "Build it with `beliefrag index`, or check the path."
+        raise CorpusError(f"{name} does not exist or is not a BeliefRAG index.", remedy=remedy) from problem
     except OSError as problem:
-        raise CorpusError(
-            f"The index {name} cannot be read: {problem.strerror or problem}.", remedy="Check its permissions."
-        ) from problem
+        reason = problem.strerror or problem
+        raise CorpusError(f"The index {name} cannot be read: {reason}.", remedy="Check its permissions.") from problem
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise IndexUnusable(f"The index {name} is damaged: its manifest cannot be read.", remedy=REBUILD) from problem

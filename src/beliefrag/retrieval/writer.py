@@ -11,38 +11,17 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import tantivy
 
 from beliefrag.errors import CorpusError
 from beliefrag.paths import cache_dir
+from beliefrag.retrieval import store
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import links_of, printable_path
 from beliefrag.retrieval.engine_errors import explain_write_errors, is_disk_refusal
-from beliefrag.retrieval.store import (
-    EMPTY,
-    ID,
-    MANIFEST,
-    REBUILD,
-    SOURCE,
-    STORE,
-    CorpusState,
-    IndexedFile,
-    IndexUnusable,
-    check_count,
-    check_passage,
-    create_store,
-    dead_passages,
-    passage_digest,
-    read_files,
-    read_snapshot,
-    to_document,
-    to_read_passage,
-    update_files,
-    write_manifest,
-)
+from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
@@ -50,7 +29,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.dense.vectors import OnVectors
     from beliefrag.retrieval.linked.build import MapBlocks
 
-__all__ = ["HEAP", "QUICKLY_REWRITTEN", "THREADS", "IndexBusy", "IndexWriter", "PassageChange"]
 
 HEAP = 128_000_000
 """Bytes that tantivy gathers in memory before it writes a segment."""
@@ -79,25 +57,21 @@ class PassageChange(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """What the index holds under an id: the digest of the content, and the sources that it came from."""
+    """What the index holds under an id. The place is that in the first source."""
 
     digest: int
     sources: tuple[str, ...]
     place: str
-    """Where the passage stands in its first source."""
     links: str
 
 
 class IndexWriter:
-    """Add, replace and delete passages of an index on disk.
+    """Add, replace and delete passages of an index on disk, whose folder is made if it does not exist.
 
-    Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost and what was
-    committed is not: the same calls made again complete the work. To keep memory bounded the writer also commits by
-    itself when a batch is full. As a context manager it commits at the end, or drops what is uncommitted when an
-    exception passes through. It belongs to one thread. The system releases the lock when the process dies.
-
-    Args:
-        path: The folder of the index, made if it does not exist.
+    Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost, and the lock with
+    it; the same calls made again complete the work. To keep memory bounded the writer also commits by itself when a
+    batch is full. As a context manager it commits at the end, or drops what is uncommitted when an exception passes
+    through. It belongs to one thread.
 
     Raises:
         IndexBusy: Another writer is at work.
@@ -116,28 +90,26 @@ class IndexWriter:
         with explain_write_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             if (self.path / MANIFEST).exists():
-                read_snapshot(self.path)
+                store.read_snapshot(self.path)
             else:
                 _check_empty(self.path)
-                create_store(self.path)
+                store.create_store(self.path)
             self._index = _open_store(self.path)
             self._engine = self._take_lock()
             for leftover in self.path.glob("new-*"):
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
             if not (self.path / MANIFEST).exists():
-                write_manifest(self.path, EMPTY, EMPTY, {}, {}, expects_commit=False)
-            self._committed = read_snapshot(self.path).state
-            self._files = read_files(self.path)
+                store.write_manifest(self.path, store.EMPTY, store.EMPTY, {}, {}, expects_commit=False)
+            self._committed = store.read_snapshot(self.path).state
+            self._files = store.read_files(self.path)
             self._failed = False
             self._begin_batch()
-            check_count(self.path, self._searcher, self._committed)
+            store.check_count(self.path, self._searcher, self._committed)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self.commit()
@@ -167,11 +139,7 @@ class IndexWriter:
         self._changed_files[path] = record
 
     def add(self, passages: Iterable[Passage]) -> PassageChange:
-        """Add passages; one with a known id replaces the passage that has it.
-
-        Raises:
-            CorpusError: A passage cannot be indexed, or the disk refused.
-        """
+        """Add passages; one with a known id replaces the passage that has it."""
         added = removed = 0
         for block in _cut_blocks(passages):
             with explain_write_errors(self.path):
@@ -202,9 +170,6 @@ class IndexWriter:
         Unchanged passages stay untouched. A passage that another source holds too is stored once, and stays until its
         last source is gone. Where the id is taken by other content, the passage gets an id of its own: the id, `~` and
         eight digits of its content.
-
-        Raises:
-            CorpusError: A passage cannot be indexed, or the disk refused.
         """
         added = removed = 0
         with explain_write_errors(self.path):
@@ -225,11 +190,7 @@ class IndexWriter:
         return PassageChange(added, removed)
 
     def commit(self) -> None:
-        """Make all changes visible and safe; do nothing when there are none.
-
-        Raises:
-            CorpusError: The disk refused. The writer is then of no further use; what was committed before stands.
-        """
+        """Make all changes visible and safe; after an error the writer is of no further use."""
         if self._failed:
             raise CorpusError(
                 f"Writing the index {printable_path(self.path)} failed before.", remedy="Open it again to go on."
@@ -238,7 +199,7 @@ class IndexWriter:
             return
         with explain_write_errors(self.path):
             state, has_passages = self._state, bool(self._pending)
-            write_manifest(
+            store.write_manifest(
                 self.path, self._committed, state, self._files, self._changed_files, expects_commit=has_passages
             )
             if self._links_changed:
@@ -247,37 +208,33 @@ class IndexWriter:
             if has_passages:
                 self._commit_engine()
             self._committed = state
-            update_files(self._files, self._changed_files)
+            self._files = store.change_files(self._files, self._changed_files)
             self._begin_batch()
 
-    def compact(self, *, force: bool = False) -> bool:
+    def compact(self) -> bool:
         """Rewrite the index without what deleted passages left behind, and return whether it was done.
 
-        BM25 counts deleted passages in its statistics until they are gone for good, so scores depend on the history
-        of an index. After this they are those of a fresh build. Unless forced, it is done when the rewrite takes about
-        a second or when the dead are more than a tenth of the living.
+        BM25 counts deleted passages in its statistics, so scores depend on the history of an index until it is
+        rewritten. That is done when it takes about a second or when the dead are more than a tenth of the living.
         """
         self.commit()
         with explain_write_errors(self.path):
-            dead = dead_passages(self.path)
-            if not dead or not (force or len(self) <= QUICKLY_REWRITTEN or 10 * dead > len(self)):
+            dead = store.dead_passages(self.path)
+            if not dead or len(self) > max(QUICKLY_REWRITTEN, 10 * dead - 1):
                 return False
-            write_manifest(self.path, self._committed, self._committed, self._files, {}, expects_commit=False)
+            store.write_manifest(self.path, self._committed, self._committed, self._files, {}, expects_commit=False)
             self._engine.delete_documents_by_query(tantivy.Query.all_query())
             for start in range(0, self._searcher.num_docs, _PAGE):
                 for passage, sources in self._find_passages(tantivy.Query.all_query(), _PAGE, start):
-                    self._engine.add_document(to_document(passage, sources, passage_digest(passage)))
+                    self._engine.add_document(store.to_document(passage, sources, store.passage_digest(passage)))
             self._commit_engine()
             self._begin_batch()
         return True
 
     def write_graph(self, map_blocks: MapBlocks = map) -> bool:
-        """Make the graph of names for all committed passages, and return whether it was missing.
+        """Make the graph of names for linked retrieval, and return whether it was missing.
 
-        Linked retrieval needs it; BM25 does not. It replaces the graph of earlier passages.
-
-        Args:
-            map_blocks: Finds the names in blocks of passages, in this process or on workers.
+        `map_blocks` finds the names in blocks of passages, in this process or on workers.
         """
         # A search by words does not wait for the import of numpy.
         from beliefrag.retrieval.linked.linked_retriever import write_graph  # noqa: PLC0415
@@ -287,7 +244,7 @@ class IndexWriter:
             return write_graph(self.path, self._view(), map_blocks)
 
     def write_vectors(self, model: EmbeddingModel, on_progress: OnVectors | None = None) -> bool:
-        """Make the vectors of all committed passages for dense retrieval, and return whether they were missing."""
+        """Make the vectors for dense retrieval, and return whether they were missing."""
         from beliefrag.retrieval.dense.vectors import write_vectors  # noqa: PLC0415
 
         self.commit()
@@ -324,7 +281,6 @@ class IndexWriter:
         self._schema = self._index.schema
         self._passages, self._total = self._committed.passages, self._committed.total
         self._pending: dict[str, _Stored | None] = {}
-        """Passages that were put or (None) dropped since the last commit, by id."""
         self._changed_files: dict[str, IndexedFile | None] = {}
         self._touched: set[str] = set()
         self._links_changed = False
@@ -340,7 +296,7 @@ class IndexWriter:
         if held is not None:
             self._links_changed |= held.digest == new.digest and held.links != new.links
             self._drop(passage.id, held)
-        self._engine.add_document(to_document(passage, new.sources, new.digest))
+        self._engine.add_document(store.to_document(passage, new.sources, new.digest))
         self._passages += 1
         self._total += new.digest
         self._pending[passage.id] = new
@@ -349,7 +305,7 @@ class IndexWriter:
             self.commit()
 
     def _drop(self, passage_id: str, held: _Stored) -> None:
-        self._engine.delete_documents_by_term(ID, passage_id)
+        self._engine.delete_documents_by_term(store.ID, passage_id)
         self._passages -= 1
         self._total -= held.digest
         self._pending[passage_id] = None
@@ -360,31 +316,28 @@ class IndexWriter:
         if passage_id in self._pending:
             return self._pending[passage_id]
         # A look into the term dictionary is ten times cheaper than a search, and most ids are new.
-        if not self._committed.passages or not self._searcher.doc_freq(ID, passage_id):
+        if not self._committed.passages or not self._searcher.doc_freq(store.ID, passage_id):
             return None
-        found = self._find_committed(passage_id)
-        if found is None:
-            return None
-        passage, sources = found
-        return _Stored(passage_digest(passage), sources, passage.place, links_of(passage))
+        passage, sources = self._find_committed(passage_id)
+        return _Stored(store.passage_digest(passage), sources, passage.place, links_of(passage))
 
-    def _find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
-        return next(self._find_passages(tantivy.Query.term_query(self._schema, ID, passage_id), 1), None)
+    def _find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]]:
+        return next(self._find_passages(tantivy.Query.term_query(self._schema, store.ID, passage_id), 1))
 
     def _ids_of(self, source: str) -> set[str]:
         if source in self._touched:
             self.commit()
-        most = self._searcher.doc_freq(SOURCE, source)
+        most = self._searcher.doc_freq(store.SOURCE, source)
         if not most:
             return set()
-        term = tantivy.Query.term_query(self._schema, SOURCE, source)
+        term = tantivy.Query.term_query(self._schema, store.SOURCE, source)
         return {passage.id for passage, _ in self._find_passages(term, most)}
 
     def _find_passages(
         self, query: tantivy.Query, limit: int, offset: int = 0
     ) -> Iterator[tuple[Passage, tuple[str, ...]]]:
         for _, address in self._searcher.search(query, limit, count=False, offset=offset).hits:
-            yield to_read_passage(self._searcher.doc(address))
+            yield store.to_read_passage(self._searcher.doc(address))
 
     def _choose_id(self, passage: Passage, source: str, stale: set[str]) -> tuple[Passage, _Stored, _Stored | None]:
         digest, held = _checked_digest(passage), self._find_stored(passage.id)
@@ -392,7 +345,6 @@ class IndexWriter:
             return passage, _Stored(digest, (source,), passage.place, links_of(passage)), held
         if held.digest == digest:
             if source in held.sources[1:]:
-                # The place is that of the first source.
                 return passage, held, held
             sources = held.sources if source in held.sources else (source, *held.sources)
             return passage, _Stored(digest, sources, passage.place, links_of(passage)), held
@@ -409,11 +361,8 @@ class IndexWriter:
             return True
         if passage_id in self._pending:
             self.commit()
-        found = self._find_committed(passage_id)
-        if found is None:
-            raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
-        # The place was that of the first source.
-        passage = replace(found[0], place="") if held.sources[0] == source else found[0]
+        passage, _ = self._find_committed(passage_id)
+        passage = replace(passage, place="") if held.sources[0] == source else passage
         self._put(passage, _Stored(held.digest, rest, passage.place, links_of(passage)), held)
         return False
 
@@ -433,18 +382,14 @@ def _open_store(path: Path) -> tantivy.Index:
     except ValueError as problem:
         if is_disk_refusal(problem):
             raise
-        raise IndexUnusable(
-            f"The index {printable_path(path)} is damaged: its segments cannot be opened.", remedy=REBUILD
+        raise store.IndexUnusable(
+            f"The index {printable_path(path)} is damaged: its segments cannot be opened.", remedy=store.REBUILD
         ) from problem
 
 
 def _return_free_memory() -> None:
-    """Ask the C library to hand back what was freed.
-
-    glibc keeps freed memory apart for each thread of the engine, and the next batch seldom asks for the same sizes:
-    without this an index of a million passages takes twice the memory.
-    """
-    # Libraries other than glibc do not have the function, and some systems cannot be asked for their library.
+    # glibc keeps freed memory apart for each thread of the engine, and the next batch seldom asks for the same sizes:
+    # without this an index of a million passages takes twice the memory. Other libraries do not have the function.
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -458,7 +403,7 @@ def _cut_blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
 
 def _checked_digest(passage: Passage) -> int:
     try:
-        return passage_digest(check_passage(passage))
+        return store.passage_digest(store.check_passage(passage))
     except UnicodeEncodeError as problem:
         raise CorpusError(
             f"Passage {passage.id!r} holds text that is not valid Unicode.", remedy="Clean the text."

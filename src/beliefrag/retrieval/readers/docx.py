@@ -25,8 +25,6 @@ from beliefrag.retrieval.documents import (
 )
 from beliefrag.retrieval.readers.text_files import Outline, write_documents
 
-__all__ = ["read_docx"]
-
 _HEADING = re.compile(r"Heading ([1-6])")
 
 

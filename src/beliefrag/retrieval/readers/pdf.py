@@ -21,8 +21,6 @@ from beliefrag.retrieval.documents import (
     read_limited,
 )
 
-__all__ = ["read_pdf"]
-
 _BETWEEN = "\n\n"
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 _NO_TITLE = re.compile(r"untitled|microsoft (word|powerpoint)\b.*|.*\.(docx?|tex|dvi|indd|pdf|rtf)", re.IGNORECASE)

@@ -1,7 +1,6 @@
 """Plain text and Markdown, and the sections that these, Word documents and web pages are cut into.
 
-Markdown is kept as it is written: people and models read it well. A section is what stands below a heading, or explains
-an entry such as an option.
+A section has the text below a heading, or explains an entry such as an option.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from beliefrag.retrieval.documents import (
     decode,
     read_limited,
 )
-
-__all__ = ["ENTRY", "Outline", "find_markdown_links", "read_markdown", "read_plain_text", "slug", "write_documents"]
 
 ENTRY = 10
 """The level of an entry of a list of definitions; entries of lists in lists are deeper. Headings have 1 to 6."""
@@ -95,11 +92,11 @@ def _markdown_outline(text: str, lines_above: int) -> tuple[Outline, str]:
         nonlocal first
         first = first or heading
         outline.begin(level, heading)
-        outline.mark_anchor(slug(heading))
+        outline.mark(anchor=slug(heading))
 
     def add(line: str, number: int) -> None:
         for target, words in find_markdown_links(line) if "](" in line or "[[" in line else ():
-            outline.mark_link(target, words)
+            outline.mark(target=target, words=words)
         outline.add(line, number)
 
     for number, line in enumerate(text.split("\n"), lines_above + 1):
@@ -130,9 +127,8 @@ def _manual_page(text: str) -> Outline | None:
     lines = text.expandtabs().split("\n")
     depths = [len(line) - len(line.lstrip()) if line.strip() else -1 for line in lines]
     following = _next_depths(depths)
-    if sum(_is_capital(line) and after >= _STEP for line, after in zip(lines, following, strict=True)) < (
-        _FEWEST_HEADINGS
-    ):
+    headings = sum(_is_capital(line) and after >= _STEP for line, after in zip(lines, following, strict=True))
+    if headings < _FEWEST_HEADINGS:
         return None
     outline = Outline()
     entries: list[int] = []
@@ -210,7 +206,7 @@ class _Section:
 
 
 class Outline:
-    """Gathers the text of a document section by section while a reader walks through it."""
+    """Gathers the text of a document section by section."""
 
     def __init__(self) -> None:
         self._path: list[tuple[int, str]] = []
@@ -237,13 +233,9 @@ class Outline:
                 section.lines.append((section.seen, line))
             section.seen += visible
 
-    def mark_anchor(self, name: str) -> None:
-        """Record an anchor of what follows."""
-        self._waiting.append(Mark(0, anchor=name))
-
-    def mark_link(self, target: str, words: str) -> None:
-        """Record a link whose words follow, or are in the heading of what follows."""
-        self._waiting.append(Mark(0, target=target, words=words))
+    def mark(self, *, anchor: str | None = None, target: str = "", words: str = "") -> None:
+        """Record an anchor of what follows, or a link whose words follow."""
+        self._waiting.append(Mark(0, anchor, target, words))
 
     def begin(self, level: int, heading: str) -> None:
         """Begin the section of a heading, which ends all sections of its level and of deeper ones."""
@@ -264,13 +256,10 @@ class Outline:
     def _start(self, *, is_entry: bool) -> None:
         self.sections.append(_Section(tuple(heading for _, heading in self._path), is_entry))
 
-    def all_marks(self) -> tuple[Mark, ...]:
-        """Return all anchors and links in their order, with their offsets in their sections."""
-        return (*(mark for section in self.sections for mark in section.marks), *self._waiting)
-
-    def all_lines(self) -> list[int]:
-        """Return the numbers of all known lines, in their order."""
-        return [number for section in self.sections for _, number in section.lines]
+    def all_marks(self) -> list[Mark]:
+        """Return all anchors and links in their order, as if they came first."""
+        marks = [*(mark for section in self.sections for mark in section.marks), *self._waiting]
+        return [replace(mark, offset=0) for mark in marks]
 
 
 def write_documents(file: CorpusFile, title: str, outline: Outline, whole: str | None = None) -> Iterator[Document]:
@@ -279,20 +268,15 @@ def write_documents(file: CorpusFile, title: str, outline: Outline, whole: str |
     A document that fits into one passage stays one. A section of a few words says little alone: it stays in the text
     of the section before it, under its heading. A heading that repeats the title is left out.
 
-    Args:
-        file: The file.
-        title: What the document is called.
-        outline: Its sections.
-        whole: Its text if it is one passage; by default that of the outline.
+    If it is one passage, its text is `whole`, by default that of the outline.
     """
     text = outline.whole_text() if whole is None else whole
     start = Mark(0, anchor="")
     if count_words(text) <= TARGET:
-        numbers = outline.all_lines()
+        numbers = [number for section in outline.sections for _, number in section.lines]
         # One passage holds it all, so of the lines only the first and the last matter.
         lines = [(0, numbers[0]), (max(count_visible(text) - 1, 1), numbers[-1])] if numbers else []
-        marks = tuple(replace(mark, offset=0) for mark in (start, *outline.all_marks()))
-        yield Document(file.name, title, text, file.source, lines=lines, marks=marks)
+        yield Document(file.name, title, text, file.source, lines=lines, marks=(start, *outline.all_marks()))
         return
     for number, part in enumerate(_join_small(outline.sections)):
         way = [title]
@@ -362,6 +346,5 @@ def _same(one: str, other: str) -> bool:
 
 
 def _shorten(heading: str) -> str:
-    if len(heading) <= _LONGEST_HEADING:
-        return heading
-    return f"{heading[:_LONGEST_HEADING].rsplit(' ', 1)[0]} …"
+    short = heading[:_LONGEST_HEADING].rsplit(" ", 1)[0]
+    return heading if len(heading) <= _LONGEST_HEADING else f"{short} …"

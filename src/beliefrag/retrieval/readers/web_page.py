@@ -10,8 +10,6 @@ from lxml import etree  # type: ignore[import-untyped]
 from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_line, decode, read_limited
 from beliefrag.retrieval.readers.text_files import ENTRY, Outline, write_documents
 
-__all__ = ["read_web_page"]
-
 _UNSEEN = re.compile("script|style|template|noscript|head|svg|math|iframe|object|canvas|audio|video")
 _INLINE = re.compile(
     "a|abbr|acronym|b|bdi|bdo|big|br|button|cite|code|data|del|dfn|em|font|i|img|input|ins|kbd|label|mark|meter|output|"
@@ -90,10 +88,10 @@ def _mark_places(outline: Outline, element: etree._Element, tag: str) -> None:
     """Record the anchors of an element, and its target if it is a link."""
     for name in dict.fromkeys((element.get("id"), element.get("name") if tag == "a" else None)):
         if name:
-            outline.mark_anchor(name)
+            outline.mark(anchor=name)
     target = element.get("href") if tag == "a" else None
     if target:
-        outline.mark_link(target, _element_line(element))
+        outline.mark(target=target, words=_element_line(element))
 
 
 def _heading_level(tag: str, lists: int) -> int:
