@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.errors import CorpusError
 from beliefrag.retrieval import IndexBusy, IndexWriter, docs_index, docs_index_path
 from beliefrag.retrieval.store import MANIFEST
 
@@ -59,9 +58,3 @@ def test_it_does_not_wait_for_ever(docs: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("beliefrag.retrieval.indexing._WAIT_SECONDS", 0.2)
     with IndexWriter(docs_index_path([docs], tmp_path / "cache")), pytest.raises(IndexBusy):
         docs_index([docs], tmp_path / "cache")
-
-
-def test_documents_without_text_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(CorpusError, match="nothing to index"):
-        docs_index([tmp_path / "empty"], tmp_path / "cache")

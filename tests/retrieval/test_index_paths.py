@@ -65,14 +65,6 @@ def test_a_folder_becomes_an_index(docs: Path, out: Path) -> None:
     assert index.get(["r1"])[0].text == "a row about whales"
 
 
-def test_a_second_run_reads_nothing_again(docs: Path, out: Path) -> None:
-    first = index_paths([docs], out)
-    second = index_paths([docs], out)
-    assert counts(second) == (0, 3, 0)
-    assert (second.passages_added, second.passages_removed, second.passages_total) == (0, 0, 3)
-    assert second.fingerprint == first.fingerprint
-
-
 def test_new_changed_and_deleted_files_are_taken_in(docs: Path, out: Path, tmp_path: Path) -> None:
     index_paths([docs], out)
     (docs / "harbour.txt").write_text("The harbour was opened again.")

@@ -85,12 +85,6 @@ def test_the_title_of_markdown_is_its_first_heading(tmp_path: Path, read: Read, 
     assert document.title == title
 
 
-def test_settings_at_the_top_of_markdown_are_left_out(tmp_path: Path, read: Read) -> None:
-    (tmp_path / "notes.md").write_text("---\ntitle: T\nsecret: 1\n---\nBody with *marks*.\n")
-    [document], _ = read(tmp_path / "notes.md")
-    assert document.text == "Body with *marks*.\n"
-
-
 def lines_of(path: Path, read: Read) -> list[tuple[str, str]]:
     """The first word and the place of each passage of a file."""
     cut = [passage for document in read(path)[0] for passage in cut_document(document)]
