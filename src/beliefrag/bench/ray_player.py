@@ -1,7 +1,7 @@
 """Play the episodes of a run on the workers of a Ray cluster.
 
 The run's process keeps the plan and the files. A worker opens datasets, model and methods as that process does, plays
-episodes with the same functions and sends them back as lines; it writes replies to the shared cache and nothing else.
+episodes with the same functions and sends them back; it writes replies to the shared cache and nothing else.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
 from beliefrag.ray_cluster import RETRIES, ClusterError, ClusterNode, RayCluster, join_cluster
+from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.comparability import Aspect, differences
-from beliefrag.runs.episode import Episode, EpisodeKey
-from beliefrag.runs.episode_format import decode_line, episode_line, read_episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Settings
@@ -68,13 +67,11 @@ class EpisodeWorker:
         _check_record(inputs.record, setup.record, socket.gethostname())
         return setup
 
-    async def play(self, key: tuple[str, str, str, int], recorded: bytes | None) -> tuple[bytes, frozenset[str]]:
+    async def play(self, key: EpisodeKey, recorded: Episode | None) -> tuple[Episode, frozenset[str]]:
         """Play and judge an episode, or only judge the recorded one; return it with the missing keys of a replay."""
         await self.open()
         assert self._setup is not None
-        before = read_episode(decode_line(recorded)) if recorded else None
-        episode = await InProcessPlayer(self._setup).play(EpisodeKey(*key), before)
-        return episode_line(episode), self._setup.missing_keys
+        return await InProcessPlayer(self._setup).play(key, recorded), self._setup.missing_keys
 
 
 class RayPlayer:
@@ -102,10 +99,10 @@ class RayPlayer:
 
     async def play(self, key: EpisodeKey, recorded: Episode | None, lane: int) -> Episode:
         """Play an episode on a worker, or raise `EpisodeLost` if it may be what kills the workers."""
-        line = episode_line(recorded) if recorded else None
         try:
             with self._cluster.explain_errors():
-                played, missing = await _wait(self._workers[lane].play.remote(tuple(key), line))
+                episode: Episode
+                episode, missing = await _wait(self._workers[lane].play.remote(key, recorded))
         except ClusterError as error:
             raise EpisodeLost(
                 f"{RETRIES + 1} workers of Ray died during the episode of {key.method} on {key.question_id} of "
@@ -113,7 +110,7 @@ class RayPlayer:
                 remedy=error.remedy,
             ) from None
         self._missing |= missing
-        return read_episode(decode_line(played))
+        return episode
 
 
 @contextlib.asynccontextmanager

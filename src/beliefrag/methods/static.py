@@ -24,15 +24,15 @@ class Static:
     name: ClassVar[str] = "static"
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """RETRIEVE, then ANSWER."""
         if view.queries:
-            return answer(view, "the one search is made")
-        return search(view, "this method searches once") if can_search(view) else stop(view)
+            return answer(view, "one-search")
+        return search(view, "once") if can_search(view) else stop(view)
