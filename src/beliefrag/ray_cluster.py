@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from beliefrag.errors import BeliefRAGError, SettingsError, explain_missing_extra
 
-RETRIES = 5
-"""How often Ray makes a call again whose worker has died."""
+RETRIES = 20
+"""How often Ray makes a call again whose worker has died; some are made before it notices the death of a node."""
 _OBJECT_STORE_BYTES = 256 * 1024 * 1024
 _LOGS = "See Ray's log files; memory is the usual reason. Then give the same command again; what is done is kept."
 

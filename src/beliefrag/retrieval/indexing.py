@@ -133,14 +133,14 @@ def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) ->
     found = FoundFiles(tuple(sorted(set(roots))))
     for root in found.roots:
         if os.path.isdir(root):  # noqa: PTH112
-            for path in _walk_folder(root, leave_out and os.path.realpath(leave_out), found):
+            for path in _walk_folder(root, os.path.realpath(leave_out) if leave_out else "", found):
                 _add_file(found, path, os.path.relpath(path, root))
         else:
             _add_file(found, root, os.path.basename(root))  # noqa: PTH119
     return found
 
 
-def _walk_folder(root: str, own: str | None, found: FoundFiles) -> Iterator[str]:
+def _walk_folder(root: str, own: str, found: FoundFiles) -> Iterator[str]:
     def skip_folder(problem: OSError) -> None:
         found.unlisted.append(problem.filename)
         found.skipped.append(Skipped(printable_path(problem.filename), f"cannot be listed: {problem.strerror}"))
