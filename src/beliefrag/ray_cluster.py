@@ -44,7 +44,7 @@ class RayCluster:
     """A cluster that this process belongs to."""
 
     ray: Any
-    """The module of Ray, which is imported only when somebody asks for it."""
+    """The module of Ray, which is only imported on request."""
 
     def nodes(self) -> list[ClusterNode]:
         """Return the nodes that are alive, each with the processors that Ray may use there."""
@@ -177,6 +177,6 @@ def _connect(ray: Any, address: str | None) -> None:
     finally:
         with contextlib.suppress(ValueError, TypeError):  # not in the main thread
             signal.signal(signal.SIGTERM, before)
-    # Nodes report to standard output, which is for results, whatever Ray is told about its logs.
+    # Nodes report to standard output, which is for results, in spite of `log_to_driver`.
     inner: Any = import_module("ray._private.worker")
     inner.print_to_stdstream = lambda *_, **__: None

@@ -199,9 +199,3 @@ def test_a_reader_never_sees_half_a_commit(docs: Path, uninterrupted: Bm25Index,
     assert child.returncode == 0
     assert len(sizes) >= 2, "the reader looked in while the writer was at work"
     assert check_what_is_left(tmp_path / "index") == len(uninterrupted)
-
-
-def test_the_lock_of_a_killed_writer_does_not_stay(docs: Path, tmp_path: Path) -> None:
-    child = start(docs, tmp_path / "index", "among-passages", 500)
-    child.wait(300)
-    assert index_paths([docs], tmp_path / "index").passages_total > 1000

@@ -265,20 +265,6 @@ def test_names_of_any_bytes_are_indexed_and_shown(docs: Path, out: Path) -> None
     assert counts(index_paths([docs], out)) == (0, 3, 1)
 
 
-def test_rows_with_the_same_id_in_two_files_live_side_by_side(docs: Path, out: Path) -> None:
-    (docs / "a.csv").write_text("id,text\n1,apples\n2,pears\n")
-    (docs / "b.csv").write_text("id,text\n1,plums\n2,pears\n")
-    report = index_paths([docs], out)
-    assert report.passages_total == 6
-    assert found(out, "apples") == ["apples"]
-    assert found(out, "plums") == ["plums"]
-    assert found(out, "pears") == ["pears"]
-    (docs / "a.csv").unlink()
-    index_paths([docs], out)
-    assert (found(out, "apples"), found(out, "plums"), found(out, "pears")) == ([], ["plums"], ["pears"])
-    assert Bm25Index.open(out).search("pears", 1)[0].passage.source == str(docs / "b.csv")
-
-
 def test_a_large_file_of_rows_is_committed_on_the_way_and_told_of(
     tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

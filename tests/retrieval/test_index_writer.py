@@ -32,19 +32,6 @@ def test_what_is_added_can_be_searched_after_the_commit_and_not_before(tmp_path:
     assert again.fingerprint == Bm25Index.in_memory(shelf).fingerprint
 
 
-def test_an_index_grows_and_shrinks_to_the_same_fingerprint(tmp_path: Path, shelf: list[Passage]) -> None:
-    with IndexWriter(tmp_path / "index") as writer:
-        writer.add(shelf[:5])
-    with IndexWriter(tmp_path / "index") as writer:
-        assert writer.delete(["d0", "d3", "unknown"]) == 2
-        writer.add(shelf[5:])
-        assert writer.delete(["d9"]) == 1
-    index = Bm25Index.open(tmp_path / "index")
-    rest = [p for p in shelf if p.id not in ("d0", "d3", "d9")]
-    assert (len(index), index.fingerprint) == (7, Bm25Index.in_memory(rest).fingerprint)
-    assert ids(index, "Cape Bruna lighthouse") == ["d2", "d8"]
-
-
 def test_a_passage_with_a_known_id_replaces_it_within_and_across_commits(tmp_path: Path) -> None:
     with IndexWriter(tmp_path / "index") as writer:
         writer.add([Passage("a", "", "one"), Passage("b", "", "other")])
@@ -91,15 +78,6 @@ def test_a_writer_that_was_forgotten_does_not_block_for_ever(tmp_path: Path) -> 
     gc.collect()
     with IndexWriter(tmp_path / "index") as writer:
         assert len(writer) == 0
-
-
-def test_long_work_is_committed_on_the_way(
-    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(IndexWriter, "batch", 4)
-    with IndexWriter(tmp_path / "index") as writer:
-        writer.add(shelf)
-        assert len(Bm25Index.open(tmp_path / "index")) == 8
 
 
 def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class _Inputs:
     """All that a worker needs to open what the run's process has opened."""
 
     settings: Settings
-    """Without anything secret: keys and passwords come from the environment of each node."""
+    """Without secrets: keys and passwords come from the environment of each node."""
     spec: RunSpec
     before: RunRecord | None
     record: RunRecord
@@ -126,14 +126,7 @@ async def open_ray_player(
 ) -> AsyncIterator[RayPlayer]:
     """Start workers on a cluster, each with everything opened, and end them afterwards.
 
-    Args:
-        on: `ray` or `ray:ADDRESS`.
-        settings: Model, budget and the rest.
-        spec: What to run.
-        before: The record of the run that goes on, if there is one.
-        record: What the run's process has opened.
-        calls: Most calls at a time, over all workers together.
-        episodes: How many episodes are left: more workers are of no use.
+    They make at most `calls` calls at a time together, and are no more than the `episodes` that are left.
     """
     with join_cluster(on) as cluster:
         nodes = cluster.nodes()

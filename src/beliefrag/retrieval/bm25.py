@@ -339,7 +339,7 @@ def query_words(text: str) -> list[str]:
 def query_terms(text: str) -> list[str]:
     """Return the terms that a query searches for, analysed exactly as passages are.
 
-    A word that stands in the query twice in the same spelling counts once, as in tantivy's parser.
+    A repeated word counts once, as in tantivy's parser.
     """
     return _ENGLISH.analyze(" ".join(query_words(text)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -90,7 +89,7 @@ class CorpusFile:
 
     @property
     def stem(self) -> str:
-        """The file's name without folders and ending, used where there is no better title."""
+        """The file's name without folders and ending, the title of last resort."""
         return _ENDING.sub("", PurePosixPath(self.name).name) or self.name
 
 
@@ -116,11 +115,10 @@ class Document:
     own_id: bool = False
     """Whether the author of the corpus gave the id; passages then keep it."""
     place: str = ""
-    """Where the whole of it stands in its file, for people, such as `row 12`."""
-    pages: tuple[int, ...] = ()
-    """Where each page begins in the text, where it has pages."""
+    """Its place in the file if it is one place, such as `row 12`."""
     lines: Sequence[tuple[int, int]] = ()
-    """Lines of the file that the text has: characters other than white space before each, and its number."""
+    """The lines of the file, or its pages: characters other than white space before each, and its number."""
+    unit: str = "line"
     marks: tuple[Mark, ...] = ()
     """Anchors and links in the order of the text."""
 
@@ -177,12 +175,9 @@ def links_of(passage: Passage) -> str:
 
 
 def detect_encoding(start: bytes, *, whole: bool = True) -> str:
-    """Return the encoding of a text: by its byte-order mark, else UTF-8, else Windows-1252.
+    """Return the encoding of a text, or raise `Unreadable`: by its byte-order mark, else UTF-8, else Windows-1252.
 
     With `whole=False` the bytes are only the beginning, and may end within a character.
-
-    Raises:
-        Unreadable: These bytes are not text.
     """
     for mark, encoding in _MARKS:
         if start.startswith(mark):
@@ -210,7 +205,7 @@ def _guess_encoding(sample: bytes) -> str:
 def decode(data: bytes, declared: str = "") -> str:
     """Return bytes as clean text, or raise `Unreadable` if they are not text.
 
-    The declared encoding is used if there is no byte-order mark and no valid UTF-8.
+    A byte-order mark and valid UTF-8 come before the declared encoding.
     """
     encoding = detect_encoding(data)
     if encoding == "cp1252" and declared:
@@ -392,13 +387,9 @@ class _PlaceFinder:
     """
 
     def __init__(self, document: Document) -> None:
-        self._word = "page" if document.pages else "line"
+        self._unit = document.unit
         self._starts = [offset for offset, _ in document.lines]
-        self._numbers: Sequence[int] = [number for _, number in document.lines]
-        if document.pages:
-            counts = [count_visible(document.text[start:end]) for start, end in itertools.pairwise(document.pages)]
-            self._starts = list(itertools.accumulate(counts, initial=0))
-            self._numbers = range(1, len(self._starts) + 1)
+        self._numbers = [number for _, number in document.lines]
         self._marks = document.marks
         self._next_mark = 0
         self._seen = 0
@@ -415,7 +406,7 @@ class _PlaceFinder:
         if not self._starts:
             return ""
         one, other = (self._numbers[max(bisect_right(self._starts, at) - 1, 0)] for at in (first, last))
-        return f"{self._word} {one}" if one == other else f"{self._word}s {one}-{other}"
+        return f"{self._unit} {one}" if one == other else f"{self._unit}s {one}-{other}"
 
     def _write_links(self, *, is_last: bool) -> str:
         anchors: list[str] = []

@@ -46,9 +46,6 @@ class InjectedRetriever:
         false_version: The passage that contradicts a given one and replaces it, or None where there is none.
         false_passages: Further false passages, for places that false versions leave open.
         seed: The seed of all draws.
-
-    Raises:
-        SettingsError: The shares are not between 0 and 1, or more than 1 together.
     """
 
     def __init__(
@@ -153,7 +150,7 @@ def check_shares(noise: float, counterfactual: float) -> None:
     """Raise `SettingsError` if a share is not between 0 and 1, or they are more than 1 together."""
     for name, share in (("noise", noise), ("counterfactual", counterfactual)):
         if not 0 <= share <= 1:
-            raise SettingsError(f"The {name} {share:g} is no share of the hits.", remedy="Give 0 to 1, such as 0.4.")
+            raise SettingsError(f"The {name} {share:g} is not a share of the hits.", remedy="Give 0 to 1, such as 0.4.")
     if noise + counterfactual > 1:
         raise SettingsError(
             f"noise {noise:g} and counterfactual {counterfactual:g} are more than all hits together.",
@@ -168,7 +165,7 @@ def describe_shares(noise: float, counterfactual: float) -> str:
 
 
 def _draw_count(share: float, hits: int, draw: random.Random) -> int:
-    """Return how many hits a share stands for; between two whole numbers, the draw decides."""
+    """Return the number of hits of a share; between two whole numbers, the draw decides."""
     # 0.29 of 100 is 28.999... to a computer.
     exact = round(share * hits, 9)
     chance = draw.random()

@@ -124,7 +124,7 @@ class PassageSource:
         return docs_index_path(self._docs, cache_dir()) if self._docs is not None else self._index
 
     def open_index(self) -> Bm25Index:
-        """Return the passages as a BM25 index, or raise `SettingsError` if there are none."""
+        """Return the passages as a BM25 index, or raise `SettingsError` without a source."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened

@@ -73,7 +73,7 @@ class CorpusState:
     """The number of passages, and the sum (modulo 2^256) of one SHA-256 per passage.
 
     The sum does not depend on the order of the passages: an index grown in a hundred steps and one built at once agree.
-    It is no defence against somebody who constructs a collision on purpose.
+    It does not protect against collisions that are constructed on purpose.
     """
 
     passages: int
@@ -111,7 +111,7 @@ class Snapshot(NamedTuple):
 
 
 def passage_digest(passage: Passage) -> int:
-    """Return the number that stands for a passage's id, title and text, but not for its source."""
+    """Return the digest of a passage's id, title and text, as a number."""
     # The two lengths make it unambiguous where the id ends and the text begins.
     content = f"{len(passage.id)},{len(passage.title)},{passage.id}{passage.title}{passage.text}"
     return int.from_bytes(hashlib.sha256(content.encode()).digest())
@@ -216,7 +216,7 @@ def create_store(index: Path) -> None:
 def open_searcher(index: Path) -> tuple[tantivy.Searcher, tantivy.Schema]:
     """Return a view of the store as it is now, which later commits do not change.
 
-    Tantivy takes a lock file even to read. A read-only folder (a container image, somebody else's index) is opened
+    Tantivy takes a lock file even to read. A read-only folder (a container image, another user's index) is opened
     through a temporary folder of links; the segments themselves are mapped from where they lie.
     """
     store = index / STORE
@@ -253,7 +253,7 @@ def read_snapshot(index: Path) -> Snapshot:
     """Return what an index holds at this moment.
 
     Raises:
-        CorpusError: There is no index, it is not one of ours, of another version, or damaged.
+        CorpusError: The index is missing, of another version, or damaged.
     """
     with _explain_read_errors(index), (index / MANIFEST).open("rb") as manifest:
         snapshot, _ = _read_head(index, manifest.readline())
@@ -286,13 +286,8 @@ def write_manifest(
 ) -> None:
     """Replace the manifest, whole or not at all.
 
-    Args:
-        index: The folder of the index.
-        before: What the index holds.
-        after: What it will hold.
-        files: The files that it holds.
-        changes: Files that change; None for one that is no longer indexed.
-        expects_commit: Whether this changes with the next commit of tantivy, or at once.
+    The index goes from `before` to `after`, and `files` change (None for one that is no longer indexed), with the next
+    commit of tantivy or at once.
     """
     head: dict[str, Any] = {
         "beliefrag_index": _FORMAT,

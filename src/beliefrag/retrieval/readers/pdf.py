@@ -18,10 +18,10 @@ from beliefrag.retrieval.documents import (
     Unreadable,
     clean_line,
     clean_text,
+    count_visible,
     read_limited,
 )
 
-_BETWEEN = "\n\n"
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 _NO_TITLE = re.compile(r"untitled|microsoft (word|powerpoint)\b.*|.*\.(docx?|tex|dvi|indd|pdf|rtf)", re.IGNORECASE)
 
@@ -33,11 +33,12 @@ def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     reader = _open_pdf(read_limited(file.path))
     pages = [clean_text(_read_page(reader, number, complain)) for number in range(len(reader.pages))]
     pages = [_BROKEN_WORD.sub("", page) for page in pages]
-    text = _BETWEEN.join(pages)
+    text = "\n\n".join(pages)
     if not text.strip():
         raise Unreadable("holds no text; a scan needs text recognition first")
-    starts = itertools.accumulate((len(page) + len(_BETWEEN) for page in pages[:-1]), initial=0)
-    yield Document(file.name, _find_title(reader) or file.stem, text, file.source, pages=tuple(starts))
+    starts = itertools.accumulate(map(count_visible, pages[:-1]), initial=0)
+    lines = [(start, number) for number, start in enumerate(starts, 1)]
+    yield Document(file.name, _find_title(reader) or file.stem, text, file.source, lines=lines, unit="page")
 
 
 def _open_pdf(data: bytes) -> PdfReader:
