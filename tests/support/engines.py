@@ -25,7 +25,7 @@ class EngineUnderTest(Protocol):
         """Opens it for searches."""
         ...
 
-    def fill(self, passages: list[Passage]) -> None:
+    def fill(self, passages: list[Passage]) -> object:
         """Makes it hold exactly these passages."""
         ...
 

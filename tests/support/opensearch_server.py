@@ -160,6 +160,8 @@ class OpenSearchServer:
                 return 200, {"succeeded": True, "num_freed": 1}
             case ("PUT", [name]):
                 return self._create(name, json.loads(body))
+        if path[0] not in self.indices and options.get("ignore_unavailable") == "true":
+            return 200, {}
         index = self._find(path[0])
         match (method, path[1:]):
             case ("GET", []):

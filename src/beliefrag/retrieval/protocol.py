@@ -161,8 +161,8 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
     "beliefrag.retrievers",
     {
         "bm25": "beliefrag.retrieval.bm25",
-        "dense": "beliefrag.retrieval.dense",
-        "hybrid": "beliefrag.retrieval.dense",
+        "dense": "beliefrag.retrieval.dense.dense_retriever",
+        "hybrid": "beliefrag.retrieval.dense.dense_retriever",
         "linked": "beliefrag.retrieval.linked",
         "postgres": "beliefrag.retrieval.engines.postgres",
         "opensearch": "beliefrag.retrieval.engines.opensearch",

@@ -185,3 +185,19 @@ def test_a_document_that_the_server_refuses_for_good_is_an_error(opensearch_serv
     opensearch_server.spoil = spoil
     with pytest.raises(RetrievalError, match=r"refused the passage .a. with HTTP 400: .*no room"):
         engine.fill([Passage("a", "", "the river")])
+
+
+def test_a_shard_that_cannot_be_read_stops_filling_before_it_changes_anything(
+    opensearch_server: OpenSearchServer,
+) -> None:
+    engine = OpenSearchEngine(opensearch_server.url)
+    engine.fill([Passage("a", "", "the river")])
+
+    def spoil(method: str, path: str, reply: Reply) -> Reply | None:
+        error = {"type": "no_shard_available_action_exception", "reason": "node left"}
+        return (200, {"docs": [{"_id": "a", "error": error}]}) if "_mget" in path else None
+
+    opensearch_server.spoil = spoil
+    with pytest.raises(RetrievalError, match=r"cannot be read: .*node left"):
+        engine.fill([Passage("a", "", "another river")])
+    assert [hit.passage.text for hit in engine.open().search("river", 5)] == ["the river"]

@@ -19,9 +19,9 @@ QUESTIONS = [
     "What lights the lamps of the towers?",
     "On which river does the city lie where Ada Quill studied?",
 ]
-
 ASKED = "Who built the lighthouse at the cape, and where did she study?"
 NOTES = [Passage(f"x{number:02}", f"Note {number}", f"{ASKED} {'more ' * number}") for number in range(22)]
+"""They push what else answers beyond the reach of a search by words."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,16 +41,12 @@ def test_linked_retrieval_finds_the_same_on_every_engine(remote: RemoteEngine, s
     linked = link_engine(opened)
     for question in QUESTIONS:
         assert found(linked.search(question, 5)) == found(expected.search(question, 5))
+    remote.fill([*shelf, *NOTES])
+    further = link_engine(remote.open())
+    hits = [hit for question in QUESTIONS for hit in further.search(question, 20)]
+    assert {hit.provenance.way for hit in hits if hit.provenance} > {"search"}, "names lead beyond the search"
     assert linked.identity.startswith("linked ")
     assert opened.identity in linked.identity
-
-
-def test_names_lead_beyond_what_the_search_found(remote: RemoteEngine, shelf: list[Passage]) -> None:
-    remote.fill([*shelf, *NOTES])
-    opened = remote.open()
-    linked = link_engine(opened)
-    ways = {hit.provenance.way for question in QUESTIONS for hit in linked.search(question, 20) if hit.provenance}
-    assert ways > {"search"}
 
 
 def test_a_linked_search_is_one_search_and_one_lookup(

@@ -82,7 +82,7 @@ def test_a_busy_server_is_asked_again_and_then_named(
 def test_a_server_that_stalls_is_left_after_the_timeout(
     engine: OpenSearchEngine, opensearch_server: OpenSearchServer
 ) -> None:
-    options = OpenSearchOptions(url=opensearch_server.url, index=engine.options.index, timeout=0.2, retries=0)
+    options = OpenSearchOptions(url=opensearch_server.url, index=engine.options.index, timeout=0.2)
     retriever = EngineRetriever(OpenSearchIndex(options))
     retriever.search("river", 1)
     opensearch_server.spoil = stall(20)

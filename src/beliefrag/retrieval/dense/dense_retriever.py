@@ -41,11 +41,7 @@ class DenseRetriever:
         return f"dense {self.model.name}"
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Return the k nearest passages, nearest first.
-
-        Raises:
-            RetrievalError: k is negative, or the model failed.
-        """
+        """Return the k nearest passages, nearest first."""
         check_depth(k)
         if not query.strip() or not k:
             return []
@@ -68,11 +64,7 @@ class HybridRetriever:
         return f"hybrid of {Bm25Index.identity} and {self.dense.identity}"
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Return the k passages that rank highest in both searches together; equal ones by id.
-
-        Raises:
-            RetrievalError: k is negative, or a search failed.
-        """
+        """Return the k passages that rank highest in both searches together; equal ones by id."""
         check_depth(k)
         depth = max(k, _DEPTH)
         found = {"search": self.dense.index.search(query, depth), "dense": self.dense.search(query, depth)}
@@ -88,12 +80,7 @@ class HybridRetriever:
 
 
 def open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
-    """Open dense retrieval; make the vectors that are missing.
-
-    Raises:
-        RetrievalError: The weights are not on this machine, or they cannot be loaded.
-        MissingExtra: They need a library that is not installed.
-    """
+    """Open dense retrieval; make the vectors that are missing."""
     model = load_model(options)
     index = source.open_index()
     vectors, ids = open_vectors(index, model, cache_dir(), beside=source.folder)
@@ -101,20 +88,12 @@ def open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
 
 
 @RETRIEVERS.register(
-    "dense",
-    title="Dense",
-    summary="Searches by meaning with vectors of a small embedding model.",
-    options=DenseOptions,
+    "dense", title="Dense", summary="Searches by meaning with vectors of a small embedding model.", options=DenseOptions
 )
 def _open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
     return open_dense(options, source)
 
 
-@RETRIEVERS.register(
-    "hybrid",
-    title="Hybrid",
-    summary="Joins BM25 and dense retrieval by ranks.",
-    options=DenseOptions,
-)
+@RETRIEVERS.register("hybrid", title="Hybrid", summary="Joins BM25 and dense retrieval by ranks.", options=DenseOptions)
 def _open_hybrid(options: DenseOptions, source: PassageSource) -> HybridRetriever:
     return HybridRetriever(open_dense(options, source))

@@ -11,6 +11,7 @@ import hashlib
 import os
 import secrets
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -69,37 +70,23 @@ class DenseOptions:
 
     @property
     def path(self) -> Path:
-        """The file with the weights.
-
-        Raises:
-            RetrievalError: They are not on this machine.
-        """
+        """The file with the weights; RetrievalError if they are not on this machine."""
         if not self.name:
             # A link is not resolved: its name says what the file is, and the tokenizer lies beside it.
-            path = Path(self.weights).absolute()
-            if path.is_file():
-                return path
-            raise RetrievalError(
-                f"There are no weights {self.weights} for dense retrieval.",
-                remedy=f"Check the path, or name one of {', '.join(_KNOWN)}.",
-            )
-        suffix, size = _KNOWN[self.name]
-        path = cache_dir() / "models" / f"{self.name}{suffix}"
-        if path.is_file():
-            return path.absolute()
-        raise RetrievalError(
-            f"The weights of {self.name}, which dense retrieval needs, are not on this machine.",
-            remedy=f"Get them with `beliefrag model pull {self.name}` ({size} MB), or name a file: "
-            "--retriever dense:weights=FILE",
-        )
+            path = Path(self.weights)
+            problem = f"There are no weights {self.weights} for dense retrieval."
+            remedy = f"Check the path, or name one of {', '.join(_KNOWN)}."
+        else:
+            suffix, size = _KNOWN[self.name]
+            path = cache_dir() / "models" / f"{self.name}{suffix}"
+            problem = f"The weights of {self.name}, which dense retrieval needs, are not on this machine."
+            remedy = f"Get them with `beliefrag model pull {self.name}` ({size} MB), or name a file: dense:weights=FILE"
+        if not path.is_file():
+            raise RetrievalError(problem, remedy=remedy)
+        return path.absolute()
 
     def check(self) -> None:
-        """Check that the weights, and what reads them, are on this machine.
-
-        Raises:
-            RetrievalError: The weights or their tokenizer are not.
-            MissingExtra: They are in ONNX format, and what reads that is not installed.
-        """
+        """Check that the weights, their tokenizer and the library that reads them are on this machine."""
         if _is_onnx(path := self.path):
             _import_onnx()
             _find_tokenizer(path)
@@ -122,12 +109,7 @@ class EmbeddingModel:
 
 
 def load_model(options: DenseOptions) -> EmbeddingModel:
-    """Load the model into this process, once.
-
-    Raises:
-        RetrievalError: The weights are not on this machine, or they cannot be loaded.
-        MissingExtra: They need a library that is not installed.
-    """
+    """Load the model into this process, once; RetrievalError or MissingExtra if that cannot be done."""
     path = options.path
     return _load(path, name_model(path))
 
@@ -188,13 +170,26 @@ def _find_tokenizer(weights: Path) -> Path:
     )
 
 
-def _scale_to_unit(rows: Sequence[Floats]) -> Floats:
-    """Return the vectors as rows of length 1; one of zeros stays as it is."""
-    if not rows:
-        return np.zeros((0, 0), np.float32)
-    vectors = np.array(rows, np.float32)
-    result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    return result
+class _Embedder(ABC):
+    """A model in memory. Threads may share it: one works at a time."""
+
+    def __init__(self, path: Path, threads: int | None) -> None:
+        self._lock = threading.Lock()
+        self._load(path, threads or os.cpu_count() or 1)
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        with self._lock:
+            # Half of a surrogate pair cannot cross into the libraries.
+            rows = [self._embed(text.encode("utf-8", "replace").decode()) for text in texts]
+        vectors = np.array(rows, np.float32).reshape(len(rows), -1 if rows else 0)
+        result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return result
+
+    @abstractmethod
+    def _load(self, path: Path, threads: int) -> None: ...
+
+    @abstractmethod
+    def _embed(self, text: str) -> Floats: ...
 
 
 def _cannot_be_loaded(path: Path, ending: str) -> RetrievalError:
@@ -207,10 +202,10 @@ def _refused(problem: Exception, remedy: str) -> RetrievalError:
     return RetrievalError(f"The embedding model refused a text: {' '.join(str(problem).split())[:200]}", remedy=remedy)
 
 
-class _GgufEmbedder:
-    """A model in GGUF format. Threads may share it: one works at a time."""
+class _GgufEmbedder(_Embedder):
+    """A model in GGUF format."""
 
-    def __init__(self, path: Path, threads: int | None) -> None:
+    def _load(self, path: Path, threads: int) -> None:
         # With the default policy idle OpenMP threads spin; on a busy machine that starves the working ones.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         import xllamacpp  # noqa: PLC0415 - 40 MB of native code that other retrievers do not need
@@ -220,8 +215,7 @@ class _GgufEmbedder:
         parameters.embedding = True
         parameters.n_parallel = 1
         parameters.n_ctx = parameters.n_batch = parameters.n_ubatch = _CONTEXT
-        workers = threads or os.cpu_count() or 1
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = workers
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
         parameters.warmup = False
         parameters.verbosity = 0
         # The binding always opens a port on the loopback interface. Nobody is given this key.
@@ -233,13 +227,9 @@ class _GgufEmbedder:
             self._server = xllamacpp.Server(parameters)
         except (RuntimeError, ValueError, MemoryError):
             raise _cannot_be_loaded(path, ".gguf") from None
-        self._lock = threading.Lock()
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        with self._lock:
-            return _scale_to_unit([self._embed(_shorten(text, _GGUF_WORDS)) for text in texts])
 
     def _embed(self, text: str, words: int = _GGUF_WORDS) -> Floats:
+        text = " ".join(text[: _GGUF_CHARACTERS * words // _GGUF_WORDS].split()[:words]) or "."
         try:
             reply = self._server.handle_embeddings({"input": [text], "encoding_format": "float"})
             return np.array(reply["data"][0]["embedding"], np.float32).ravel()
@@ -247,20 +237,13 @@ class _GgufEmbedder:
             # Words of other scripts have many tokens: of a text that is too long for the model the first half is read.
             if words < 8:
                 raise _refused(problem, "Name another model.") from problem
-            half = words // 2
-            return self._embed(_shorten(text, half), half)
+            return self._embed(text, words // 2)
 
 
-def _shorten(text: str, words: int) -> str:
-    # Half of a surrogate pair cannot cross into the runtime.
-    text = text.encode("utf-8", "replace").decode()[: _GGUF_CHARACTERS * words // _GGUF_WORDS]
-    return " ".join(text.split()[:words]) or "."
+class _OnnxEmbedder(_Embedder):
+    """A model in ONNX format, whose vector of a text is the mean over its tokens."""
 
-
-class _OnnxEmbedder:
-    """A model in ONNX format, whose vector of a text is the mean over its tokens. Threads may share it."""
-
-    def __init__(self, path: Path, threads: int | None) -> None:
+    def _load(self, path: Path, threads: int) -> None:
         onnxruntime, tokenizers = _import_onnx()
         place = _find_tokenizer(path)
         try:
@@ -270,7 +253,7 @@ class _OnnxEmbedder:
         self._tokenizer.enable_truncation(_CONTEXT)
         self._tokenizer.no_padding()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or os.cpu_count() or 1
+        options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         # Waiting threads sleep: on a busy machine spinning ones starve those that work.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -280,16 +263,9 @@ class _OnnxEmbedder:
         except Exception:  # the library raises nothing narrower
             raise _cannot_be_loaded(path, _ONNX) from None
         self._inputs = [each.name for each in self._session.get_inputs()]
-        self._lock = threading.Lock()
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        with self._lock:
-            return _scale_to_unit([self._embed(text) for text in texts])
 
     def _embed(self, text: str) -> Floats:
-        # Half of a surrogate pair cannot cross into the tokenizer.
-        whole = text.encode("utf-8", "replace").decode()[:_ONNX_CHARACTERS]
-        tokens = self._tokenizer.encode(whole).ids or self._tokenizer.encode(".").ids
+        tokens = self._tokenizer.encode(text[:_ONNX_CHARACTERS]).ids or self._tokenizer.encode(".").ids
         ids = np.array([tokens], np.int64)
         given: dict[str, Any] = {
             "input_ids": ids,

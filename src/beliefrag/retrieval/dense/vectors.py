@@ -74,13 +74,7 @@ def open_vectors(
 ) -> tuple[PassageVectors, list[str]]:
     """Return the vectors of all passages of an index, with their ids; make what is missing and keep it in the cache.
 
-    Vectors that an earlier state of the corpus has are used again, so a change costs what changed.
-
-    Args:
-        index: The passages.
-        model: Makes vectors; those of another model are not used.
-        cache: The folder of the cache.
-        beside: The folder of the index, where `beliefrag index --vectors` has put them.
+    Those of an earlier state of the corpus are used again, and so are those beside the index (`index --vectors`).
     """
     ids = {key: passage_id for block in index.read_rows() for key, passage_id, *_ in block}
     bases = [_models_folder(root, model) for root in (cache, beside) if root is not None]
@@ -97,14 +91,7 @@ def write_vectors(
 ) -> bool:
     """Make the vectors of an index in its own folder unless they are there; return whether they were made.
 
-    Those of earlier states of the index are removed.
-
-    Args:
-        index: The passages.
-        model: Makes vectors, in this process or on workers.
-        folder: The folder of the index.
-        cache: The folder of the cache, whose vectors are used again.
-        on_progress: Called with the number of passages whose vectors there are so far.
+    Those in the cache are used again; those of earlier states of the index are removed.
     """
     base = _models_folder(folder, model)
     made = _make(index, model, base, [_models_folder(cache, model)], on_progress)

@@ -1,33 +1,70 @@
-"""What an engine must offer, so that it can be searched like the embedded one, and what the engines share."""
+"""What the engines share: their options, what describes them, and how passages and errors are written."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
+
+from pydantic import PositiveFloat
 
 from beliefrag.errors import SettingsError
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.types import Passage
 
-__all__ = [
-    "CHANGES",
-    "EngineDescription",
-    "IndexState",
-    "SearchEngine",
-    "check_address",
-    "content_of",
-    "environment",
-    "id_key",
-    "one_line",
-    "ranking_name",
-]
+__all__ = ["EngineDescription", "EngineOptions", "IndexState"]
 
-CHANGES = ("refuse", "follow")
-"""What to do when the index changes while it is searched: fail, or search on and compare nothing."""
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The options that every engine has."""
+
+    url: str = ""
+    """The address, without a password."""
+    id: str = ""
+    """In an index of your own: the field with the id."""
+    title: str = ""
+    """In an index of your own: the field with the title, if there is one."""
+    text: str = ""
+    """In an index of your own: the field with the text. Without it, the index is one that `beliefrag index` made."""
+    source: str = ""
+    """In an index of your own: the field that says where a passage comes from, if there is one."""
+    k1: float = 1.2
+    b: float = 0.75
+    """k1 and b of BM25, for a new index."""
+    timeout: PositiveFloat = 30.0
+    """How many seconds a search may take."""
+    changes: Literal["refuse", "follow"] = "refuse"
+    """What to do when the index changes while it is searched: fail, or search on and compare nothing."""
+    fill: bool = False
+    """Put the passages that are given into an index of their own, named after their fingerprint."""
+    linked: bool = False
+    """Follow names between passages, as the retriever `linked` does."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the index is the user's own, made by somebody else."""
+        return bool(self.text)
+
+    @property
+    def identity(self) -> str | None:
+        """Names the ranking before anything is opened; None if only the index can tell."""
+        return None if self.is_own or self.linked else ranking_name(self.k1, self.b)
+
+    def rename(self, **names: Any) -> Self:
+        """Return the options for an index of another name that `beliefrag index` makes."""
+        return replace(self, id="", title="", text="", source="", **names)
+
+    def check_fillable(self) -> None:
+        """Raise SettingsError if the index is the user's own."""
+        if self.is_own:
+            raise SettingsError(
+                "BeliefRAG only reads an index or table of your own.",
+                remedy="Leave text=, title=, id= and source= out to make one.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +80,12 @@ class EngineDescription:
         return f"{self.index} on {self.engine}"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(NamedTuple):
     """What an index holds at one moment."""
 
     passages: int
     fingerprint: str
     """Identifies the passages; another one means that they have changed."""
-
-
-class SearchEngine(Protocol):
-    """An index on an engine elsewhere. Every method may be called from several threads at once.
-
-    Every method raises RetrievalError if the engine fails, replies late, or replies in part.
-    """
-
-    description: EngineDescription
-    identity: str
-    """Names the ranking."""
-
-    def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:
-        """Return the best passages with their scores, best first, and the state in which they were found."""
-        ...
-
-    def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
-        """Return ids and scores of the best passages, best first, and the state of the index."""
-        ...
-
-    def get(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """Return the passages with these ids that the index holds, by id, in one lookup."""
-        ...
-
-    def first(self, count: int) -> list[Passage]:
-        """Return the first passages by id."""
-        ...
-
-    def read_passages(self) -> Iterator[list[Passage]]:
-        """Yield all passages, some thousand at a time."""
-        ...
-
-    def read_state(self) -> IndexState:
-        """Return the current state of the index."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
 
 
 def content_of(passage: Passage) -> str:

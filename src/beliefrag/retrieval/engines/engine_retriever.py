@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import SAMPLE_PASSAGES, make_question, measure_score_scale, query_terms
-from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, SearchEngine, id_key
-from beliefrag.retrieval.engines.filling import EngineWriter, fill
+from beliefrag.retrieval.engines.engine import EngineDescription, EngineOptions, IndexState, id_key
+from beliefrag.retrieval.engines.filling import fill
 from beliefrag.retrieval.protocol import Retriever, check_depth
 from beliefrag.retrieval.store import PassageRow
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
+    from beliefrag.retrieval.engines.filling import EngineWriter
+    from beliefrag.retrieval.engines.opensearch import OpenSearchIndex
+    from beliefrag.retrieval.engines.postgres import PostgresTable
     from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["EngineOptions", "EngineRetriever", "link_engine", "open_on_engine"]
+__all__ = ["EngineRetriever", "link_engine", "open_on_engine"]
 
+SearchEngine: TypeAlias = "OpenSearchIndex | PostgresTable"
+"""An index that is open to be searched. Threads may share it. A late or partial reply is a RetrievalError."""
 _DIGITS = 6
 """Engines add up the same terms in different orders: scores that agree in this many digits are the same score."""
 _DEEPEST = 100_000
@@ -71,7 +77,7 @@ class EngineRetriever:
 
     @cached_property
     def score_scale(self) -> ScoreScale:
-        """Where the scores of this corpus lie, measured on the corpus itself."""
+        """Where the scores of this corpus lie."""
         return self.measure_score_scale(map(make_question, self.engine.first(SAMPLE_PASSAGES)))
 
     def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
@@ -79,11 +85,7 @@ class EngineRetriever:
         return measure_score_scale(self.search, questions)
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the k best passages for the words of the query, best first; equal scores by passage id.
-
-        Raises:
-            RetrievalError: k is negative, the engine failed, or the index has changed.
-        """
+        """Return the k best passages for the words of the query, best first; equal scores by passage id."""
         check_depth(k)
         before = self.state_when_opened
         if k == 0 or not query_terms(query):
@@ -102,11 +104,7 @@ class EngineRetriever:
         return hits[:k]
 
     def get(self, ids: Iterable[str]) -> list[Passage]:
-        """Return the passages with these ids, in the order given, by one lookup.
-
-        Raises:
-            RetrievalError: One of them is not in the index.
-        """
+        """Return the passages with these ids, in the order given, by one lookup."""
         wanted = list(ids)
         found = self.engine.get(list(dict.fromkeys(wanted))) if wanted else {}
         if missing := [each for each in wanted if each not in found]:
@@ -147,25 +145,6 @@ def _round(score: float) -> float:
     return float(f"{score:.{_DIGITS}g}")
 
 
-class EngineOptions(Protocol):
-    """What the options of every engine have."""
-
-    @property
-    def changes(self) -> str:
-        """What to do when the index changes while it is searched."""
-        ...
-
-    @property
-    def fill(self) -> bool:
-        """Whether to put the given passages into an index of their own."""
-        ...
-
-    @property
-    def linked(self) -> bool:
-        """Whether to follow names between passages."""
-        ...
-
-
 _Options = TypeVar("_Options", bound=EngineOptions)
 
 
@@ -175,7 +154,7 @@ def open_on_engine(
     *,
     engine: Callable[[_Options], SearchEngine],
     writer: Callable[[_Options], EngineWriter],
-    rename: Callable[[_Options, str], _Options],
+    rename: Callable[[str], _Options],
 ) -> Retriever:
     """Open a retriever on an engine; fill an index with the given passages first if the options say so.
 
@@ -184,16 +163,12 @@ def open_on_engine(
         source: The passages that the user named, if any.
         engine: Opens an index to search it.
         writer: Opens an index to fill it.
-        rename: Returns the options for an index of the given passages' own, with a suffix to its name.
-
-    Raises:
-        CorpusError: The index holds other passages than those that were named.
-        RetrievalError: The engine cannot be reached.
+        rename: Returns the options with a suffix to the name of the index.
     """
     if options.fill and source.is_given:
         given = source.open_index()
-        options = rename(options, given.fingerprint[:12])
-        if not _holds(options, engine, given.fingerprint):
+        options = rename(given.fingerprint[:12])
+        if not _holds(lambda: engine(options), given.fingerprint):
             fill(writer(options), given.read_passages(), lambda _: True)
     retriever = EngineRetriever(engine(options), follow_changes=options.changes == "follow")
     if source.is_given and source.open_index().fingerprint != retriever.fingerprint:
@@ -205,17 +180,12 @@ def open_on_engine(
     return link_engine(retriever) if options.linked else retriever
 
 
-def _holds(options: _Options, engine: Callable[[_Options], SearchEngine], fingerprint: str) -> bool:
+def _holds(open_engine: Callable[[], SearchEngine], fingerprint: str) -> bool:
     try:
-        opened = engine(options)
+        with closing(open_engine()) as opened:
+            return opened.read_state().fingerprint == fingerprint
     except (CorpusError, RetrievalError):
         return False
-    try:
-        return opened.read_state().fingerprint == fingerprint
-    except (CorpusError, RetrievalError):
-        return False
-    finally:
-        opened.close()
 
 
 def link_engine(retriever: EngineRetriever) -> LinkedRetriever:
@@ -223,10 +193,6 @@ def link_engine(retriever: EngineRetriever) -> LinkedRetriever:
 
     The graph of names is made from the passages of the engine when it is first needed, and kept in the cache under
     their fingerprint. A search then is one deep search and one lookup of all passages that it returns or explains.
-
-    Raises:
-        SettingsError: Changes are followed, so the graph would not fit the passages for long.
-        RetrievalError: The passages cannot be read.
     """
     # Arrays are imported by those who need them only.
     from beliefrag.retrieval.linked.linked_retriever import link_passages  # noqa: PLC0415

@@ -7,12 +7,11 @@ the given paths stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
@@ -29,11 +28,15 @@ from beliefrag.retrieval.protocol import RETRIEVERS
 from beliefrag.retrieval.store import CorpusState, passage_digest
 from beliefrag.types import Passage
 
-__all__ = ["REWRITTEN_BELOW", "Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
+if TYPE_CHECKING:
+    from beliefrag.retrieval.engines.opensearch import OpenSearchWriter
+    from beliefrag.retrieval.engines.postgres import PostgresWriter
 
-REWRITTEN_BELOW = 20_000
-"""How many passages an index may have whose statistics are made anew whenever passages were deleted."""
+__all__ = ["Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
+
 _BLOCK = 5_000
+EngineWriter: TypeAlias = "OpenSearchWriter | PostgresWriter"
+"""An index that is open to be filled; it is made if it does not exist."""
 _WRITERS = {"opensearch": "OpenSearchWriter", "postgres": "PostgresWriter"}
 
 
@@ -66,34 +69,6 @@ class Filled(NamedTuple):
     state: CorpusState
 
 
-class EngineWriter(Protocol):
-    """An index on an engine that is open to be filled; it is made if it does not exist."""
-
-    def explain_errors(self) -> AbstractContextManager[None]:
-        """Turn errors of the client library into errors that say what to do."""
-        ...
-
-    def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
-        """Return what the index holds under these ids."""
-        ...
-
-    def write(self, changes: Changes) -> None:
-        """Write some changes; writing them twice does no harm."""
-        ...
-
-    def read_all(self) -> Iterator[tuple[str, Held]]:
-        """Yield what the index holds, as it is before further changes."""
-        ...
-
-    def finish(self, state: CorpusState, dead: int) -> None:
-        """Record the state and make the index ready for searches; `dead` passages were deleted or replaced."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
-
-
 def fill(
     writer: EngineWriter,
     passages: Iterable[Sequence[tuple[Passage, tuple[str, ...]]]],
@@ -110,9 +85,6 @@ def fill(
         passages: The passages with their sources, some at a time.
         is_ours: Whether a source belongs to those that the passages replace.
         on_block: Called with the number of passages that are compared so far.
-
-    Raises:
-        RetrievalError: The engine failed.
     """
     try:
         with writer.explain_errors():
@@ -131,7 +103,8 @@ def fill(
                     elif set(old.sources) != set(new.sources):
                         changes.sources[passage.id] = new.sources
                 added += len(changes.puts)
-                _write(writer, changes)
+                if len(changes):
+                    writer.write(changes)
                 on_block(len(kept))
             removed, state = _remove_stale(writer, kept, is_ours)
             writer.finish(state, replaced + removed)
@@ -161,25 +134,21 @@ def _remove_stale(writer: EngineWriter, kept: set[str], is_ours: Callable[[str],
     count = total = removed = 0
     changes = Changes()
     for passage_id, held in writer.read_all():
-        rest = tuple(source for source in held.sources if not is_ours(source))
-        if passage_id not in kept and not rest:
-            changes.removed.append(passage_id)
-            removed += 1
-        else:
-            if passage_id not in kept and rest != held.sources:
-                changes.sources[passage_id] = rest
-            count += 1
-            total += held.digest
         if len(changes) >= _BLOCK:
-            _write(writer, changes)
+            writer.write(changes)
             changes = Changes()
-    _write(writer, changes)
-    return removed, CorpusState.from_sum(count, total)
-
-
-def _write(writer: EngineWriter, changes: Changes) -> None:
+        rest = tuple(source for source in held.sources if not is_ours(source))
+        if passage_id not in kept and rest != held.sources:
+            if not rest:
+                changes.removed.append(passage_id)
+                removed += 1
+                continue
+            changes.sources[passage_id] = rest
+        count += 1
+        total += held.digest
     if len(changes):
         writer.write(changes)
+    return removed, CorpusState.from_sum(count, total)
 
 
 def index_paths_to(
@@ -199,13 +168,7 @@ def index_paths_to(
         to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
         progress: Called as the work goes on.
         options: Further options of retrievers by name, as in the settings file.
-        on: `ray` or `ray:ADDRESS`, to read and cut on the workers of a Ray cluster.
-
-    Raises:
-        SettingsError: That engine cannot be filled.
-        EmptyCorpus: Nothing can be read.
-        CorpusError: A path does not exist, or the index cannot be written.
-        RetrievalError: The engine cannot be reached.
+        on: `ray` or `ray:ADDRESS`, to read on the workers of a Ray cluster.
     """
     given = list_paths(paths)
     choice = RETRIEVERS.choose(to, options)

@@ -8,17 +8,18 @@ what it holds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, LiteralString
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, LiteralString
 
-from beliefrag.errors import CorpusError, SettingsError, explain_missing_extra
+from pydantic import Field
+
+from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, SettingsError, explain_missing_extra
 from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
 from beliefrag.retrieval.engines.engine import (
-    CHANGES,
     EngineDescription,
+    EngineOptions,
     IndexState,
     check_address,
     content_of,
@@ -26,22 +27,25 @@ from beliefrag.retrieval.engines.engine import (
     ranking_name,
 )
 from beliefrag.retrieval.engines.engine_retriever import open_on_engine
-from beliefrag.retrieval.engines.filling import REWRITTEN_BELOW, Changes, Held
+from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.store import CorpusState
-from beliefrag.retrieval.writer import IndexBusy
+from beliefrag.retrieval.writer import QUICKLY_REWRITTEN, IndexBusy
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
     import psycopg
-    from psycopg import sql
-
-    from beliefrag.retrieval.engines.postgres_connection import Connections, Row, connect, explain_postgres_errors
+    from psycopg import errors, sql
+    from psycopg_pool import ConnectionPool
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["PostgresOptions", "PostgresTable", "PostgresWriter"]
+
+Row = tuple[Any, ...]
+Statement = LiteralString | sql.SQL | sql.Composed
+Values = Sequence[Any] | Mapping[str, Any]
 
 _PG_SEARCH = "pg_search"
 _PG_TEXTSEARCH = "pg_textsearch"
@@ -49,58 +53,24 @@ _FORMAT = 1
 _BUILD_SECONDS = 24 * 3600.0
 """How long making the BM25 index may take."""
 _PAGE = 5000
+_CONNECTIONS = 8
+_CONNECT_SECONDS = 10
+_SETTINGS: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "beliefrag"}
 _Ranking = tuple[sql.Composable, sql.Composable, sql.Composable]
 """What a search is made of: the score, the condition and the order."""
-_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
+
+TableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")]
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresOptions:
-    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file."""
+class PostgresOptions(EngineOptions):
+    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file.
 
-    url: str = ""
-    """The address, as postgresql://HOST:PORT/DATABASE."""
-    table: str = "passages"
+    In a table of your own, the fields are columns. pg_search has no k1 and b other than 1.2 and 0.75.
+    """
+
+    table: TableName = "passages"
     """The table, with its schema unless that is the default one."""
-    id: str = ""
-    """In a table of your own: the column with the id."""
-    title: str = ""
-    """In a table of your own: the column with the title, if there is one."""
-    text: str = ""
-    """In a table of your own: the column with the text. Without it, the table is one that `beliefrag index` made."""
-    source: str = ""
-    """In a table of your own: the column that says where a passage comes from, if there is one."""
-    k1: float = 1.2
-    b: float = 0.75
-    """k1 and b of BM25, for a new table; pg_search has no other than 1.2 and 0.75."""
-    timeout: float = 30.0
-    """How many seconds a search may take."""
-    connections: int = 8
-    """How many connections are kept at most."""
-    changes: str = "refuse"
-    """What to do when the table changes while it is searched: refuse, or follow."""
-    fill: bool = False
-    """Put the passages that are given into a table of their own, named after the table and their fingerprint."""
-    linked: bool = False
-    """Follow names between passages, as the retriever `linked` does."""
-
-    def __post_init__(self) -> None:
-        if self.changes not in CHANGES:
-            raise ValueError(f"changes must be one of {', '.join(CHANGES)}")
-        if not _TABLE.fullmatch(self.table):
-            raise ValueError("table must be a name of letters, digits and underscores, with or without a schema")
-        if self.timeout <= 0 or self.connections < 1:
-            raise ValueError("timeout and connections must be above 0")
-
-    @property
-    def is_own_table(self) -> bool:
-        """Whether the table is the user's own, made by somebody else."""
-        return bool(self.text)
-
-    @property
-    def identity(self) -> str | None:
-        """Names the ranking before anything is opened; None if only the table can tell."""
-        return None if self.is_own_table or self.linked else ranking_name(self.k1, self.b)
 
     @property
     def names(self) -> tuple[sql.Identifier, sql.Identifier, sql.Identifier]:
@@ -108,6 +78,71 @@ class PostgresOptions:
         *schema, table = self.table.split(".")
         table_name, state, index = (sql.Identifier(*schema, f"{table}{end}") for end in ("", "_state", "_bm25"))
         return table_name, state, index
+
+
+class _Connection(psycopg.Connection[Row]):
+    """A connection on which no request waits longer than some seconds, even if the network swallows the reply."""
+
+    seconds = 30.0
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Wait for a reply.
+
+        Raises:
+            OperationalError: There was none in time; the connection is closed.
+        """
+        try:
+            return super().wait(gen, interval, self.seconds if timeout is None else timeout)
+        except errors._WaitTimeout:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(f"the server did not reply within {self.seconds:g} seconds") from None
+
+
+def _connect(url: str, *, seconds: float) -> _Connection:
+    """Open one connection, on which a request may take the given number of seconds."""
+    connection = _Connection.connect(url, autocommit=True, **_SETTINGS)
+    connection.seconds = seconds
+    return connection
+
+
+def _open_pool(options: PostgresOptions) -> ConnectionPool[_Connection]:
+    """Open a pool of connections that only read, in transactions that see one state of the database."""
+    seconds = options.timeout
+    # The error of a first connection names the reason in the server's words; that of the pool does not.
+    _connect(options.url, seconds=seconds).close()
+
+    def configure(connection: _Connection) -> None:
+        connection.seconds = seconds
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+
+    limits = f"-c statement_timeout={int(seconds * 1000)} -c enable_seqscan=off -c default_transaction_read_only=on"
+    return ConnectionPool(
+        options.url,
+        connection_class=_Connection,
+        kwargs={"autocommit": True, "options": limits, "prepare_threshold": None, **_SETTINGS},
+        configure=configure,
+        check=ConnectionPool.check_connection,
+        min_size=0,
+        max_size=_CONNECTIONS,
+        timeout=min(seconds, _CONNECT_SECONDS),
+        open=True,
+    )
+
+
+@contextmanager
+def _explain_errors(what: str) -> Iterator[None]:
+    """Turn errors of the client library into ours; `what` was being done."""
+    try:
+        yield
+    except BeliefRAGError:
+        raise
+    except psycopg.Error as problem:
+        reason, remedy = one_line(problem), "Check the table and its columns."
+        if isinstance(problem, errors.QueryCanceled):
+            reason, remedy = f"it was not done in time ({reason})", "Raise timeout=SECONDS."
+        elif isinstance(problem, psycopg.OperationalError):
+            remedy = "Check that the server runs; user and password are read from PGUSER and PGPASSWORD."
+        raise RetrievalError(f"{what} failed: {reason}.", remedy=remedy) from problem
 
 
 class PostgresTable:
@@ -123,7 +158,7 @@ class PostgresTable:
         self._options = options
         self._table, self._state, _ = options.names
         with self._explain():
-            self._connections = Connections(options.url, seconds=options.timeout, most=options.connections)
+            self._pool = _open_pool(options)
         try:
             self._open()
         except BaseException:
@@ -131,53 +166,57 @@ class PostgresTable:
             raise
 
     def _explain(self) -> AbstractContextManager[None]:
-        return explain_postgres_errors(f"The search in {self._options.table}")
+        return _explain_errors(f"The search in {self._options.table}")
+
+    def _together(self, *requests: tuple[Statement, Values]) -> list[list[Row]]:
+        """Make requests that see the same state of the database, in one round trip."""
+        with (
+            self._explain(),
+            self._pool.connection() as connection,
+            connection.pipeline(),
+            connection.transaction(),
+        ):
+            cursors = [connection.execute(statement, values) for statement, values in requests]
+            return [cursor.fetchall() for cursor in cursors]
+
+    def _rows(self, statement: Statement, values: Values = ()) -> list[Row]:
+        return self._together((statement, values))[0]
 
     def _open(self) -> None:
-        with self._explain():
-            server = self._connections.one("SHOW server_version")[0].split()[0]
-            extension = self._connections.one(
-                "SELECT e.extname, e.extversion, i.indexrelid::regclass::text, i.indexrelid, c.reloptions "
-                "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam "
-                "JOIN pg_depend d ON d.objid = a.oid AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid "
-                "WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND a.amname = 'bm25' ORDER BY 3 LIMIT 1",
-                (self._options.table,),
-            )
-            exists = self._connections.one("SELECT to_regclass(%s) IS NOT NULL", (self._options.table,))[0]
+        [(server, exists)] = self._rows(
+            "SELECT current_setting('server_version'), to_regclass(%s) IS NOT NULL", (self._options.table,)
+        )
+        extensions = self._rows(
+            "SELECT e.extname, e.extversion, i.indexrelid::regclass::text, c.reloptions "
+            "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam "
+            "JOIN pg_depend d ON d.objid = a.oid AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid "
+            "WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND a.amname = 'bm25' ORDER BY 3 LIMIT 1",
+            (self._options.table,),
+        )
         if not exists:
             raise self._unusable("does not exist", "Make it with `beliefrag index ... --to`, or check the name.")
-        if not extension:
+        if not extensions:
             raise self._unusable(
                 "has no BM25 index of pg_search or pg_textsearch",
                 "Run `beliefrag index` on it again to finish it, or make an index with CREATE INDEX ... USING bm25.",
             )
-        name, version, self._index, _, settings = extension
-        self._extension = str(name)
-        self.description = EngineDescription(f"PostgreSQL {server}, {name} {version}", self._options.table)
+        [(self._extension, version, self._index, settings)] = extensions
+        engine = f"PostgreSQL {server.split()[0]}, {self._extension} {version}"
+        self.description = EngineDescription(engine, self._options.table)
         given = dict(each.split("=", 1) for each in settings or [])
-        if self._options.is_own_table:
+        if self._options.is_own:
             self._query = self._own_query(given)
-        else:
-            self.read_state()
-            k1, b = (float(given.get(each, default)) for each, default in (("k1", 1.2), ("b", 0.75)))
-            self.identity = ranking_name(k1, b)
-            self._query = self._our_query()
-            self._columns: sql.Composable = sql.SQL(
-                "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], '')"
-            )
-            self._id = sql.Identifier("id")
+            return
+        self.read_state()
+        self.identity = ranking_name(float(given.get("k1", 1.2)), float(given.get("b", 0.75)))
+        self._query = self._our_query()
+        self._columns: sql.Composable = sql.SQL(
+            "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], '')"
+        )
+        self._id = sql.Identifier("id")
 
     def _unusable(self, problem: str, remedy: str) -> CorpusError:
         return CorpusError(f"The table {self._options.table} {problem}.", remedy=remedy)
-
-    def _our_query(self) -> _Ranking:
-        if self._extension == _PG_SEARCH:
-            return (
-                sql.SQL("pdb.score(id)"),
-                sql.SQL("WHERE content @@@ pdb.match_disjunction(%(terms)s::text[])"),
-                sql.SQL("score DESC, id"),
-            )
-        return self._textsearch_query("terms", "%(line)s")
 
     def _textsearch_query(self, column: str, words: LiteralString) -> _Ranking:
         rank = sql.SQL("{} <@> to_bm25query(" + words + "::text, {})").format(
@@ -185,38 +224,37 @@ class PostgresTable:
         )
         return sql.SQL("-({})").format(rank), sql.SQL(""), rank
 
+    def _our_query(self) -> _Ranking:
+        if self._extension == _PG_TEXTSEARCH:
+            return self._textsearch_query("terms", "%(line)s")
+        where = sql.SQL("WHERE content @@@ pdb.match_disjunction(%(terms)s::text[])")
+        return sql.SQL("pdb.score(id)"), where, sql.SQL("score DESC, id")
+
     def _own_query(self, settings: Mapping[str, str]) -> _Ranking:
         options = self._options
         key = settings.get("key_field", "").strip("'\"")
-        identifier = options.id or key
-        if not identifier:
+        if not (options.id or key):
             raise SettingsError("The column with the ids is not named.", remedy="Give id=COLUMN.")
-        self._id = sql.Identifier(identifier)
-        text = sql.Identifier(options.text)
-        nothing = sql.Composed([sql.SQL("''")])
-        title = sql.SQL("coalesce({}, '')").format(sql.Identifier(options.title)) if options.title else nothing
-        source = sql.SQL("coalesce({}::text, '')").format(sql.Identifier(options.source)) if options.source else nothing
-        self._columns = sql.SQL("{}::text, {}, coalesce({}, ''), {}").format(self._id, title, text, source)
+        self._id = sql.Identifier(options.id or key)
+        named = [
+            sql.SQL("coalesce({}::text, '')").format(sql.Identifier(each)) if each else sql.SQL("''")
+            for each in (options.title, options.text, options.source)
+        ]
+        self._columns = sql.SQL(", ").join([sql.SQL("{}::text").format(self._id), *named])
         if self._extension == _PG_TEXTSEARCH:
             self.identity = f"bm25 {_PG_TEXTSEARCH} {' '.join(f'{k}={v}' for k, v in sorted(settings.items()))}"
             return self._textsearch_query(options.text, "%(words)s")
-        with self._explain():
-            fields = self._connections.all(
-                "SELECT name, tokenizer FROM paradedb.schema(%s) WHERE tokenizer IS NOT NULL", (self._index,)
-            )
+        fields = self._rows(
+            "SELECT name, tokenizer FROM paradedb.schema(%s) WHERE tokenizer IS NOT NULL", (self._index,)
+        )
         searched = [(name, how) for name, how in fields if name in (options.text, options.title)]
-        if options.text not in [name for name, _ in searched]:
+        if options.text not in dict(searched):
             raise self._unusable(f"has no BM25 index on the column {options.text}", "Name a column that it has.")
         self.identity = f"bm25 k1=1.2 b=0.75 {_PG_SEARCH} {' '.join(f'{name}:{how}' for name, how in sorted(searched))}"
-        each = sql.SQL(" OR ").join(
-            sql.SQL("{} @@@ pdb.match_disjunction(%(words)s::text)").format(sql.Identifier(name))
-            for name, _ in searched
-        )
-        return (
-            sql.SQL("pdb.score({})").format(sql.Identifier(key)),
-            sql.SQL("WHERE {}").format(each),
-            sql.SQL("score DESC, {}").format(self._id),
-        )
+        match = sql.SQL("{} @@@ pdb.match_disjunction(%(words)s::text)")
+        where = sql.SQL(" OR ").join(match.format(sql.Identifier(name)) for name, _ in searched)
+        score = sql.SQL("pdb.score({})").format(sql.Identifier(key))
+        return score, sql.SQL("WHERE {}").format(where), sql.SQL("score DESC, {}").format(self._id)
 
     def _find(self, columns: sql.Composable, query: str, limit: int) -> tuple[list[Row], IndexState]:
         """Return rows that end with a score, and the state of the table in the same snapshot, in one round trip."""
@@ -226,8 +264,7 @@ class PostgresTable:
         )
         terms = query_terms(query)
         values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
-        with self._explain():
-            state, rows = self._connections.together((self._state_query(), {}), (statement, values))
+        state, rows = self._together((self._state_query(), {}), (statement, values))
         return [row for row in rows if row[-1] > 0], self._read_state(state)
 
     def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:
@@ -243,32 +280,32 @@ class PostgresTable:
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
         """Return the passages with these ids that the table holds, in one lookup."""
         statement = sql.SQL("SELECT {} FROM {} WHERE {}::text = ANY(%s)").format(self._columns, self._table, self._id)
-        with self._explain():
-            rows = self._connections.all(statement, (list(ids),))
-        return {str(row[0]): Passage(*map(str, row)) for row in rows}
+        return {str(row[0]): Passage(*map(str, row)) for row in self._rows(statement, (list(ids),))}
 
     def first(self, count: int) -> list[Passage]:
         """Return the first passages by id, in the order of the bytes, whatever the server's language is."""
         statement = sql.SQL('SELECT {} FROM {} ORDER BY {}::text COLLATE "C" LIMIT %s')
-        with self._explain():
-            rows = self._connections.all(statement.format(self._columns, self._table, self._id), (count,))
+        rows = self._rows(statement.format(self._columns, self._table, self._id), (count,))
         return [Passage(*map(str, row)) for row in rows]
 
     def read_passages(self) -> Iterator[list[Passage]]:
         """Yield all passages of one snapshot, some thousand at a time."""
-        statement = sql.SQL("SELECT {} FROM {}").format(self._columns, self._table)
-        with self._explain():
-            for rows in self._connections.pages(statement, _PAGE):
+        with (
+            self._explain(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+            connection.cursor(name="beliefrag_pages") as cursor,
+        ):
+            cursor.execute(sql.SQL("SELECT {} FROM {}").format(self._columns, self._table))
+            while rows := cursor.fetchmany(_PAGE):
                 yield [Passage(*map(str, row)) for row in rows]
 
     def read_state(self) -> IndexState:
         """Return the current state of the table."""
-        with self._explain():
-            rows = self._connections.all(self._state_query())
-            if self._options.is_own_table:
-                self._own_changes = int(rows[0][0])
-                self._own_state = self._measure_own_table()
-            return self._read_state(rows)
+        rows = self._rows(self._state_query())
+        if self._options.is_own:
+            self._own_changes, self._own_state = int(rows[0][0]), self._measure_own_table()
+        return self._read_state(rows)
 
     def _measure_own_table(self) -> IndexState:
         if self._options.changes == "follow":
@@ -276,11 +313,11 @@ class PostgresTable:
         statement = sql.SQL(
             "SELECT count(*), coalesce(sum(('x' || left(md5(concat_ws(chr(31), {})), 16))::bit(64)::bigint), 0) FROM {}"
         )
-        count, total = self._connections.one(statement.format(self._columns, self._table))
-        return IndexState(int(count), CorpusState.from_sum(int(count), int(total)).fingerprint)
+        [(count, total)] = self._rows(statement.format(self._columns, self._table))
+        return IndexState(count, CorpusState.from_sum(count, int(total)).fingerprint)
 
     def _state_query(self) -> sql.Composed:
-        if not self._options.is_own_table:
+        if not self._options.is_own:
             return sql.SQL("SELECT format, passages, total FROM {}").format(self._state)
         # The server counts what was changed; the count comes about a second after the change.
         return sql.SQL(
@@ -289,21 +326,19 @@ class PostgresTable:
         ).format(sql.Literal(self._options.table))
 
     def _read_state(self, rows: Sequence[Row]) -> IndexState:
-        if self._options.is_own_table:
+        if self._options.is_own:
             changes = int(rows[0][0]) - self._own_changes
             if not changes or self._options.changes == "follow":
                 return self._own_state
             return IndexState(self._own_state.passages, f"{self._own_state.fingerprint} and {changes} changed rows")
-        if not rows:
-            raise self._unusable("has no state", "Make it again with `beliefrag index ... --to`.")
-        if rows[0][0] != _FORMAT:
-            raise self._unusable(f"has format {rows[0][0]}, not {_FORMAT}", "Make it again.")
+        if not rows or rows[0][0] != _FORMAT:
+            raise self._unusable("is of another version", "Make it again with `beliefrag index ... --to`.")
         state = CorpusState(int(rows[0][1]), int(rows[0][2], 16))
         return IndexState(state.passages, state.fingerprint)
 
     def close(self) -> None:
         """Close the connections."""
-        self._connections.close()
+        self._pool.close(timeout=1)
 
 
 class PostgresWriter:
@@ -321,19 +356,15 @@ class PostgresWriter:
 
     def __init__(self, options: PostgresOptions) -> None:
         check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
-        if options.is_own_table:
-            raise SettingsError(
-                f"{options.table} is a table of your own, which BeliefRAG only reads.",
-                remedy="Leave text=, title=, id= and source= out to make a table, or insert the rows yourself.",
-            )
+        options.check_fillable()
         self._options = options
         self._table, self._state, self._index = options.names
         with self.explain_errors():
-            self._connection = connect(options.url, seconds=max(60.0, options.timeout))
+            self._connection = _connect(options.url, seconds=max(60.0, options.timeout))
             try:
                 self._take_lock()
                 with self._connection.transaction():
-                    self._extension = self._make_extension()
+                    self._extension = self._find_extension()
                     self._make_tables()
                 self._connection.set_autocommit(False)
             except BaseException:
@@ -342,36 +373,26 @@ class PostgresWriter:
 
     def explain_errors(self) -> AbstractContextManager[None]:
         """Turn errors of the client library into ours."""
-        return explain_postgres_errors(f"Filling the table {self._options.table}")
+        return _explain_errors(f"Filling the table {self._options.table}")
 
     def _take_lock(self) -> None:
-        locked = self._connection.execute(
-            "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (f"beliefrag {self._options.table}",)
-        ).fetchone()
-        if not (locked and locked[0]):
+        name = f"beliefrag {self._options.table}"
+        [(locked,)] = self._execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", values=(name,))
+        if not locked:
             raise IndexBusy(
                 f"The table {self._options.table} is being written by another process.",
                 remedy="Wait until that one has finished, or write to another table.",
             )
 
-    def _make_extension(self) -> str:
-        have = _find_extension(self._connection.execute("SELECT extname FROM pg_extension").fetchall())
-        if have:
-            return have
-        offered = _find_extension(self._connection.execute("SELECT name FROM pg_available_extensions").fetchall())
-        if offered is None:
-            raise CorpusError(
-                "This PostgreSQL server has neither pg_search nor pg_textsearch.",
-                remedy="Install one of them on the server.",
-            )
-        try:
-            self._connection.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(offered)))
-        except psycopg.Error as problem:
-            raise CorpusError(
-                f"The extension {offered} cannot be made: {one_line(problem)}.",
-                remedy=f"Let an administrator run CREATE EXTENSION {offered} in this database.",
-            ) from problem
-        return offered
+    def _find_extension(self) -> str:
+        names = {row[0] for row in self._execute("SELECT extname FROM pg_extension")}
+        if found := next((each for each in (_PG_SEARCH, _PG_TEXTSEARCH) if each in names), None):
+            return found
+        raise CorpusError(
+            "This database has neither of the extensions pg_search and pg_textsearch.",
+            remedy=f"Install one on the server, and let an administrator run CREATE EXTENSION {_PG_SEARCH} (or "
+            f"{_PG_TEXTSEARCH}) in this database.",
+        )
 
     def _make_tables(self) -> None:
         options = self._options
@@ -380,13 +401,11 @@ class PostgresWriter:
                 f"pg_search has k1 1.2 and b 0.75, not {options.k1:g} and {options.b:g}.",
                 remedy="Leave k1 and b out, or use a database with pg_textsearch.",
             )
-        found = self._connection.execute(
-            "SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL",
-            (self._table.as_string(self._connection), self._state.as_string(self._connection)),
-        ).fetchone()
-        if found == (True, True):
+        names = [each.as_string(self._connection) for each in (self._table, self._state)]
+        [found] = self._execute("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", values=names)
+        if all(found):
             return
-        if found != (False, False):
+        if any(found):
             raise CorpusError(
                 f"The table {options.table} was not made by BeliefRAG.", remedy="Name another table to fill."
             )
@@ -462,6 +481,7 @@ class PostgresWriter:
         self._connection.commit()
         self._connection.set_autocommit(True)
         self._connection.seconds = _BUILD_SECONDS
+        # A new index is named without the schema: it is that of the table.
         name = sql.Identifier(self._options.table.rpartition(".")[2] + "_bm25")
         if self._extension == _PG_SEARCH:
             self._execute(
@@ -476,7 +496,7 @@ class PostgresWriter:
                 *(name, self._table, sql.Literal(self._options.k1), sql.Literal(self._options.b)),
             )
         self._execute("ANALYZE {}", self._table)
-        if dead and (state.passages <= REWRITTEN_BELOW or 10 * dead > state.passages):
+        if dead and (state.passages <= QUICKLY_REWRITTEN or 10 * dead > state.passages):
             self._execute("VACUUM {}", self._table)
             self._execute("REINDEX INDEX {}", self._index)
             self._execute("UPDATE {} SET dead = 0", self._state)
@@ -488,12 +508,6 @@ class PostgresWriter:
             # A server notices a closed connection a little later, and would keep the next writer out until then.
             self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._connection.close()
-
-
-def _find_extension(rows: Sequence[Row]) -> str | None:
-    """Return the search extension among rows of extension names; pg_search if there are both."""
-    names = {row[0] for row in rows}
-    return next((each for each in (_PG_SEARCH, _PG_TEXTSEARCH) if each in names), None)
 
 
 def _held(row: Row) -> Held:
@@ -512,7 +526,5 @@ def _open_postgres(options: PostgresOptions, source: PassageSource) -> Retriever
         source,
         engine=PostgresTable,
         writer=PostgresWriter,
-        rename=lambda given, suffix: replace(
-            given, table=f"{given.table}_{suffix}", text="", id="", title="", source=""
-        ),
+        rename=lambda suffix: options.rename(table=f"{options.table}_{suffix}"),
     )
