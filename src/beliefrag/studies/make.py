@@ -19,7 +19,7 @@ from beliefrag.bench.questions import Dataset
 from beliefrag.bench.runner import RunControl
 from beliefrag.bench.setup import RunSpec
 from beliefrag.models import default_verifier
-from beliefrag.models.server_models import use_server_model
+from beliefrag.models.providers import use_server_model
 from beliefrag.report.figure import save_figure
 from beliefrag.report.page import Block, BulletList, Heading, Page, PageLink, Paragraph, Picture
 from beliefrag.report.table import Table
