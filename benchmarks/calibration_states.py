@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.calibration.artifact import AnswerabilityFit, Quality, ValueFit
-from beliefrag.calibration.collection import read_collection
-from beliefrag.calibration.examples import label_searches, label_states
+from beliefrag.calibration.examples import label_searches, label_states, read_collection
 from beliefrag.calibration.fitting import fit_all_kinds, fit_value
-from beliefrag.calibration.policy_replay import consults_retrieval_value
 from beliefrag.calibration.quality import measure_quality, predict_answerability, predict_retrieval_value
+from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import Action, Belief, Diagnostics

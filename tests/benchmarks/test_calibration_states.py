@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from beliefrag.calibration.selection import load_artifact
+from beliefrag.calibration.artifact import load_artifact
 from beliefrag.runs.partitions import Partition, partition
 from benchmarks.calibration_states import read_states, refit, write_states
 from tests.support.planted_states import planted

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag import auto_calibration, calibrate
-from beliefrag.auto_calibration import AutoPlan
+from beliefrag import calibrate
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
+from beliefrag.calibrate import AutoPlan
 from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.cli import main
 from beliefrag.errors import SettingsError
@@ -89,7 +89,7 @@ class Townsman:
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    for module in (auto_calibration, setup):
+    for module in (calibrate, setup):
         monkeypatch.setattr(module, "open_model", lambda *_, **__: Townsman())
     rows = [each for number in range(60) for each in (town(number), mayor(number))]
     lines = "".join(json.dumps({"id": each.id, "title": each.title, "text": each.text}) + "\n" for each in rows)

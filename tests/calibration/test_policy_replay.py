@@ -6,7 +6,7 @@ import pytest
 from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, replay_policy
+from beliefrag.calibration.replay import ReplayedEnding, UnrecordedStep, replay_policy
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.state_collector import collect_states

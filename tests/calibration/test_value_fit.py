@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration import Artifact, fitting
-from beliefrag.calibration.collection import StateCollection
-from beliefrag.calibration.examples import Examples, label_searches
+from beliefrag.calibration.examples import Examples, StateCollection, label_searches
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import fit_value
-from beliefrag.calibration.policy_replay import consults_retrieval_value
+from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.policy import FittedValue, LogisticAnswerability
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, Trajectory, read_trajectories

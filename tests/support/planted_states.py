@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.calibration.collection import StateCollection, read_collection
+from beliefrag.calibration.examples import StateCollection, read_collection
 from beliefrag.policy import ScoreScale
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.prompts import Prompts

@@ -15,7 +15,7 @@ from beliefrag.calibration.artifact import (
     Quality,
     QualityOnOtherStates,
 )
-from beliefrag.calibration.artifact_checks import BIASED, ArtifactCheck, ArtifactComparison
+from beliefrag.calibration.quality import ArtifactCheck, ArtifactComparison
 from beliefrag.report.table import Table
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
@@ -78,7 +78,7 @@ def comparison_table(found: ArtifactComparison, label: str) -> Table:
             f"{each.second:.4f}",
             f"{each.difference.value:+.4f}",
             _interval(each.difference, 4),
-            "no interval: resampling would bias it" if name in BIASED else _describe_gap(each.difference),
+            "no interval: resampling would bias it" if name == "ECE" else _describe_gap(each.difference),
         )
         for name, each in found.measures.items()
     ]
