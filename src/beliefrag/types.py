@@ -156,6 +156,8 @@ class Attempt:
 
     answer: str
     tokens: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """`exact_match`, `f1`, `cover`, and `judge` where it was judged. The benchmark adds them after the episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +248,11 @@ class Decision:
     """One action, and all that a person needs to see why it was taken."""
 
     action: Action
-    branch: str
-    """Which rule fired, as a short stable name."""
     reason: str
-    """The same in words."""
+    """A code: the branch that decided, with a detail after a colon if it has more than one reason. `explanation` turns
+    it into words."""
     comparisons: tuple[Comparison, ...] = ()
+    """The numbers behind it."""
     legal: tuple[Action, ...] = ()
     query: str | None = None
     """For RETRIEVE: search for exactly this. None leaves the query to the harness."""
@@ -267,6 +269,11 @@ class Decision:
     """
     shown: tuple[Passage, ...] | None = None
     """For ANSWER and STOP: what the answer prompt shows of the retained passages. None shows the answer window."""
+
+    @property
+    def branch(self) -> str:
+        """The branch that decided."""
+        return self.reason.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.episode import Episode, EpisodeKey
+from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.record import DatasetRecord, RunRecord, budget_of, settings_of, thresholds_of
 from beliefrag.runs.run_errors import RunChanged, RunError

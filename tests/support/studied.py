@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.runs.episode import EpisodeError, EpisodeKey, EpisodeSummary
+from beliefrag.record import Failure, EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.studies.study import Recording
@@ -73,7 +73,7 @@ def episode(
         outcome="failed" if failed else "answered",
         metrics={} if failed else {"f1": f1},
         usage=Usage(calls=1, tokens_in=tokens),
-        error=EpisodeError("ModelError") if failed else None,
+        error=Failure("ModelError") if failed else None,
     )
 
 

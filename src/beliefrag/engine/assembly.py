@@ -155,13 +155,12 @@ class Engine:
             parts.search.pack,
         )
 
-    def build_method(self, text: str, scale: ScoreScale | None, *, names_guarantee: bool = True) -> Method:
+    def build_method(self, text: str, scale: ScoreScale | None) -> Method:
         """Build a method or state collector, over a retriever whose scores lie on that scale.
 
         Args:
             text: `NAME` or `NAME:key=value,...`; the settings hold further options.
             scale: Where the retriever's scores lie; None where they say nothing about relevance.
-            names_guarantee: Whether the reason of a declined answer names the guarantee.
 
         Raises:
             SettingsError: The method or an option is unknown.
@@ -169,8 +168,7 @@ class Engine:
         """
         parts = self.parts_of(text)
         calibration = parts.artifact.calibration(scale) if parts.artifact else None
-        guarantee = str(parts.guarantee) if parts.guarantee and names_guarantee else ""
-        inputs = MethodInputs(calibration, parts.thresholds, guarantee)
+        inputs = MethodInputs(calibration, parts.thresholds)
         if text in STATE_COLLECTORS:
             return build_method(text, inputs, score_scale=scale)
         return build_method(METHODS.choose(text, self.settings.methods), inputs)

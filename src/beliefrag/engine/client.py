@@ -15,12 +15,11 @@ from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.engine.assembly import Assembly
-    from beliefrag.events import Event
     from beliefrag.policy import ScoreScale
-    from beliefrag.result import Result
+    from beliefrag.record import Episode, Progress
     from beliefrag.retrieval import Retriever, Skipped
     from beliefrag.settings import Settings
-    from beliefrag.types import Hit, Passage
+    from beliefrag.types import Hit, Passage, Question
 
 __all__ = ["BeliefRAG"]
 
@@ -45,8 +44,8 @@ class BeliefRAG:
     Example:
         >>> from beliefrag import BeliefRAG
         >>> with BeliefRAG(docs="handbook/", model="local:qwen2.5-coder-1.5b") as rag:  # doctest: +SKIP
-        ...     result = rag.ask("Who approves travel?")
-        ...     print(result.answer, result.answerability, result.reason)
+        ...     episode = rag.ask("Who approves travel?")
+        ...     print(episode.answer, episode.answerability)
     """
 
     def __init__(
@@ -84,8 +83,8 @@ class BeliefRAG:
         """Documents that could not be read, with the reason of each: what no answer rests on."""
         return self._assembly.report.skipped if self._assembly.report else ()
 
-    def ask(self, question: str) -> Result:
-        """Answers a question. A failure is an outcome too: look at `result.outcome` before using `result.answer`."""
+    def ask(self, question: str) -> Episode:
+        """Answer a question. A failure is an outcome too: look at `outcome` before using `answer`."""
         episode = self._worker.submit(self._episode(question))
         try:
             return episode.result()
@@ -93,29 +92,29 @@ class BeliefRAG:
             # After an interrupt nobody waits for the answer, so nobody should pay for it.
             episode.cancel()
 
-    async def aask(self, question: str) -> Result:
+    async def aask(self, question: str) -> Episode:
         """Like `ask`, without blocking the caller's event loop. Cancelling it stops paying for model calls."""
         return await asyncio.wrap_future(self._worker.submit(self._episode(question)))
 
-    async def stream(self, question: str) -> AsyncGenerator[Event, None]:
-        """Yields the events of an episode as they happen; the last is `Finished`."""
+    async def stream(self, question: str) -> AsyncGenerator[Progress, None]:
+        """Yield the episode as it begins, calls that start, steps that end, and at last the whole episode."""
         here = asyncio.get_running_loop()
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        producer = self._start(question, lambda event: here.call_soon_threadsafe(queue.put_nowait, event))
+        queue: asyncio.Queue[Progress | None] = asyncio.Queue()
+        producer = self._start(question, lambda progress: here.call_soon_threadsafe(queue.put_nowait, progress))
         try:
-            while (event := await queue.get()) is not None:
-                yield event
+            while (progress := await queue.get()) is not None:
+                yield progress
             await asyncio.wrap_future(producer)
         finally:
             producer.cancel()
 
-    def events(self, question: str) -> Generator[Event, None, None]:
+    def events(self, question: str) -> Generator[Progress, None, None]:
         """Like `stream`, for callers without an event loop. Closing the generator stops paying for model calls."""
-        queue: SimpleQueue[Event | None] = SimpleQueue()
+        queue: SimpleQueue[Progress | None] = SimpleQueue()
         producer = self._start(question, queue.put)
         try:
-            while (event := queue.get()) is not None:
-                yield event
+            while (progress := queue.get()) is not None:
+                yield progress
             producer.result()
         finally:
             producer.cancel()
@@ -155,31 +154,40 @@ class BeliefRAG:
     ) -> None:
         self.close()
 
-    def _events(self, question: str) -> AsyncGenerator[Event, None]:
-        from beliefrag.engine import loop
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    def _check(self, question: str) -> Question:
         from beliefrag.types import Question
 
         if self._closed:
             raise SettingsError("This BeliefRAG was closed.", remedy="Make a new one.")
         if not question.strip():
             raise SettingsError("The question is empty.", remedy="Ask something.")
-        return loop.run(Question(question), self._assembly.method, self._assembly.harness)
+        return Question(question)
 
-    def _start(self, question: str, put: Callable[[Event | None], object]) -> Future[None]:
-        """Starts an episode on the worker; `put` gets each event, and None at the end."""
+    def _start(self, question: str, put: Callable[[Progress | None], object]) -> Future[None]:
+        """Starts an episode on the worker; `put` gets what the loop yields, and None at the end."""
+        from beliefrag.engine import loop
 
         async def produce() -> None:
-            async for event in self._events(question):
-                put(event)
+            stream = loop.run(self._check(question), self._assembly.method, self._assembly.harness)
+            async for progress in stream:
+                put(progress)
 
         producer = self._worker.submit(produce())
         producer.add_done_callback(lambda _: put(None))
         return producer
 
-    async def _episode(self, question: str) -> Result:
-        from beliefrag.result import Result
+    async def _episode(self, question: str) -> Episode:
+        from beliefrag.engine import loop
 
-        return Result.from_events([event async for event in self._events(question)])
+        return await loop.play(self._check(question), self._assembly.method, self._assembly.harness)
 
 
 class _Worker:

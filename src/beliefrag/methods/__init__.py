@@ -42,8 +42,6 @@ class MethodInputs:
     """What was fitted for the model. Every method that is registered as needing a calibration gets one."""
     thresholds: Thresholds = Thresholds()
     """Where the branches of BeliefRAG switch."""
-    guarantee: str = ""
-    """The guarantee that the thresholds keep to, in words, for the reason of a declined answer."""
 
 
 METHODS: Registry[Method, MethodInputs] = Registry(

@@ -89,7 +89,5 @@ class AdaptiveK:
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """RETRIEVE with a cut, then ANSWER."""
         if view.queries:
-            return answer(view, f"the one search is made, and its scores kept {len(view.passages)}")
-        return (
-            search(view, "search once, and cut at the largest drop", cut=self.cut) if can_search(view) else stop(view)
-        )
+            return answer(view, "one-search")
+        return search(view, "largest-drop", cut=self.cut) if can_search(view) else stop(view)

@@ -104,7 +104,7 @@ class _Controller:
                 "draft", "reasoner", fields, self._read, max_tokens=_LONGEST_SENTENCE, top_logprobs=1
             )
         except UnreadableReply:
-            self._end = "the text broke off"
+            self._end = "text-incomplete"
             return None
 
     def _read(self, reply: ChatReply, repairs: Repairs) -> _Draft:
@@ -121,11 +121,11 @@ class _Controller:
 
     def _accept(self, sentence: str) -> None:
         if reasoning.concludes(sentence):
-            self._end = "the text has come to an answer"
+            self._end = "text-concludes"
         elif reasoning.repeats(sentence, self._written):
-            self._end = "the text repeats itself"
+            self._end = "text-repeats"
         elif len(self._written) + 1 >= self._method.sentences:
-            self._end = "the text is as long as it may be"
+            self._end = "text-longest"
         self._written.append(sentence)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
@@ -134,8 +134,6 @@ class _Controller:
         if not can_search(view):
             return stop(view)
         if self._doubtful is None:
-            return search(view, "the first search is for the question")
+            return search(view, "question")
         least = Comparison("least token probability", self._doubtful.least, "below", self._method.confident, True)
-        return search(
-            view, "the model is not sure of its next sentence", least, query=self._doubtful.query(self._method.masked)
-        )
+        return search(view, "unsure-sentence", least, query=self._doubtful.query(self._method.masked))

@@ -48,12 +48,12 @@ class _Controller:
                     "reasoner", "reasoner", fields, lambda reply, _: reasoning.first_sentence(reply.text)
                 )
             except UnreadableReply:
-                self._end = "the reasoning broke off"
+                self._end = "reasoning-incomplete"
                 return Measurement()
             if reasoning.concludes(sentence):
-                self._end = "the reasoning has come to an answer"
+                self._end = "reasoning-concludes"
             elif reasoning.repeats(sentence, self._written):
-                self._end = "the reasoning repeats itself"
+                self._end = "reasoning-repeats"
             self._written.append(sentence)
         return Measurement()
 
@@ -63,5 +63,5 @@ class _Controller:
         if not can_search(view):
             return stop(view)
         if not view.queries:
-            return search(view, "the first search is for the question")
-        return search(view, "search for the latest sentence of the reasoning", query=self._written[-1])
+            return search(view, "question")
+        return search(view, "latest-sentence", query=self._written[-1])

@@ -64,5 +64,5 @@ class _Controller:
     def decide(self, view: View, measurement: Measurement) -> Decision:
         rounds = self._planned_rounds(view)
         if self._may_continue(view):
-            return search(view, f"round {view.spent.rounds + 1} of {rounds}", query=self._query)
-        return answer(view, "all rounds are made") if 0 < rounds <= view.spent.rounds else stop(view)
+            return search(view, "next-round", query=self._query)
+        return answer(view, "all-rounds") if 0 < rounds <= view.spent.rounds else stop(view)

@@ -40,4 +40,4 @@ class NoRag:
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """ANSWER."""
-        return answer(view, "this method answers without searching")
+        return answer(view, "without-search")

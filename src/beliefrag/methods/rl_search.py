@@ -90,14 +90,13 @@ class _Controller:
     def decide(self, view: View, measurement: Measurement) -> Decision:
         tokens_are_left = view.spent.tokens < view.budget.tokens
         if self._step is None:
-            reason = "the dialogue broke off; answer from what was found"
-            return answer(view, reason) if tokens_are_left else stop(view)
+            return answer(view, "dialogue-incomplete") if tokens_are_left else stop(view)
         if self._step.kind == "answer":
             if self._options.reader == "shared" and view.passages and tokens_are_left:
-                return answer(view, "the model would answer; the shared prompt does so from what was found")
-            return answer(view, "the model answers", answer=self._step.text)
+                return answer(view, "shared-reader")
+            return answer(view, "model-answers", answer=self._step.text)
         if can_search(view):
-            return search(view, "the model asks for a search", query=self._step.text)
+            return search(view, "model-asks", query=self._step.text)
         return stop(view)
 
     def _information_message(self, view: View, calls: ModelCalls) -> Message:

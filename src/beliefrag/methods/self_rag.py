@@ -75,11 +75,11 @@ class _Controller:
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         if not self._wanted:
-            return answer(view, "the trigger says that no search is needed", *self._compared)
+            return answer(view, "trigger-no", *self._compared)
         if can_search(view):
-            return search(view, "the trigger asks for a search", *self._compared)
+            return search(view, "trigger-yes", *self._compared)
         if view.nothing_missing:
-            return answer(view, "the query writer finds nothing left to search for")
+            return answer(view, "nothing-missing")
         return stop(view)
 
 

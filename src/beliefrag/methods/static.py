@@ -34,5 +34,5 @@ class Static:
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """RETRIEVE, then ANSWER."""
         if view.queries:
-            return answer(view, "the one search is made")
-        return search(view, "this method searches once") if can_search(view) else stop(view)
+            return answer(view, "one-search")
+        return search(view, "once") if can_search(view) else stop(view)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -22,12 +22,12 @@ from beliefrag.methods import needs_calibration
 from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
-from beliefrag.runs.episode_format import FORMAT
 from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Prices, Settings
 from beliefrag.types import Budget, Usage
 
 __all__ = [
+    "FORMAT",
     "RUN_FILE",
     "CalibrationRecord",
     "DatasetRecord",
@@ -43,6 +43,8 @@ __all__ = [
     "versions",
 ]
 
+FORMAT: Final = 3
+"""The version of the two files of a run."""
 RUN_FILE = "run.json"
 _RESTORE = f"Put the {RUN_FILE} back that the run began with, or make the run again."
 
@@ -110,7 +112,7 @@ class MethodRecord(_Strict):
 class RunRecord(_Strict):
     """What `run.json` holds. Questions are named by id; no benchmark text is in here."""
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     """The version of both files of a run."""
     made: str
     versions: Mapping[str, str]

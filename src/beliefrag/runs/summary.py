@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError, UnequalQuestions
 from beliefrag.runs.run_files import read_summaries
@@ -185,7 +185,9 @@ def _failures(found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Iter
     for (dataset, method), episodes in found.items():
         for episode in episodes:
             if not episode.finished:
-                failed[episode.cause, dataset, method][episode.key.question_id] = episode.message
+                failed[episode.cause, dataset, method][episode.key.question_id] = (
+                    episode.error.message if episode.error else ""
+                )
     for (cause, dataset, method), said in sorted(failed.items()):
         ids = tuple(sorted(said))
         yield Failures(cause, dataset, method, ids, said[ids[0]])
@@ -263,7 +265,7 @@ def measure_values(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str
 
 def _value(episode: EpisodeSummary, measure: str) -> float | None:
     if measure == "seconds":
-        return episode.seconds
+        return episode.usage.seconds
     value = getattr(episode.usage, measure) if measure in _COSTS else episode.metrics.get(measure)
     return None if value is None else float(value)
 
@@ -287,7 +289,7 @@ def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[Epis
         episodes=len(finished),
         missing=len(run.datasets[dataset].question_ids) - len(episodes),
         failed=len(episodes) - len(finished),
-        outcomes=Counter(episode.outcome for episode in episodes),
+        outcomes=Counter(episode.outcome for episode in episodes if episode.outcome),
         measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
         tokens_beside_f1=mean_estimate(beside) if beside else None,
         calls_by_purpose={purpose: sum(part.calls for part in used[purpose]) / len(finished) for purpose in purposes},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench.results import compare
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.types import Usage
 from beliefrag.web.view import RunSource

@@ -13,7 +13,7 @@ from beliefrag.calibration.quality import expected_calibration_error, reliabilit
 from beliefrag.calibration.risk import RiskSample, risk_coverage
 from beliefrag.methods import METHODS
 from beliefrag.outcome import Abstained
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.statistics import Difference, PairedComparison, compare, compare_over_datasets
 from beliefrag.runs.summary import MEAN, measure_values

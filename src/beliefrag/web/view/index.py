@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.paths import cache_dir
-from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
+from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.episode_format import DAMAGED_LINE, describe_damage, read_episode, read_summary, summary_record
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EPISODES_FILE

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import METHODS
-from beliefrag.runs.episode import Episode, Search, Step
+from beliefrag.record import Episode, Search, Step
 from beliefrag.runs.record import RunRecord, thresholds_of
 from beliefrag.types import Passage, Usage
 from beliefrag.web.view.run_datasets import RunDatasets

@@ -21,9 +21,9 @@ from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.bench.setup import DatasetSetup, RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
+from beliefrag.record import Episode, EpisodeKey
 from beliefrag.result import Result
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.episode import Episode, EpisodeKey
 from beliefrag.runs.episode_format import episode_record, read_episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings

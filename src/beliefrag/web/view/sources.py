@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from beliefrag._version import __version__
 from beliefrag.bench.own_documents import OwnDocuments
 from beliefrag.events import Event, as_record
-from beliefrag.runs.episode import Episode
+from beliefrag.record import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
 from beliefrag.web.view.analysis import RunAnalysis, analyse_run
