@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench.datasets import find_format, import_dataset, load_dataset, load_passages
-from beliefrag.bench.datasets.common_form import describe_file
-from beliefrag.bench.datasets.importing import read_published_files
+from beliefrag.bench.datasets.common_form import describe_file, read_published_files
 from beliefrag.errors import SettingsError
 from beliefrag.runs.run_errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import find_format
-from beliefrag.bench.datasets.dataset_entry import passage_id
-from beliefrag.bench.datasets.importing import read_published_files
+from beliefrag.bench.datasets.common_form import read_published_files
+from beliefrag.bench.datasets.formats import passage_id
 from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.runs.run_errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, POPQA, RGB_FACT, TRIVIA, lines

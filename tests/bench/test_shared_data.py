@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import find_format, load_dataset, load_passages
-from beliefrag.bench.datasets.dataset_entry import make_passage, passage_id
-from beliefrag.bench.datasets.importing import read_published_files
+from beliefrag.bench.datasets.common_form import read_published_files
+from beliefrag.bench.datasets.formats import make_passage, passage_id
 from beliefrag.bench.questions import Dataset
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.run_errors import DataError

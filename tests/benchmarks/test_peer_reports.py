@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from beliefrag.bench import Run
-from beliefrag.record import Episode, Failure, EpisodeKey, Timing
+from beliefrag.record import Episode, EpisodeKey, Failure, Timing
 from beliefrag.types import Usage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.results import Outcome, Report, score_method, score_peer

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from beliefrag.runs.comparability import resume_record
-from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.episode_format import episode_line, read_episode
+
+from beliefrag.record import Episode, EpisodeKey
+from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import DatasetRecord, RunRecord, budget_of, settings_of, thresholds_of
 from beliefrag.runs.run_errors import RunChanged, RunError
 from beliefrag.runs.run_files import EpisodeLog, comparable_lines, read_summaries

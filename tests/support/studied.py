@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.record import Failure, EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary, Failure
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.studies.study import Recording

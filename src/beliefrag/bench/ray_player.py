@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.bench.datasets import load_dataset
-from beliefrag.bench.player import EpisodeLost
 from beliefrag.bench.ray_worker import EpisodeWorker, PlayedEpisode, WorkerInputs, WorkerOpened, WorkerProblem
+from beliefrag.bench.runner import EpisodeLost
 from beliefrag.bench.setup import RunSpec
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.player import InProcessPlayer
+from beliefrag.bench.runner import InProcessPlayer
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.errors import BeliefRAGError
 from beliefrag.record import Episode, EpisodeKey

@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.dataset_entry import DatasetEntry, make_passage, make_question, required_text
-from beliefrag.bench.datasets.formats import DatasetFormat, reader_of, register_format
+from beliefrag.bench.datasets.formats import (
+    DatasetEntry,
+    DatasetFormat,
+    make_passage,
+    make_question,
+    reader_of,
+    register_format,
+    required_text,
+)
 
 
 def _read_card(record: Mapping[str, Any], path: Path) -> DatasetEntry:
