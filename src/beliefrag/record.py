@@ -7,12 +7,14 @@ episodes `without_texts`: no text of a benchmark is in its files.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic_core import PydanticSerializationError
 
 from beliefrag.types import (
     Action,
@@ -43,13 +45,14 @@ __all__ = [
     "ShownPassage",
     "Step",
     "Verdict",
+    "hide_question",
+    "to_json_line",
 ]
 
 QUESTION = "[question]"
 """What stands for the text of a benchmark's question in the files of a run."""
 
 Share: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
-_SCORES = ("exact_match", "f1", "cover")
 _NOT_SHARES = frozenset({"rounds", "actions", "rows_needed", "rows_read", "false_read"})
 
 
@@ -114,6 +117,7 @@ class Search(_Record):
     known: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     """Passages that were dropped before."""
+    novelty: Share = 1.0
 
     @property
     def was_made(self) -> bool:
@@ -261,6 +265,11 @@ class EpisodeSummary(_Record):
         return self.error.cause if self.error else ""
 
     @property
+    def message(self) -> str:
+        """Why it failed, in words; empty if it did not."""
+        return self.error.message if self.error else ""
+
+    @property
     def judge_failure(self) -> str:
         """Why the judge failed on it, as a stable name; empty if it did not, or was not asked."""
         return self.verdict.error.cause if self.verdict and self.verdict.error else ""
@@ -274,11 +283,10 @@ class EpisodeSummary(_Record):
         for name, value in self.metrics.items():
             if value is not None and not 0 <= value <= (float("inf") if name in _NOT_SHARES else 1):
                 raise ValueError(f"the metric {name} is {value}")
-        if self.dataset and self.finished:
-            scores = [self.metrics.get(name, -1) for name in _SCORES]
-            # A question about a set of rows has another score than one about a fact; every question has one of the two.
-            if -1 in scores or (None in scores and (scores != [None] * 3 or self.metrics["answer_row_recall"] is None)):
-                raise ValueError("it finished without a score")
+        # A question about a set of rows has another score than one about a fact; every question has one of the two.
+        scores = self.metrics.get("f1"), self.metrics.get("answer_row_recall")
+        if self.dataset and self.finished and scores == (None, None):
+            raise ValueError("it finished without a score")
         return self
 
 
@@ -405,8 +413,20 @@ Progress: TypeAlias = Episode | Step | CallStarted
 
 
 def to_json_line(record: BaseModel, **options: Any) -> str:
-    """Return a record as JSON on one line, in ASCII, ended by a newline."""
-    return record.model_dump_json(ensure_ascii=True, **options) + "\n"
+    """Return a record as JSON on one line, in ASCII, ended by a newline. Half of a surrogate pair becomes a ?."""
+    try:
+        return record.model_dump_json(ensure_ascii=True, **options) + "\n"
+    except PydanticSerializationError:
+        # A model, a question or a retriever may bring such text, and an episode that was paid for is kept all the same.
+        return json.dumps(_replace_lone_surrogates(record.model_dump(mode="json", **options))) + "\n"
+
+
+def _replace_lone_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_replace_lone_surrogates(key): _replace_lone_surrogates(each) for key, each in value.items()}
+    return [_replace_lone_surrogates(each) for each in value] if isinstance(value, list) else value
 
 
 def hide_question(text: str, question: str) -> str:

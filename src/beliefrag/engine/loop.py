@@ -268,6 +268,7 @@ class _Player:
             added=tuple(passage.id for passage in change.added),
             known=change.known,
             refused=change.refused,
+            novelty=self._novelty,
         )
         return {"search": search, "passages": {hit.passage.id: hit.passage for hit in hits}}
 

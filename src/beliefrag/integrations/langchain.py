@@ -6,30 +6,27 @@ step of a chain, `LangChainRetriever` our index as a LangChain retriever.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, closing
-from dataclasses import asdict
 from typing import Any, Literal, TypedDict, cast
 
 from pydantic import ConfigDict, Field, SkipValidation
 
 from beliefrag.engine.client import BeliefRAG
 from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
-from beliefrag.events import Event
 from beliefrag.integrations.foreign import (
     EpisodeFailed,
     ScoredPassage,
-    best_scores,
+    describe_answer,
+    describe_step,
     foreign_passage,
     measured_scale,
     passage_metadata,
-    raise_if_failed,
-    step_summaries,
-    step_summary,
+    scored_sources,
     to_hits,
 )
 from beliefrag.policy import ScoreScale
-from beliefrag.result import Result
+from beliefrag.record import Episode, Progress, Step
 from beliefrag.retrieval import IGNORE_SCORES, Retriever
 from beliefrag.types import Hit, Passage
 
@@ -259,22 +256,16 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         return _to_answer(await self._rag.aask(self._question(given)))
 
     def _pieces(self, given: Iterator[_Input]) -> Iterator[LangChainAnswer]:
-        seen: list[Event] = []
         with closing(self._rag.events(self._question(next(given)))) as stream:
-            for event in stream:
-                seen.append(event)
-                if step := step_summary(event):
-                    yield _piece(steps=[step])
-        yield _last_piece(seen)
+            for progress in stream:
+                if piece := _piece_of(progress):
+                    yield piece
 
     async def _apieces(self, given: AsyncIterator[_Input]) -> AsyncIterator[LangChainAnswer]:
-        seen: list[Event] = []
         async with aclosing(self._rag.stream(self._question(await anext(given)))) as stream:
-            async for event in stream:
-                seen.append(event)
-                if step := step_summary(event):
-                    yield _piece(steps=[step])
-        yield _last_piece(seen)
+            async for progress in stream:
+                if piece := _piece_of(progress):
+                    yield piece
 
     def _question(self, given: _Input) -> str:
         question = given.get(self._question_key) if isinstance(given, Mapping) else given
@@ -300,29 +291,18 @@ def _to_document(passage: Passage, score: float | None = None) -> Document:
     return Document(page_content=passage.text, id=passage.id, metadata=passage_metadata(passage, score))
 
 
-def _to_answer(result: Result) -> LangChainAnswer:
-    scores = best_scores(raise_if_failed(result))
-    return LangChainAnswer(
-        question=result.question.text,
-        outcome=result.outcome.name,
-        answer=result.answer,
-        answerability=result.answerability,
-        reason=result.reason,
-        best_guess=result.best_guess,
-        citations=[asdict(citation) for citation in result.citations],
-        nearest=[asdict(citation) for citation in result.nearest],
-        sources=[_to_document(passage, scores.get(passage.id)) for passage in result.sources],
-        usage=result.record()["usage"],
-        steps=step_summaries(result),
-    )
+def _to_answer(episode: Episode) -> LangChainAnswer:
+    described = describe_answer(episode)
+    sources = [_to_document(passage, score) for passage, score in scored_sources(episode)]
+    return LangChainAnswer(question=episode.question.text, answer=episode.answer, sources=sources, **described)
 
 
-def _last_piece(stream: Sequence[Event]) -> LangChainAnswer:
-    """Gives what is known only at the end: everything but the steps."""
-    answer = _to_answer(Result.from_events(stream))
-    return _piece(**{key: value for key, value in answer.items() if key != "steps"})
-
-
-def _piece(**entries: Any) -> LangChainAnswer:
+def _piece_of(progress: Progress) -> LangChainAnswer | None:
+    """Return what a part of an episode adds to the answer: a step, or at its end everything but the steps."""
+    entries: dict[str, Any] = {}
+    if isinstance(progress, Step):
+        entries = {"steps": [describe_step(progress)]}
+    elif isinstance(progress, Episode) and progress.outcome is not None:
+        entries = {key: value for key, value in _to_answer(progress).items() if key != "steps"}
     # LangChain adds pieces with +, which plain dictionaries do not have.
-    return cast("LangChainAnswer", AddableDict(entries))
+    return cast("LangChainAnswer", AddableDict(entries)) if entries else None

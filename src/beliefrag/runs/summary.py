@@ -185,9 +185,7 @@ def _failures(found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Iter
     for (dataset, method), episodes in found.items():
         for episode in episodes:
             if not episode.finished:
-                failed[episode.cause, dataset, method][episode.key.question_id] = (
-                    episode.error.message if episode.error else ""
-                )
+                failed[episode.cause, dataset, method][episode.key.question_id] = episode.message
     for (cause, dataset, method), said in sorted(failed.items()):
         ids = tuple(sorted(said))
         yield Failures(cause, dataset, method, ids, said[ids[0]])

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beliefrag.runs.episode_format import episode_line, read_episode
 
 from beliefrag.bench.questions import Gold, LabelledQuestion
-from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import read_summaries
