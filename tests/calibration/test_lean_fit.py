@@ -16,7 +16,7 @@ from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import ScoreScale
 from beliefrag.runs.partitions import Partition
 from beliefrag.types import Action
-from tests.support.planted_states import planted
+from tests.support.planted_states import change, planted
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def test_an_episode_of_lean_is_a_point_with_its_own_probability(tmp_path: Path) 
         replace(
             each,
             method="lean",
-            states=(*each.states[:-1], replace(each.states[-1], answerability=0.7, action=Action.ANSWER)),
+            states=(*each.states[:-1], change(each.states[-1], answerability=0.7, action=Action.ANSWER)),
         )
         for each in collection.trajectories
     ]

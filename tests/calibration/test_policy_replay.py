@@ -78,7 +78,14 @@ async def test_another_reason_to_rewrite_leaves_the_record(tmp_path: Path) -> No
     flagged = await surveyed(tmp_path, FLAGGED)
     verify = flagged.states[1]
     assert verify.action is Action.VERIFY
-    other = replace(flagged, states=(flagged.states[0], replace(verify, step=verify.step.model_copy(update={"reason": "something else"})), *flagged.states[2:]))
+    other = replace(
+        flagged,
+        states=(
+            flagged.states[0],
+            replace(verify, step=verify.step.model_copy(update={"reason": "something else"})),
+            *flagged.states[2:],
+        ),
+    )
     assert isinstance(replay_policy([other], FIT.answerability, FIT.retrieval_value), UnrecordedStep)
 
 

@@ -134,8 +134,8 @@ def test_an_abstention_scores_nothing_and_pays_for_no_answer() -> None:
 
 
 def corrected() -> Trajectory:
-    flagged = Seen(0.4, 0.0, flagged=1, action=Action.VERIFY, reason="the verifier flagged one passage")
-    rewritten = Seen(0.4, 0.0, action=Action.REWRITE, reason="weak passages are gone; look for better ones")
+    flagged = Seen(0.4, 0.0, flagged=1, action=Action.VERIFY, reason="correct-flagged")
+    rewritten = Seen(0.4, 0.0, action=Action.REWRITE, reason="finish-correction")
     return trajectory(ONE, BEGIN, flagged, rewritten, Seen(0.4, 0.0), Seen(0.9, 1.0))
 
 

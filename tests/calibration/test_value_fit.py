@@ -18,7 +18,7 @@ from beliefrag.policy import FittedValue, LogisticAnswerability
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, Trajectory, read_trajectories
 from beliefrag.types import Action, Belief, Diagnostics
-from tests.support.planted_states import planted, write_run
+from tests.support.planted_states import change, planted, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -45,15 +45,15 @@ def test_a_planted_retrieval_value_is_recovered(tmp_path: Path) -> None:
 def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_search(tmp_path: Path) -> None:
     _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
     before, after = (
-        replace(s, scores={"f1": right}) for s, right in zip(trajectory.states[:2], (0.0, 1.0), strict=True)
+        change(s, scores={"f1": right}) for s, right in zip(trajectory.states[:2], (0.0, 1.0), strict=True)
     )
-    corrected = replace(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
+    corrected = change(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
     found = [label_searches([replace(trajectory, states=(each, after))], "f1") for each in (before, corrected)]
     assert [len(each) for each in found] == [1, 0]
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changes",
     [
         {"flagged": 1},
         {"belief": Belief(0.3, 0.5, 0.6, 0.5, 0.5, 0.1)},
@@ -63,28 +63,28 @@ def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_s
 )
 @pytest.mark.parametrize("rewritten", [False, True])
 def test_where_the_policy_would_correct_nobody_asks_what_a_search_is_worth(
-    tmp_path: Path, change: dict[str, Any], rewritten: bool
+    tmp_path: Path, changes: dict[str, Any], rewritten: bool
 ) -> None:
     collection = planted(tmp_path, questions=1)
     trajectory = collection.trajectories[0]
     never = LogisticAnswerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
-    calm = replace(
+    calm = change(
         trajectory.states[1], scores={"f1": 0.0}, legal=tuple(Action), correction_fits=True, actions=(Action.RETRIEVE,)
     )
-    after = replace(trajectory.states[2], scores={"f1": 1.0})
+    after = change(trajectory.states[2], scores={"f1": 1.0})
 
     def count(before: State) -> int:
         states = [before, after]
         if rewritten:
             # After the rewriting a correction fits no more; what counts is the state at which it was decided on.
-            later = replace(before, actions=(*before.actions, Action.REWRITE), correction_fits=False)
-            states = [replace(before, action=Action.REWRITE), later, after]
+            later = change(before, actions=(*before.actions, Action.REWRITE), correction_fits=False)
+            states = [change(before, action=Action.REWRITE), later, after]
         searched = replace(trajectory, method="survey_uncorrected", states=tuple(states))
         return len(label_searches([searched], "f1", partial(consults_retrieval_value, answerability=never)))
 
     assert count(calm) == 1
-    assert count(replace(calm, **change)) == 0
-    assert count(replace(calm, **change, correction_fits=False)) == 1
+    assert count(change(calm, **changes)) == 0
+    assert count(change(calm, **changes, correction_fits=False)) == 1
 
 
 def test_a_fit_leaves_out_searches_from_states_with_flagged_passages(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_fit_leaves_out_searches_from_states_with_flagged_passages(tmp_path: P
 def _flag_some(trajectory: Trajectory) -> Trajectory:
     """Gives the trajectory of a survey without corrections, with a flagged passage at its second state."""
     first, second, *others = trajectory.states
-    second = replace(second, flagged=1, legal=tuple(Action), correction_fits=True)
+    second = change(second, flagged=1, legal=tuple(Action), correction_fits=True)
     return replace(trajectory, method="survey_uncorrected", states=(first, second, *others))
 
 
