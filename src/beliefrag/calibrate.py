@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from beliefrag import bench
 from beliefrag.bench.benchmark import format_duration, format_usage, run_to_end
@@ -74,17 +74,8 @@ from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage, Question, Usage
 
 __all__ = [
-    "AutoCalibration",
-    "AutoPlan",
-    "CheckResult",
-    "CollectResult",
-    "CompareResult",
-    "FitResult",
     "Grid",
     "OwnRanker",
-    "RiskResult",
-    "ShowResult",
-    "TuneResult",
     "auto",
     "check",
     "collect",
@@ -110,21 +101,16 @@ _JUDGED = {"lean": ("uncertainty",), "beliefrag": ("support", "conflict", "uncer
 made question has words of its passage, so they tell an answerable one at once, and people's questions not so."""
 
 
-class _HasTables(Protocol):
-    @property
-    def tables(self) -> tuple[Table, ...]: ...
-
-
-class _Shown:
-    """A result that a notebook shows as its tables."""
-
-    def _repr_html_(self: _HasTables) -> str:
-        return "\n".join(table._repr_html_() for table in self.tables)
+def _show_tables(result: Any) -> str:
+    """Return the tables of a result as a notebook shows them."""
+    return "\n".join(table._repr_html_() for table in result.tables)
 
 
 @dataclass(frozen=True)
-class CollectResult(_Shown):
+class CollectResult:
     """Recorded states."""
+
+    _repr_html_ = _show_tables
 
     run: bench.Run
 
@@ -136,8 +122,10 @@ class CollectResult(_Shown):
 
 
 @dataclass(frozen=True)
-class FitResult(_Shown):
+class FitResult:
     """A fitted calibration."""
+
+    _repr_html_ = _show_tables
 
     artifact: Artifact
     label: Label
@@ -180,16 +168,20 @@ class AutoCalibration(FitResult):
 
 
 @dataclass(frozen=True)
-class ShowResult(_Shown):
+class ShowResult:
     """One calibration with all about it, or a list of several."""
+
+    _repr_html_ = _show_tables
 
     artifacts: tuple[Artifact, ...]
     tables: tuple[Table, ...]
 
 
 @dataclass(frozen=True)
-class CheckResult(_Shown):
+class CheckResult:
     """The quality of a calibration on states that it has not seen."""
+
+    _repr_html_ = _show_tables
 
     artifact: Artifact
     label: Label
@@ -203,8 +195,10 @@ class CheckResult(_Shown):
 
 
 @dataclass(frozen=True)
-class CompareResult(_Shown):
+class CompareResult:
     """Two calibrations side by side, and with states the difference on them with its interval."""
+
+    _repr_html_ = _show_tables
 
     first: Artifact
     second: Artifact
@@ -215,8 +209,10 @@ class CompareResult(_Shown):
 
 
 @dataclass(frozen=True)
-class RiskResult(_Shown):
+class RiskResult:
     """Guarantees for a calibration."""
+
+    _repr_html_ = _show_tables
 
     artifact: Artifact
     """The calibration with the guarantees."""
@@ -247,8 +243,10 @@ class RiskResult(_Shown):
 
 
 @dataclass(frozen=True)
-class TuneResult(_Shown):
+class TuneResult:
     """Thresholds tried on a recorded run, and the chosen ones."""
+
+    _repr_html_ = _show_tables
 
     tuning: Tuning
     measure: Label
@@ -319,18 +317,10 @@ def collect(
 ) -> CollectResult:
     """Visit states on labelled questions, and record the answer that each state would give. This asks a model.
 
-    A call with the same arguments continues a run that was stopped.
-
-    Args:
-        spec: Which questions, and who judges the answers. Its methods are not used.
-        out: The folder of the run.
-        method: The method whose states they are: beliefrag or lean.
-        uncorrected: Visit each question a second time without corrections, so that `tune` can switch them off.
-        searches: For lean: search where the first answer is unsure, so that `fit` learns what a search is worth.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        concurrency: How many calls are made at a time.
-        progress: Called at the beginning and after every episode.
-        control: Its `stop` and `cancel` end the run early.
+    The methods of `spec` are not used: `method` is the one whose states are collected, beliefrag or lean. With
+    `uncorrected` each question is visited a second time without corrections, so that `tune` can switch them off. Lean
+    searches where its first answer is unsure, so that `fit` learns what a search is worth, unless `searches` is off.
+    The other arguments are those of `bench.run`; a call with the same ones continues a run that was stopped.
     """
     states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=searches)
     return CollectResult(
@@ -358,11 +348,6 @@ def fit(
             marked as contaminated.
         quality_on: Other runs to measure the quality of both fits on, instead of the held-out questions of `runs`.
         out: The file to write it to. By default nothing is written.
-
-    Raises:
-        CalibrationError: There is nothing to fit on, or the file cannot be written.
-        SettingsError: The label is unknown, or the file exists and is not a calibration.
-        RunError: A folder holds no run.
     """
     folders, others = _folders(runs), _folders(quality_on)
     wanted = parse_label(label) if label else None
@@ -393,13 +378,7 @@ def show(artifact: ArtifactOrName | None = None) -> ShowResult:
 def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None) -> CheckResult:
     """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
-    Args:
-        artifact: The calibration.
-        states: Folders with recorded states.
-        label: What says whether an answer was right, as in `fit`.
-
-    Raises:
-        CalibrationError: There is no such calibration, or no state is left that it has not seen.
+    The `label` says whether an answer was right, as in `fit`.
     """
     fitted = _load(artifact)
     wanted = parse_label(label) if label else None
@@ -413,15 +392,7 @@ def compare(
 ) -> CompareResult:
     """Set two calibrations side by side; with states also on those that neither has seen.
 
-    Args:
-        first: A calibration.
-        second: Another one.
-        states: Folders with recorded states.
-        label: What says whether an answer was right, as in `fit`; needs states.
-
-    Raises:
-        CalibrationError: There is no such calibration, or no state is left that neither has seen.
-        SettingsError: A label is given without states.
+    The `label` says whether an answer was right, as in `fit`; it needs states.
     """
     one, other = _load(first), _load(second)
     folders = _folders(states)
@@ -461,10 +432,6 @@ def risk(
         thresholds: The policy that the guarantee is for.
         out: The file to write the calibration with its guarantees to; the curve is drawn next to it. It must be new,
             or the file of this calibration. By default nothing is written.
-
-    Raises:
-        CalibrationError: The calibration is not for this run, or the run has no held-out question.
-        SettingsError: The policy never abstains, a share is not between 0 and 1, or the file belongs to something else.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     for share in (*targets, confidence):
@@ -521,11 +488,6 @@ def tune(
         calibration: The calibration to decide with; by default the shipped one that fits the run.
         borrow: A calibration to decide with although it was fitted for something else.
         out: The CSV file to write the table to. By default nothing is written.
-
-    Raises:
-        TuningError: The run cannot be tuned, or the table cannot be written.
-        SettingsError: The measure is unknown, or both goals are given.
-        CalibrationError: There is no calibration for this run.
     """
     if max_tokens is not None and min_quality is not None:
         raise SettingsError("A token budget and a least quality are two goals.", remedy="Give one or the other.")
@@ -604,10 +566,6 @@ def auto(
         confirm: Called with the plan; if it returns False, no model is asked and the result is None.
         progress: Called with how many questions are made, and how many are wanted.
         run_progress: Called while the questions are asked.
-
-    Raises:
-        DataError: The documents have too little text, or no question passed the checks.
-        SettingsError: The file exists and is not a calibration, its folder cannot be made, or the method has none.
     """
     chosen = settings or use_server_model(load_settings({}).settings)
     if n < 10:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-import beliefrag
 from beliefrag import bench
 from beliefrag.errors import SettingsError
 from beliefrag.methods import METHODS
@@ -102,16 +100,6 @@ def test_a_report_and_a_comparison_are_tables_that_a_notebook_shows(tmp_path: Pa
     assert compared.table.to_text() in str(compared)
 
 
-def test_a_table_without_pandas_says_what_to_install(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(SettingsError, match="pandas") as caught:
-        bench.report(tmp_path / "run").to_pandas()
-    assert "pip install pandas" in caught.value.remedy
-
-
 async def test_a_notebook_with_an_event_loop_of_its_own_can_run_a_benchmark(tmp_path: Path, settings: Settings) -> None:
     assert asyncio.get_running_loop() is not None
     assert bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings).tally.finished == 3
@@ -177,10 +165,3 @@ class _Backwards:
     def search(self, query: str, k: int) -> Sequence[Hit]:
         found = self.index.search(query, k)
         return found[::-1] if self.reverse else found
-
-
-def test_the_package_offers_its_benchmarks_without_importing_them_first() -> None:
-    assert beliefrag.bench is bench
-    assert "bench" in beliefrag.__all__
-    with pytest.raises(AttributeError, match="nothing_like_this"):
-        _ = bench.nothing_like_this

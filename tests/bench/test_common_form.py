@@ -11,7 +11,6 @@ import pytest
 
 from beliefrag.bench.datasets import find_format, import_dataset, load_dataset, load_passages
 from beliefrag.bench.datasets.common_form import describe_file, read_published_files
-from beliefrag.errors import SettingsError
 from beliefrag.runs.run_errors import DataError
 from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines
 
@@ -58,12 +57,6 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["dev.jsonl"]
 
 
-def test_an_unknown_format_lists_the_known(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="'squad'") as raised:
-        import_dataset("squad", [tmp_path / "x"], tmp_path / "out")
-    assert "hotpotqa" in raised.value.remedy
-
-
 def test_a_corpus_can_be_added(tmp_path: Path) -> None:
     corpus = lines(tmp_path / "pool.jsonl", {"id": "w1", "title": "T", "text": "x"}, {"title": "U", "text": "y"})
     questions = lines(tmp_path / "NQ-open.dev.jsonl", {"question": "who", "answer": ["x"]})
@@ -71,14 +64,6 @@ def test_a_corpus_can_be_added(tmp_path: Path) -> None:
     loaded = load_dataset(tmp_path / "nq")
     assert [passage.id for passage in loaded.passages] == ["w1", load_passages(corpus)[1].id]
     assert [record.name for record in card.inputs] == ["NQ-open.dev.jsonl", "pool.jsonl"]
-
-
-def test_the_card_names_the_file_of_a_corpus_that_is_given_as_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "pool").mkdir()
-    corpus = lines(tmp_path / "pool" / "corpus.jsonl", {"id": "w1", "title": "T", "text": "x"})
-    questions = lines(tmp_path / "dev.jsonl", {"question": "who", "answer": ["x"]})
-    card = import_dataset("nq", [questions], tmp_path / "nq", corpus=tmp_path / "pool")
-    assert card.inputs == (describe_file(questions), describe_file(corpus))
 
 
 def write_trivia(folder: Path, pages: int) -> tuple[Path, Path]:

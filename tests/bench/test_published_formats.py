@@ -61,14 +61,6 @@ def test_the_table_form_of_the_hub_gives_the_same(tmp_path: Path) -> None:
     assert read("hotpotqa", table).questions == read("hotpotqa", file).questions
 
 
-def test_paragraphs_that_share_a_title_are_all_kept(tmp_path: Path) -> None:
-    context: Any = HOTPOT["context"]
-    file = lines(tmp_path / "dev.json", HOTPOT | {"context": [*context, ["Ed Wood", ["Another Ed."]]]})
-    dataset = read("hotpotqa", file)
-    assert len(dataset.passages) == 4
-    assert len(only(dataset).gold.supporting or ()) == 3
-
-
 def test_facts_without_their_paragraphs_leave_support_unknown(tmp_path: Path) -> None:
     context: Any = HOTPOT["context"]
     file = lines(tmp_path / "hotpot_dev_fullwiki_v1.json", HOTPOT | {"context": context[:2]})
@@ -162,12 +154,6 @@ def test_rgb_answers_in_parts_and_spellings(tmp_path: Path) -> None:
     assert (question.split, len(question.gold.supporting or ())) == ("integration", 2)
 
 
-def test_files_of_rgb_keep_their_numbers_apart(tmp_path: Path) -> None:
-    noise = {key: value for key, value in RGB_FACT.items() if key not in ("fakeanswer", "positive_wrong")}
-    files = (lines(tmp_path / "en.json", noise), lines(tmp_path / "en_fact.json", RGB_FACT))
-    assert [question.id for question in read("rgb", *files).questions] == ["rgb_en_0", "rgb_en_fact_0"]
-
-
 @pytest.mark.parametrize("bad", ["{not json", '["a list"]', '{"id": "2hop__9"}', "\udcff"])
 def test_a_broken_line_is_reported_with_its_number(tmp_path: Path, bad: str) -> None:
     file = tmp_path / "musique.jsonl"
@@ -221,11 +207,6 @@ def test_formats_that_look_alike_are_told_apart(tmp_path: Path, asked: str, own:
     assert raised.value.remedy == f"It looks like {own}."
 
 
-def test_a_question_that_occurs_twice_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="occurs twice"):
-        read("musique", lines(tmp_path / "a.jsonl", MUSIQUE, MUSIQUE))
-
-
 def test_a_test_split_without_answers_says_so(tmp_path: Path) -> None:
     record = {key: value for key, value in HOTPOT.items() if key != "answer"}
     with pytest.raises(DataError, match="no gold answer"):
@@ -240,8 +221,3 @@ def test_packed_files_and_byte_order_marks_are_read(tmp_path: Path) -> None:
     packed.write_bytes(packed.read_bytes()[:-12])
     with pytest.raises(DataError, match="cannot be read"):
         read("musique", packed)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.json .*No such file"):
-        read("hotpotqa", tmp_path / "absent.json")

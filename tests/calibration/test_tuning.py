@@ -154,7 +154,7 @@ def test_corrections_can_be_switched_only_where_both_ways_are_recorded() -> None
         other = Grid((0.5,), (0.05,), (recording.method == "survey_uncorrected",))
         with pytest.raises(TuningError, match="1 of 1 questions") as caught:
             tuned([recording], grid=other)
-        assert "'beliefrag calibrate collect --uncorrected'" in caught.value.remedy
+        assert "--uncorrected" in caught.value.remedy
 
 
 def test_an_episode_shows_what_ending_earlier_gives_and_nothing_beyond_its_end() -> None:

@@ -27,7 +27,7 @@ from beliefrag.runs.statistics import (
     mean_over_datasets,
     pareto_front,
 )
-from beliefrag.types import TERMINAL, Action
+from beliefrag.types import Action
 
 ANSWER = tuple(step / 20 for step in range(1, 20))
 RETRIEVAL_VALUE = (0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -35,6 +35,10 @@ RETRIEVAL_VALUE = (0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5)
 RECORDING = ("survey", "survey_uncorrected", "beliefrag")
 """Methods whose episodes the policy can be replayed on; the one with the most states first."""
 
+_COLLECT = (
+    "'beliefrag calibrate collect' tries an answer at every state until the budget ends; with --uncorrected it records "
+    "both ways, with and without corrections."
+)
 _Question = tuple[str, str]
 _Recordings = dict[_Question, tuple[Trajectory, ...]]
 
@@ -91,8 +95,6 @@ class Setting:
     """Share of wrong answers among those given; None also where none is given."""
     unrecorded: int = 0
     """Number of questions whose replay takes a step that was not recorded."""
-    advice: str = ""
-    """What to collect, for that step."""
     values: dict[_Question, tuple[float, float]] | None = None
     """Quality and tokens of each question."""
 
@@ -152,7 +154,7 @@ def tune_thresholds(
         raise TuningError(
             f"No setting has a result: for at least {nearest.unrecorded:,} of {nearest.questions:,} questions a step "
             "was not recorded.",
-            remedy=nearest.advice,
+            remedy=_COLLECT,
         )
     frontier = _find_frontier(tried, own)
     chosen = _choose(frontier, max_tokens, min_quality)
@@ -170,8 +172,7 @@ def tune_thresholds(
         notes.append(f"the fit of {artifact.name} saw held-out questions: figures on xhold are too good")
     if unknown := [each for each in tried if each.quality is None]:
         notes.append(
-            f"{len(unknown):,} of {len(tried):,} settings have no result, because a step was not recorded. "
-            f"{unknown[0].advice}"
+            f"{len(unknown):,} of {len(tried):,} settings have no result, because a step was not recorded. {_COLLECT}"
         )
     return Tuning(
         settings=tuple(tried),
@@ -211,26 +212,18 @@ def _group_recordings(
 def _replay(questions: _Recordings, calibration: Calibration, thresholds: Thresholds, measure: Label) -> Setting:
     values: dict[_Question, tuple[float, float]] = {}
     given: list[float] = []
-    missing: list[Action] = []
+    missing = 0
     for key, recordings in questions.items():
         end = replay_policy(recordings, calibration.answerability, calibration.retrieval_value, thresholds)
         if isinstance(end, UnrecordedStep):
-            missing.append(end.action)
+            missing += 1
         elif end.action is Action.ABSTAIN:
             values[key] = 0.0, float(end.tokens)
         else:
             given.append(end.state.scores[measure])
             values[key] = given[-1], float(end.tokens)
     if missing:
-        is_searching = all(
-            each in TERMINAL or (each is Action.RETRIEVE and has_corrections(thresholds)) for each in missing
-        )
-        advice = (
-            "'beliefrag calibrate collect' tries an answer at every state until the budget ends."
-            if is_searching
-            else "'beliefrag calibrate collect --uncorrected' records both ways, with and without corrections."
-        )
-        return Setting(thresholds, len(questions), unrecorded=len(missing), advice=advice)
+        return Setting(thresholds, len(questions), unrecorded=missing)
     quality, tokens = (_average({key: pair[place] for key, pair in values.items()}) for place in (0, 1))
     return Setting(
         thresholds,
