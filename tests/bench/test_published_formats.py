@@ -190,21 +190,13 @@ def test_a_file_that_is_cut_or_something_else_is_an_error(tmp_path: Path, cut: s
         read("hotpotqa", file, skip_broken=True)
 
 
-def test_the_wrong_format_is_told_with_the_likely_one(tmp_path: Path) -> None:
-    file = lines(tmp_path / "dev.jsonl", MUSIQUE)
-    with pytest.raises(DataError, match=r"no question .*hotpotqa .*dev\.jsonl") as raised:
-        read("hotpotqa", file, skip_broken=True)
-    assert raised.value.remedy == "It looks like musique."
-
-
 @pytest.mark.parametrize(
     ("asked", "own"), [("hotpotqa", "2wikimultihopqa"), ("2wikimultihopqa", "hotpotqa"), ("nq", "hotpotqa")]
 )
 def test_formats_that_look_alike_are_told_apart(tmp_path: Path, asked: str, own: str) -> None:
     record = HOTPOT if own == "hotpotqa" else {k: v for k, v in HOTPOT.items() if k != "level"} | {"evidences": []}
-    with pytest.raises(DataError, match=f"no question of {asked}") as raised:
+    with pytest.raises(DataError, match=f"no question of {asked} in .* line 1: has"):
         read(asked, lines(tmp_path / "dev.jsonl", record), skip_broken=True)
-    assert raised.value.remedy == f"It looks like {own}."
 
 
 def test_a_test_split_without_answers_says_so(tmp_path: Path) -> None:

@@ -28,13 +28,11 @@ from beliefrag.bench.datasets.formats import (
     Problem,
     PublishedRecord,
     Texts,
-    all_formats,
     find_format,
     make_question,
     passage_id,
     read_each,
     read_json_lines,
-    record_inputs,
 )
 from beliefrag.bench.questions import Card, CardFile, Dataset, LabelledQuestion
 from beliefrag.hub import DownloadError, HubFile, download_file, list_files
@@ -47,10 +45,7 @@ _R = TypeVar("_R", bound=PublishedRecord)
 _QUESTIONS = "questions.jsonl"
 _CORPUS = "corpus.jsonl"
 _CARD = "card.json"
-_MAX_LISTED = 100
-"""Files of one folder that a card lists one by one: TriviaQA's evidence has hundreds of thousands."""
 _PROBLEMS_SHOWN = 3
-_RECORDS_TRIED = 50
 _PLAIN_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 
 
@@ -270,19 +265,22 @@ def read_published_files(
     passages: dict[str, Passage] = {}
     problems: list[Problem] = []
     places: dict[str, str] = {}
-    with record_inputs() as inputs:
-        for found in published.read(files):
-            if isinstance(found, Problem):
-                problems.append(found)
-            elif (key := found.question.id) in questions:
-                problems.append(Problem(found.place, f"question {key} occurs twice, first in {places[key]}"))
-            else:
-                questions[key], places[key] = found.question, found.place
-                passages |= {passage.id: passage for passage in found.passages if passage.id not in passages}
-        if corpus:
-            passages |= {passage.id: passage for passage in load_passages(corpus) if passage.id not in passages}
+    for found in published.read(files):
+        if isinstance(found, Problem):
+            problems.append(found)
+        elif (key := found.question.id) in questions:
+            problems.append(Problem(found.place, f"question {key} occurs twice, first in {places[key]}"))
+        else:
+            questions[key], places[key] = found.question, found.place
+            passages |= {passage.id: passage for passage in found.passages if passage.id not in passages}
+    if corpus:
+        passages |= {passage.id: passage for passage in load_passages(corpus) if passage.id not in passages}
     if not questions:
-        raise _wrong_file_error(published, files, problems)
+        first = f" ({problems[0]})" if problems else ""
+        raise DataError(
+            f"There is no question of {published.name} in {', '.join(path.name for path in files)}{first}.",
+            remedy=f"Give {published.expects}.",
+        )
     if problems and not skip_broken:
         listed = "; ".join(str(problem) for problem in problems[:_PROBLEMS_SHOWN])
         more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""
@@ -298,48 +296,25 @@ def read_published_files(
         skipped=tuple(map(str, problems)),
         notes=published.notes,
         made_by=f"beliefrag {__version__}",
-        inputs=_summarise_inputs(inputs, (*files, *([corpus] if corpus else []))),
+        inputs=tuple(
+            _describe_folder(path) if path.is_dir() else describe_file(path)
+            for path in (*files, *([corpus] if corpus else []))
+        ),
     )
     return replace(dataset, card=card)
 
 
-def _wrong_file_error(published: DatasetFormat, files: Sequence[Path], problems: Sequence[Problem]) -> DataError:
-    first = f" ({problems[0]})" if problems else ""
-    others = [other.name for other in all_formats() if other is not published and _can_read(other, files)]
-    remedy = f"It looks like {' or '.join(others)}." if others else f"Give {published.expects}."
-    names = ", ".join(path.name for path in files)
-    return DataError(f"There is no question of {published.name} in {names}{first}.", remedy=remedy)
-
-
-def _can_read(other: DatasetFormat, files: Sequence[Path]) -> bool:
-    try:
-        first = zip(other.read(files), range(_RECORDS_TRIED), strict=False)
-        return any(not isinstance(found, Problem) for found, _ in first)
-    except DataError:
-        return False
-
-
-def _summarise_inputs(inputs: Mapping[Path, CardFile], given: Sequence[Path]) -> tuple[CardFile, ...]:
-    """Return each file that was read, or one entry for a large folder: the hash of what `sha256sum` would print."""
-    left = dict(inputs)
-    merged: list[CardFile] = []
-    for folder in (path for path in given if path.is_dir()):
-        roots = (folder.absolute(), folder.resolve())
-        within = {
-            path.relative_to(root).as_posix(): path for root in roots for path in left if path.is_relative_to(root)
-        }
-        if len(within) > _MAX_LISTED:
-            records = {name: left.pop(within[name]) for name in sorted(within)}
-            lines = "".join(f"{record.sha256}  {name}\n" for name, record in records.items())
-            merged.append(
-                CardFile(
-                    name=folder.resolve().name,
-                    sha256=hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest(),
-                    bytes=sum(record.bytes for record in records.values()),
-                    files=len(records),
-                )
-            )
-    return (*left.values(), *merged)
+def _describe_folder(folder: Path) -> CardFile:
+    """Return the number and size of all files in a folder, and the hash of what `sha256sum` would print of them."""
+    files = sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if path.is_file())
+    found = {name: describe_file(path) for name, path in files}
+    lines = "".join(f"{file.sha256}  {name}\n" for name, file in found.items())
+    return CardFile(
+        name=folder.resolve().name,
+        sha256=hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest(),
+        bytes=sum(file.bytes for file in found.values()),
+        files=len(found),
+    )
 
 
 def fetch_published_files(name: str, folder: Path, *, on_file: Callable[[str], None] = lambda line: None) -> list[Path]:

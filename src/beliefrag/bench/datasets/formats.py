@@ -21,15 +21,13 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from beliefrag.bench.questions import CardFile, Gold, LabelledQuestion
+from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.registry import NoOptions, Registry
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question
@@ -42,8 +40,6 @@ _MAX_SHOWN = 240
 _MAX_CELL = 100_000_000
 """Characters that one cell of a table may have."""
 _SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|test)(?![a-z])", re.IGNORECASE)
-
-_inputs: ContextVar[dict[Path, CardFile] | None] = ContextVar("files that an import has read", default=None)
 
 
 class BadRecord(Exception):
@@ -168,30 +164,9 @@ def name_without_gz(path: Path) -> str:
     return path.name.removesuffix(".gz")
 
 
-@contextmanager
-def record_inputs() -> Iterator[Mapping[Path, CardFile]]:
-    """Record every file that is read within a `with` block, also those that a record or a folder names."""
-    found: dict[Path, CardFile] = {}
-    token = _inputs.set(found)
-    try:
-        yield found
-    finally:
-        _inputs.reset(token)
-
-
-def read_input(path: Path) -> bytes:
-    """Return the bytes of a file, unchanged. Every published file is read through this function."""
-    content = path.read_bytes()
-    found = _inputs.get()
-    if found is not None and path.absolute() not in found:
-        digest = hashlib.sha256(content).hexdigest()
-        found[path.absolute()] = CardFile(name=path.name, sha256=digest, bytes=len(content))
-    return content
-
-
 def _read_unpacked(path: Path) -> bytes:
     try:
-        content = read_input(path)
+        content = path.read_bytes()
         if content.startswith(_GZIP):
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:

@@ -26,7 +26,6 @@ from beliefrag.bench.datasets.formats import (
     make_passage,
     make_question,
     question_id,
-    read_input,
     read_table,
     reader_of,
     register_format,
@@ -153,7 +152,7 @@ def _read_document(folder: Path, name: str) -> str:
     if not path.is_relative_to(folder.resolve()):
         raise BadRecord(f"names an evidence file outside of the folder: {name!r}")
     try:
-        content = read_input(path).decode("utf-8", "replace")
+        content = path.read_bytes().decode("utf-8", "replace")
     except OSError:
         raise BadRecord(f"names an evidence file that is missing: {name!r}") from None
     return content.replace("\r\n", "\n").replace("\r", "\n")
